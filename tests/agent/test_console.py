@@ -109,7 +109,7 @@ def test_forced_colours_make_no_terminal_of_a_file() -> None:
 def test_warnings_are_yellow_failures_red_and_a_good_end_green(tmp_path: Path) -> None:
     forced = {"FORCE_COLOR": "1"}
     text = printed(an_end, io.StringIO(), forced)
-    assert f"{YELLOW}Warning: 1 of 73 measurements" in text
+    assert f"{YELLOW}Warning: 3 of 73 measurements" in text
     assert f"{RED}Failed: fashion-lstm" in text
     assert f"{YELLOW}Not worth sharing" in text
     assert f"{YELLOW}71,111 ?" in text

@@ -116,12 +116,25 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
         assert MARK_WORDS not in write(report_of([make_result()]))
 
 
-def test_a_cell_is_marked_whose_process_was_slowed_or_whose_processes_differ() -> None:
-    slowed, *others = (make_result(repeat=number) for number in (1, 2, 3))
-    assert not report_of([slowed, *others]).cells[0].in_doubt
+def test_a_disturbed_process_is_in_no_figure_while_there_are_others() -> None:
+    """As on the server: the same three results have the same figure there."""
     load = Warn(code="other_load", figures={"busy_cores": 1.0, "cores": 2.0})
-    slowed = slowed.model_copy(update={"warnings": (load,)})
-    assert report_of([slowed, *others]).cells[0].in_doubt
+    slowed = make_result(repeat=1, step_ns=2_000_000, warnings=(load,))
+    others = [make_result(repeat=number) for number in (2, 3)]
+    made = report_of([slowed, *others])
+    (cell,) = made.cells
+    assert cell.rates == (64_000.0, 64_000.0)
+    assert (cell.in_doubt, cell.slowed, cell.left_out) == (False, False, 1)
+    assert made.doubts[0] == (
+        "1 disturbed measurement is in no figure: undisturbed ones of the same set-up are"
+    )
+    (alone,) = report_of([slowed]).cells
+    assert (alone.rates, alone.slowed, alone.left_out) == ((32_000.0,), True, 0)
+
+
+def test_a_cell_is_marked_whose_processes_differ() -> None:
+    others = [make_result(repeat=number) for number in (1, 2, 3)]
+    assert not report_of(others).cells[0].in_doubt
     apart = make_result(repeat=4, step_ns=3_000_000)
     (cell,) = report_of([*others, apart]).cells
     assert cell.within_run_spread < 0.1

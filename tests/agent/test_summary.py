@@ -86,8 +86,8 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
         f"  {address}\n",
         "Failed: fashion-lstm, tensorflow cpu naive: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, within this run 3.",
-        "Warning: 1 of 73 measurements, mnist-cnn, tensorflow cpu naive: other programs kept 2.1 "
-        "of 12 cores busy",
+        "Warning: 3 of 73 measurements, the worst is mnist-cnn, tensorflow cpu naive: other "
+        "programs kept 2.1 of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
         "mnist-cnn trains fastest with mlx metal tuned (492,308 samples/s), fashion-mlp with mlx "

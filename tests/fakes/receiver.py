@@ -1,5 +1,6 @@
 """A receiver of webhooks on loopback with TLS, which behaves badly on demand."""
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from bench_protocol import strict_json
 
 NAME = "receiver.test"
+ALLOWED = frozenset({NAME})
 VALID = timedelta(days=3650)
 
 
@@ -133,3 +135,8 @@ def write_certificate(path: Path) -> None:
         certificate.public_bytes(Encoding.PEM)
         + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
+
+
+def loopback(_host: str, port: int) -> list[tuple[Any, ...]]:
+    """A resolver that knows one address."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]

@@ -12,7 +12,7 @@ NUDGES = (0, 7, -9)
 
 
 def a_run(repeats: int = 3) -> list[Result]:
-    """Two workloads, one at three batch sizes, on two devices; one doubt and one failure."""
+    """Two workloads, one at three batch sizes, on two devices; one is disturbed, one fails."""
     results = []
     for workload, batches in (("mnist-cnn", (64,)), ("fashion-mlp", (32, 128, 512))):
         for (framework, device), microseconds in PACE.items():
@@ -36,7 +36,7 @@ def a_run(repeats: int = 3) -> list[Result]:
                         for number, nudge in enumerate(NUDGES[:repeats], 1)
                     ]
     load = Warn(code="other_load", figures={"busy_cores": 2.1, "cores": 12.0})
-    results[0] = results[0].model_copy(update={"warnings": (load,)})
+    results[:repeats] = [r.model_copy(update={"warnings": (load,)}) for r in results[:repeats]]
     failed = make_failure("wrong_result", run_id=RUN, cell=make_cell("fashion-lstm"))
     return [*results, failed]
 

@@ -1,31 +1,24 @@
-"""Deployment: container files, command line, wheel, documentation of settings."""
+"""Deployment: container files, dashboard, units of systemd and launchd."""
 
 import json
 import os
 import plistlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 from deploy.check_deploy.services import Site
 from fastapi.testclient import TestClient
 
-from bench_protocol import strict_json
-from bench_server.cli import serve
-from bench_server.db import migrate
 from bench_server.log.server_keys import load_authority
 from bench_server.settings import Settings
-from bench_server.web.routes import deps
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()"]
@@ -230,184 +223,3 @@ def test_units_are_as_closed_as_the_docs_say() -> None:
         assert stated is not None
         # Each release of systemd weighs a little otherwise.
         assert float(found[1]) == pytest.approx(float(stated[1]), abs=0.5)
-
-
-BOUNDS = ("ge", "gt", "le", "min_length", "max_length")
-
-
-def test_every_setting_is_documented() -> None:
-    text = (ROOT / "docs" / "operating.md").read_text()
-    for name, field in Settings.model_fields.items():
-        assert f"`BENCH_SERVER_{name.upper()}`" in text
-        assert field.description
-        # Who sets something else is told the description, so it has every bound.
-        for bound in field.metadata:
-            for limit in filter(None, (getattr(bound, n, None) for n in BOUNDS)):
-                assert str(limit) in field.description
-
-
-def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
-    from tests.fakes.live import running_server
-
-    environment = os.environ | {"BENCH_SERVER_DATABASE_URL": empty_database_url}
-    for says in (f"empty -> {migrate.head()}", f"already at {migrate.head()}"):
-        done = subprocess.run(
-            [*PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.endswith(f": {says}\n")
-    with running_server(empty_database_url, tmp_path) as address:
-        assert httpx.get(f"{address}/readyz").json() == {
-            "status": "ok",
-            "entries": 0,
-            "projected": 0,
-        }
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"BENCH_SERVER_PORT": "70000"}, "BENCH_SERVER_PORT: this value cannot be used; wanted: a"),
-        ({"BENCH_SERVER_WORKERS": "0"}, "wanted: number of processes that serve, 1 to 64"),
-        ({"BENCH_SERVER_READ_TOKEN": "secret"}, "16 characters or more"),
-        ({"BENCH_SERVER_ADDRESS_RATE": "lots"}, "BENCH_SERVER_ADDRESS_RATE: "),
-        (
-            {"BENCH_SERVER_DATABASE_URL": "nonsense"},
-            "BENCH_SERVER_DATABASE_URL: not a database URL",
-        ),
-        (
-            {"BENCH_SERVER_TRUSTED_PROXIES": "10.0.0.7,proxy"},
-            "BENCH_SERVER_TRUSTED_PROXIES: 'proxy'",
-        ),
-        ({"BENCH_SERVER_TRUSTED_PROXIES": "10.0.0.1/8"}, "10.0.0.1/8 has host bits set"),
-        ({"BENCH_SERVER_DUMPS_DIR": __file__}, "BENCH_SERVER_DUMPS_DIR: there is a file of this"),
-        ({"BENCH_SERVER_TRUSTED_PROXY": "::1"}, "after BENCH_SERVER_ did you mean TRUSTED_PROXIES"),
-        (
-            {"BENCH_SERVER_X": "1"},
-            "BENCH_SERVER_X: there is no such setting; after BENCH_SERVER_ there",
-        ),
-        (
-            {"BENCH_SERVER_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"},
-            "the database does not answer",
-        ),
-    ],
-)
-def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
-    done = subprocess.run(
-        [*PROGRAM, "serve"],
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert "secret" not in done.stderr
-
-
-def test_secrets_come_from_files(tmp_path: Path) -> None:
-    """The database's address with its password is in no variable, for every kind of command."""
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    url = f"sqlite:///{tmp_path / 'from-a-file.db'}"
-    (secrets / "BENCH_SERVER_DATABASE_URL").write_text(f"{url}\n")
-    environment = os.environ | {"BENCH_SERVER_SECRETS_DIR": str(secrets)}
-
-    def migrated(**variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*PROGRAM, "migrate"],
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    assert migrated().stdout.startswith(f"{url}: empty -> ")
-    other = f"sqlite:///{tmp_path / 'from-a-variable.db'}"
-    assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: empty -> ")
-    (secrets / "BENCH_SERVER_READ_TOKEN").write_text("secret")
-    refused = migrated()
-    assert refused.returncode == 2
-    assert "BENCH_SERVER_READ_TOKEN: " in refused.stderr
-    assert "secret" not in refused.stderr
-    (secrets / "BENCH_SERVER_READ_TOKEN").rename(secrets / "BENCH_SERVER_READ_TOKENS")
-    assert "did you mean READ_TOKEN" in migrated().stderr
-    nowhere = migrated(BENCH_SERVER_SECRETS_DIR=str(tmp_path / "nowhere"))
-    assert "BENCH_SERVER_SECRETS_DIR: there is no such folder" in nowhere.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "settings", "says"),
-    [
-        (["migrate", "--to", "9999"], {}, "--to: there is no version '9999'; possible are base, "),
-        (["serve", "--port", "99999"], {}, "--port: "),
-        (
-            ["migrate"],
-            {"BENCH_SERVER_DATABASE_URL": "mysql://me:secret@127.0.0.1/x"},
-            "BENCH_SERVER_DATABASE_URL: mysql:// is not supported; possible are sqlite:///PATH",
-        ),
-        (["serve", "--database-url", "postgresql://x@y/z"], {}, "--database-url: postgresql://"),
-        (["migrate", "--database-url", "nonsense"], {}, "--database-url: "),
-        (["migrate", "--database-url", "sqlite:////dev/null/x.db"], {}, "cannot make the folder"),
-    ],
-)
-def test_wrong_usage_is_one_line(
-    tmp_path: Path, arguments: list[str], settings: dict[str, str], says: str
-) -> None:
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        env=os.environ | {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"} | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("bench-server: ")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert "secret" not in done.stderr
-
-
-@pytest.mark.long
-def test_the_wheel_brings_templates_and_migrations(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT / "server"],
-        check=True,
-    )
-    (wheel,) = tmp_path.glob("bench_server-*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    package = ROOT / "server" / "src" / "bench_server"
-    wanted = {
-        f"bench_server/{file.relative_to(package)}"
-        for folder in ("templates", "static")
-        for file in (package / "web" / folder).iterdir()
-    } | {
-        f"bench_server/migrations/{file.relative_to(ROOT / 'migrations')}"
-        for file in (ROOT / "migrations").rglob("*.py")
-    }
-    assert wanted <= names
-
-
-def test_the_socket_answers_keep_alive_requests_at_once() -> None:
-    """Without uvloop asyncio leaves TCP_NODELAY unset on sockets whose protocol is not named."""
-    bound = serve.bind("127.0.0.1", 0)
-    try:
-        assert bound.proto == socket.IPPROTO_TCP
-        assert bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert bound.getsockname()[1] > 0
-    finally:
-        bound.close()
-
-
-def test_the_proxy_limit_in_the_docs_is_the_servers() -> None:
-    """A proxy with a lower limit would refuse batches."""
-    operating = (ROOT / "docs" / "operating.md").read_text()
-    assert f"body limit of {deps.BATCH_MAX_BYTES // 2**20} MiB or more" in operating
-    assert f"{strict_json.MAX_BYTES // 2**20} MiB for one envelope" in operating
-
-
-def test_the_schema_version_in_the_docs_is_the_newest() -> None:
-    operating = (ROOT / "docs" / "operating.md").read_text()
-    assert f"`already at {migrate.head()}`" in operating

@@ -62,8 +62,12 @@ def test_a_first_figure_of_a_third_owner_raises_what_was_there(store: Store, pos
     trusted.send(store, KEYS[1], repeats(2))
     assert set(levels(store)["measurement"]) == {3}
     undecided = reproduction(post, first)
-    assert undecided["sentence"] == "cannot be told yet: 1 more owner"
-    assert "cannot be told yet" in post.http.get(f"/results/{first}").text
+    assert undecided["sentence"] == (
+        "no verdict yet: 1 more confirmed owner must measure this set-up on this hardware"
+    )
+    page = post.http.get(f"/results/{first}").text
+    assert "Reproduction: needs 1 more owner</h2>" in page
+    assert "No verdict yet: 1 more confirmed owner must measure" in page
     trusted.send(store, KEYS[2], repeats(1))
     found = levels(store)
     assert set(found["measurement"]) == set(found["standing"]) == {4}

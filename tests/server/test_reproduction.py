@@ -109,13 +109,29 @@ def test_owners_needed(tau: float, needed: int | None) -> None:
     assert found.verdict == "undecided"
     assert found.owners_needed == (None if needed is None else needed - 1)
     if needed is None:
-        assert "cannot be told: " in found.sentence
+        assert found.sentence == (
+            "no verdict: owners differ by 6.0 %, so a claim that is 20 % too fast would pass; "
+            "it takes owners who differ by 5.5 % or less"
+        )
+        assert reproduction.judge(0, [0] * 50, reproduction.LARGEST_TAU).owners_needed == 0
         assert reproduction.judge(0, [0] * 50, tau).verdict == "undecided"
     else:
-        more = "1 more owner" if needed == 2 else f"{needed - 1} more owners"
-        assert found.sentence == f"cannot be told yet: {more}"
+        more = "1 more confirmed owner" if needed == 2 else f"{needed - 1} more confirmed owners"
+        assert (
+            found.sentence
+            == f"no verdict yet: {more} must measure this set-up on this hardware"
+        )
         assert reproduction.judge(0, [0] * needed, tau).verdict == "reproduced"
         assert reproduction.judge(0, [0] * (needed - 1), tau).verdict == "undecided"
+
+
+def test_two_owners_who_disagree_need_a_third() -> None:
+    found = reproduction.judge(0, [log(-0.1), log(0.1)], 0.04)
+    assert found.owners_needed == 1
+    assert found.sentence == (
+        "no verdict yet: the two others disagree; "
+        "1 more confirmed owner must measure this set-up on this hardware"
+    )
 
 
 def test_a_window_is_the_prediction_interval_of_one_more_owner() -> None:

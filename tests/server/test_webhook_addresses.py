@@ -3,34 +3,20 @@
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.receiver import NAME, Receiver, receiving
+from tests.fakes.receiver import ALLOWED, NAME, Receiver, loopback
 
 from bench_server.webhooks import addresses, sending
 from bench_server.webhooks.addresses import RefusedAddress, Target
 from bench_server.webhooks.sending import NotDelivered
 
-ALLOWED = frozenset({NAME})
-
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     return tmp_path / "receiver.pem"
-
-
-@pytest.fixture
-def receiver(certificate: Path) -> Iterator[Receiver]:
-    with receiving(certificate) as made:
-        yield made
-
-
-def loopback(_host: str, port: int) -> list[tuple[Any, ...]]:
-    """A resolver that knows one address."""
-    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
 def post(receiver: Receiver, certificate: Path, **changed: Any) -> None:

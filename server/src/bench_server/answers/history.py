@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median_high
-from typing import NamedTuple
 
-from sqlalchemy import select
 from sqlmodel import Session
 
 from bench_protocol import comparison
-from bench_protocol.change_points import change_points
 from bench_protocol.comparison import LogSample
 from bench_protocol.differences import Difference, differences, facts_of
 from bench_protocol.result import Result
@@ -21,43 +18,45 @@ from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
-from ..ranking.rows import RESULTS
 from . import queries
 from .filters import HistoryFilters
-
-MOST_RUNS = 500
-MOST_RESULTS = 3 * MOST_RUNS
+from .runs import Repeat, Run, changes_of_level, counting_runs, middle_of, runs_of
 
 
 @dataclass(frozen=True)
 class HistoryRepeat:
-    """One result of a run."""
+    """One result of a run. ``disturbed``: other programs or heat slowed it, so it counts only where
+    no undisturbed repeat of the run does."""
 
     result_id: str
     started_at: datetime
     samples_per_second: float
+    disturbed: bool
 
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One run: the median of its repeats, the same as its figure. ``result_id`` is the repeat in
-    the middle; ``started_at``: of the first repeat."""
+    """One run: the median of its repeats that count, the same as its figure. ``result_id`` is the
+    repeat in the middle; ``started_at``: of the first repeat; ``disturbed``: all repeats are, so
+    the run is in no level while undisturbed ones exist."""
 
     run_id: str
     result_id: str
     started_at: datetime
     samples_per_second: float
     framework_version: str | None
+    disturbed: bool
     repeats: tuple[HistoryRepeat, ...]
 
 
 @dataclass(frozen=True)
 class Change:
-    """From this run on the machine was ``speed_up`` times as fast, median against median.
+    """From this run on the machine was ``speed_up`` times as fast, median against median of the
+    runs that count.
 
     ``result_id``: the first repeat of the run. ``speed_up_low`` and ``speed_up_high`` bound
     it with 95 % confidence, as if the place had been known before. ``changed`` lists what
-    differs from the result before.
+    differs from the last result of the run that counts before it.
     """
 
     run_id: str
@@ -71,7 +70,8 @@ class Change:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The newest runs of a machine in one cell, oldest first, and the changes of their level."""
+    """The newest runs of a machine in one cell, oldest first, and the changes of their level.
+    ``left_out`` counts disturbed repeats that are in no level, because undisturbed ones exist."""
 
     machine_id: str
     hardware: str
@@ -83,6 +83,7 @@ class HistoryAnswer:
     precision: str
     data: str
     timing: str
+    left_out: int
     points: tuple[HistoryPoint, ...]
     changes: tuple[Change, ...]
 
@@ -93,15 +94,17 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     InvalidQuery: the filters leave none of its cells, or several.
     """
     figure = _cell(session, machine_id, filters)
-    runs, changes = runs_and_changes(session, machine_id, figure.evidence.result_id)
+    runs = runs_of(session, machine_id, figure.evidence.result_id)
+    counted = sum(len(counting(run)) for run in counting_runs(runs))
     subject = figure.subject
     return HistoryAnswer(
         machine_id=machine_id,
         hardware=subject.hardware,
         workload=subject.workload,
         **subject.setup._asdict(),
+        left_out=sum(map(len, runs)) - counted,
         points=tuple(_point(run) for run in runs),
-        changes=changes,
+        changes=changes_among(session, runs),
     )
 
 
@@ -109,39 +112,35 @@ def changes_with(session: Session, machine_id: str, result_id: str) -> tuple[Cha
     """The changes that a machine's history of one cell has with a result and not without it, as of
     the result's log entry. A known change that only moves to another run is none."""
     entry = session.get_one(Measurement, result_id).log_index
-    _, before = runs_and_changes(session, machine_id, result_id, entry)
-    _, after = runs_and_changes(session, machine_id, result_id, entry + 1)
+    before = changes(session, machine_id, result_id, entry)
+    after = changes(session, machine_id, result_id, entry + 1)
     if len(after) <= len(before):
         return ()
     known = {change.run_id for change in before}
     return tuple(change for change in after if change.run_id not in known)
 
 
-def runs_and_changes(
+def changes(
     session: Session, machine_id: str, result_id: str, entries: int | None = None
-) -> tuple[list["Run"], tuple[Change, ...]]:
-    """A machine's newest runs in the cell of a result, oldest first, and the changes of their
-    level.
+) -> tuple[Change, ...]:
+    """The changes of a machine's level in the cell of a result, oldest first.
 
     Args:
         entries: of the first entries of the log alone; None for all.
     """
-    runs, places = runs_and_places(session, machine_id, result_id, entries)
-    times = [middle_of(run).ns_per_sample for run in runs]
-    edges = [0, *places, len(runs)]
-    changes = (
-        _change(session, runs, place, times[start:place], times[place:end])
+    return changes_among(session, runs_of(session, machine_id, result_id, entries))
+
+
+def changes_among(session: Session, runs: Sequence[Run]) -> tuple[Change, ...]:
+    """The changes of level among runs, oldest first."""
+    counted = counting_runs(runs)
+    places = changes_of_level(counted)
+    times = [middle_of(run).ns_per_sample for run in counted]
+    edges = [0, *places, len(counted)]
+    return tuple(
+        _change(session, counted, place, times[start:place], times[place:end])
         for start, place, end in zip(edges, places, edges[2:], strict=False)
     )
-    return runs, tuple(changes)
-
-
-def runs_and_places(
-    session: Session, machine_id: str, result_id: str, entries: int | None = None
-) -> tuple[list["Run"], list[int]]:
-    """As :func:`runs_and_changes`, with the index of the first run of each new level."""
-    runs = _runs(session, machine_id, result_id, entries)
-    return runs, change_points([middle_of(run).ns_per_sample for run in runs])
 
 
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
@@ -164,51 +163,6 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     )
 
 
-class Repeat(NamedTuple):
-    """Columns of a ranked result."""
-
-    result_id: str
-    run_id: str
-    started_at: datetime
-    ns_per_sample: float
-    framework_version: str | None
-    disturbed: bool
-
-
-# The repeats of one run, the first before the others.
-Run = list[Repeat]
-
-
-def _runs(session: Session, machine_id: str, result_id: str, entries: int | None) -> list[Run]:
-    """The newest runs with ranked results in the cell of this one and of its timing, oldest
-    first."""
-    shown = session.get_one(Measurement, result_id)
-    c = RESULTS.c
-    query = (
-        select(
-            *(c.submission_id, c.run_id, c.started_at, c.ns_per_sample, c.framework_version),
-            c.disturbed,
-        )
-        .where(c.machine_id == machine_id, c.cell_digest == shown.cell_digest, c.rankable)
-        .where(c.timing == shown.timing)
-        .order_by(c.started_at.desc(), c.submission_id)
-        .limit(MOST_RESULTS)
-    )
-    if entries is not None:
-        query = query.where(c.log_index < entries)
-    newest_first = session.connection().execute(query).all()
-    runs: dict[str, Run] = {}
-    for row in reversed(newest_first):
-        runs.setdefault(row.run_id, []).append(Repeat._make(row))
-    return list(runs.values())[-MOST_RUNS:]
-
-
-def middle_of(run: Run) -> Repeat:
-    """The repeat whose time the run's figure is (:func:`.figures.combine`)."""
-    ordered = sorted(counting(run), key=lambda repeat: (repeat.ns_per_sample, repeat.result_id))
-    return ordered[len(ordered) // 2]
-
-
 def _point(run: Run) -> HistoryPoint:
     middle = middle_of(run)
     return HistoryPoint(
@@ -217,8 +171,11 @@ def _point(run: Run) -> HistoryPoint:
         started_at=run[0].started_at,
         samples_per_second=1e9 / middle.ns_per_sample,
         framework_version=middle.framework_version,
+        disturbed=middle.disturbed,
         repeats=tuple(
-            HistoryRepeat(repeat.result_id, repeat.started_at, 1e9 / repeat.ns_per_sample)
+            HistoryRepeat(
+                repeat.result_id, repeat.started_at, 1e9 / repeat.ns_per_sample, repeat.disturbed
+            )
             for repeat in run
         ),
     )

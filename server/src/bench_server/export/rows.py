@@ -63,14 +63,15 @@ class FlatComparedCell(ComparedCell):
 
 @dataclass(frozen=True)
 class FlatHistoryPoint:
-    """One run of a history, the median of its ``repeats``. Where a new level begins, ``speed_up``
-    is the change, with its 95 % interval."""
+    """One run of a history, the median of its ``repeats`` that count. Where a new level begins,
+    ``speed_up`` is the change, with its 95 % interval."""
 
     run_id: str
     result_id: str
     started_at: datetime
     samples_per_second: float
     framework_version: str | None
+    disturbed: bool
     repeats: int
     speed_up: float | None
     speed_up_low: float | None

@@ -40,6 +40,8 @@ WINSORISED_FROM = 5
 LOG_TOO_FAST = math.log(TOO_FAST)
 # The largest standard deviation of a difference at which the claim is refused often enough.
 LARGEST_DEVIATION = LOG_TOO_FAST / (TWO_SIDED + ONE_SIDED)
+# The largest tau at which a number of owners is enough.
+LARGEST_TAU = TAU_STEP * math.floor(LARGEST_DEVIATION / TAU_STEP)
 
 Verdict = Literal["reproduced", "not_reproduced", "undecided"]
 
@@ -75,15 +77,18 @@ class Reproduction(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The verdict for people."""
+        """The verdict for people; if there is none, what it takes."""
         if self.verdict == "undecided" and self.owners_needed is None:
             return (
-                f"cannot be told: owners differ by {people.percent(self.tau)}, so no number of "
-                "them would expose a claim that is 20 % too fast"
+                f"no verdict: owners differ by {people.percent(self.tau)}, so a claim that is 20 % "
+                f"too fast would pass; it takes owners who differ by {people.percent(LARGEST_TAU)} "
+                "or less"
             )
         if self.verdict == "undecided":
-            more = f"{self.owners_needed} more owner{'s' if self.owners_needed != 1 else ''}"
-            return f"cannot be told yet: {more}"
+            more = f"{self.owners_needed} more confirmed owner{'s' * (self.owners_needed != 1)}"
+            disagree = self.owners >= (_owners_needed(self.tau) or 0)
+            why = "the two others disagree; " if disagree else ""
+            return f"no verdict yet: {why}{more} must measure this set-up on this hardware"
         relation = "within" if self.verdict == "reproduced" else "outside"
         return f"{relation} {people.percent(self.window)} of the mean of {self.owners} other owners"
 

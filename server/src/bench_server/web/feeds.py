@@ -12,7 +12,7 @@ from bench_protocol.change_points import LEAST_RUNS
 
 from ..answers import hardware, known, queries
 from ..answers.filters import ResultPageFilters
-from ..answers.history import runs_and_changes
+from ..answers.history import changes
 from ..db.tables import Measurement
 from ..ingest.columns import stored_result
 from ..ranking.rows import TABLE
@@ -53,10 +53,10 @@ def new_results(session: Session) -> Feed:
 def of_machine(session: Session, machine_id: str) -> Feed:
     """Results and changes of one machine. Raises NotFound if it has no figures."""
     answer = hardware.machine(session, machine_id)
-    changes = _changes(session, TABLE.c.machine_id == machine_id)
+    changed = _changes(session, TABLE.c.machine_id == machine_id)
     results = _results(session, {"machine_id": machine_id})
     title = f"{answer.name}, machine {machine_id[:8]}"
-    return Feed(title, f"/machines/{machine_id}", _newest(changes, results))
+    return Feed(title, f"/machines/{machine_id}", _newest(changed, results))
 
 
 def of_hardware(session: Session, slug: str) -> Feed:
@@ -65,9 +65,9 @@ def of_hardware(session: Session, slug: str) -> Feed:
     figures = queries.hardware_figures(session, slug)
     if not figures:
         raise known.no_hardware(session, slug)
-    changes = _changes(session, TABLE.c.hardware_slug == slug)
+    changed = _changes(session, TABLE.c.hardware_slug == slug)
     results = _results(session, {"hardware": slug})
-    return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changes, results))
+    return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changed, results))
 
 
 def atom(feed: Feed, origin: str, site_name: str) -> str:
@@ -80,8 +80,8 @@ def atom(feed: Feed, origin: str, site_name: str) -> str:
     )
 
 
-def _newest(changes: Iterable[Entry], results: Iterable[Entry]) -> tuple[Entry, ...]:
-    ordered = sorted([*changes, *results], key=lambda entry: (entry.at, entry.id), reverse=True)
+def _newest(changed: Iterable[Entry], results: Iterable[Entry]) -> tuple[Entry, ...]:
+    ordered = sorted([*changed, *results], key=lambda entry: (entry.at, entry.id), reverse=True)
     return tuple(ordered[:MOST_ENTRIES])
 
 
@@ -112,8 +112,7 @@ def _changes(session: Session, condition: ColumnElement[bool]) -> list[Entry]:
 def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[Entry]:
     """The changes in a machine's history of one workload and set-up, dated by the arrival of the
     first result of the new level."""
-    _, changes = runs_and_changes(session, machine_id, result_id)
-    for change in changes:
+    for change in changes(session, machine_id, result_id):
         submission, row = queries.result_with_id(session, change.result_id)
         words = in_words(change, {"os": {"name": _system(submission.payload)}})
         setup = f"{row.workload}, {row.framework} {row.recipe} on {row.device}"

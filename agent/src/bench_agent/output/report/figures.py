@@ -25,19 +25,20 @@ MARK_WORDS = (
 )
 # How several processes of a cell become one figure.
 MEDIAN_WORDS = (
-    "A figure is the median of its processes, a ratio that of two figures. The 95 % intervals are "
-    "within this run. Runs differ by more, so one run gives no verdict."
+    "A figure is the median of its undisturbed processes, a ratio that of two figures. The 95 % "
+    "intervals are within this run. Runs differ by more, so one run gives no verdict."
 )
 
 
 @dataclass(frozen=True)
 class CellFigures:
-    """One cell over its measured repeats, one or more.
+    """One cell over its measured repeats that count, one or more: the undisturbed ones, or all
+    without any, as on the server.
 
     ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound the median over
     processes of this run with 95 % confidence; None with fewer than three. ``slowed``: something
-    slowed down the machine during one of them. ``typical``: the repeat in the middle; its
-    blocks are drawn.
+    slowed down the machine during those that count; ``left_out``: the number of those that do not.
+    ``typical``: the repeat in the middle; its blocks are drawn.
     """
 
     cell: Cell
@@ -50,6 +51,7 @@ class CellFigures:
     within_run_spread: float
     startup_seconds: float
     slowed: bool
+    left_out: int
     typical: Measurement
 
     @property
@@ -97,6 +99,7 @@ def report_of(results: Sequence[Result]) -> Report:
     first = results[0]
     software = {n: v for r in results for n, v in r.environment.packages.items()}
     measured = {cell: repeats for cell, repeats in by_cell.items() if _measured(repeats)}
+    cells = tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items())
     return Report(
         run_id=first.run_id,
         preset=first.preset,
@@ -104,11 +107,20 @@ def report_of(results: Sequence[Result]) -> Report:
         machine=first.machine,
         hardware=_hardware(first.machine, by_cell),
         software=(("python", first.environment.python), *sorted(software.items())),
-        cells=tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items()),
+        cells=cells,
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
-        doubts=(*caveat_lines(results), *doubt_lines(results)),
+        doubts=(*caveat_lines(results), *left_out_lines(cells), *doubt_lines(results)),
     )
+
+
+def left_out_lines(cells: Sequence[CellFigures]) -> list[str]:
+    """How many measurements are in no figure, if any."""
+    count = sum(figures.left_out for figures in cells)
+    if not count:
+        return []
+    verb = "measurements are" if count != 1 else "measurement is"
+    return [f"{count} disturbed {verb} in no figure: undisturbed ones of the same set-up are"]
 
 
 def marked(text: str, *cells: CellFigures) -> str:
@@ -147,7 +159,8 @@ def _hardware(machine: Machine, cells: Iterable[Cell]) -> str:
 
 
 def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures:
-    measured = _measured(repeats)
+    quiet = [repeat for repeat in repeats if not disturbances(repeat.warnings)]
+    measured = _measured(quiet) or _measured(repeats)
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
     rate = median_low(rates)
     low, high = median_interval(rate, rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
@@ -162,7 +175,8 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
         epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
         within_run_spread=median(within_run_spread(measurement) for measurement in measured),
         startup_seconds=median(_startup_seconds(measurement) for measurement in measured),
-        slowed=any(disturbances(repeat.warnings) for repeat in repeats),
+        slowed=not _measured(quiet),
+        left_out=len(_measured(repeats)) - len(measured),
         typical=typical,
     )
 

@@ -5,12 +5,12 @@ before too. Machines that have one of the two alone may be faster or slower for 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlalchemy import and_, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
@@ -31,11 +31,14 @@ from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 MOST_LINES = 40
+# A limit of time: so many combinations of hardware and workload, those with most results, are
+# searched for the one with most machines that have two or more versions.
+MOST_CANDIDATES = 8
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
 
 class TrendChoice(HardwareChoice):
-    """Parameters of trends; empty: the hardware with most figures."""
+    """Parameters of trends; empty: those with most machines that have two or more versions."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -47,6 +50,7 @@ class TrendChoice(HardwareChoice):
 @dataclass(frozen=True)
 class VersionFigure:
     """The figure of one version, over all machines that have it; ``update`` is null for the first.
+    ``left_out`` counts disturbed repeats that are not in it, ``disturbed``: those in it are.
     Figures of two versions are of different machines: what a version changed is its ``update``."""
 
     version: str
@@ -56,6 +60,8 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
+    disturbed: bool
+    left_out: int
     update: Update | None
 
 
@@ -95,16 +101,24 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     names = {workload.name: workload for workload in CATALOGUE}
     slug, workload = choice.hardware, names.get(choice.workload or "")
     if slug is None or workload is None:
-        most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
-        if most_measured is None:
+        measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
+        if not measured:
             return TrendsAnswer(None, None, None, None, choice.by, 0, (), ())
-        slug, digest = most_measured
-        workload = digests[digest]
+        slug, workload = max(
+            ((slug, digests[digest]) for slug, digest in measured),
+            key=lambda one: _most_with_several(session, *one, choice),
+        )
     groups = _by_version(session, slug, workload, choice)
     if not groups:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
     setup, versions = max(
-        groups.items(), key=lambda item: (len(item[1]), item[0].timing == "long", item[0])
+        groups.items(),
+        key=lambda item: (
+            _with_several(item[1]),
+            len(item[1]),
+            item[0].timing == "long",
+            item[0],
+        ),
     )
     ordered = [
         Version.of(name, versions[name])
@@ -128,6 +142,8 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 repeats=combined.repeats,
                 machines=combined.machines,
                 owners=combined.owners.total,
+                disturbed=combined.disturbed,
+                left_out=combined.left_out,
                 update=update,
             )
             for version, combined, update in zip(ordered, figures, changed, strict=True)
@@ -152,10 +168,31 @@ def _lines(ordered: Sequence[Version]) -> tuple[MachineLine, ...]:
     )
 
 
+def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:
+    """How many machines have two or more of the versions."""
+    of_machines = Counter(
+        id for runs in versions.values() for id in {run.subject.machine_id for run in runs}
+    )
+    return sum(count > 1 for count in of_machines.values())
+
+
+def _most_with_several(
+    session: Session, slug: str, workload: Workload, choice: TrendChoice
+) -> int:
+    """How many machines have two or more versions, in the set-up with most of these."""
+    query = (
+        _runs(slug, workload, choice, *(TABLE.c[name] for name in Setup._fields))
+        .group_by(TABLE.c.machine_id, *(TABLE.c[name] for name in Setup._fields))
+        .having(func.count(ENVIRONMENTS.c[choice.by].distinct()) > 1)
+    )
+    found = Counter(map(tuple, session.connection().execute(query)))
+    return max(found.values(), default=0)
+
+
 def _measured_most(
     session: Session, slug: str | None, workloads: Sequence[Workload]
-) -> tuple[str, str] | None:
-    """Hardware and workload of the set-up with most results at the default batch size."""
+) -> list[tuple[str, str]]:
+    """Hardware and workload of the set-ups with most results at the default batch size."""
     usual = or_(
         *(
             and_(TABLE.c.workload_digest == w.digest, TABLE.c.batch_size == w.batch_size)
@@ -165,31 +202,36 @@ def _measured_most(
     query = (
         select(TABLE.c.hardware_slug, TABLE.c.workload_digest)
         .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32", usual)
-        .order_by(TABLE.c.repeats.desc(), TABLE.c.id)
-        .limit(1)
+        .group_by(TABLE.c.hardware_slug, TABLE.c.workload_digest)
+        .order_by(func.max(TABLE.c.repeats).desc(), func.min(TABLE.c.id))
+        .limit(MOST_CANDIDATES)
     )
     if slug is not None:
         query = query.where(TABLE.c.hardware_slug == slug)
-    row = session.connection().execute(query).first()
-    return (row[0], row[1]) if row else None
+    return [(row[0], row[1]) for row in session.connection().execute(query)]
 
 
 def _by_version(
     session: Session, slug: str, workload: Workload, choice: TrendChoice
 ) -> dict[Setup, dict[str, list[Figure]]]:
     """Figures of runs, by set-up and version."""
-    version = ENVIRONMENTS.c[choice.by]
-    query = (
-        select(version, *FIGURE_COLUMNS)
-        .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
-        .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
-        .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
-        .where(TABLE.c.batch_size == workload.batch_size, version.is_not(None))
-    )
-    if choice.framework:
-        query = query.where(TABLE.c.framework == choice.framework)
+    query = _runs(slug, workload, choice, ENVIRONMENTS.c[choice.by], *FIGURE_COLUMNS)
     groups: dict[Setup, dict[str, list[Figure]]] = defaultdict(lambda: defaultdict(list))
     for of_version, *row in session.connection().execute(query):
         row_figure = figure(row)
         groups[row_figure.setup][of_version].append(row_figure)
     return groups
+
+
+def _runs(slug: str, workload: Workload, choice: TrendChoice, *columns: Any) -> Select[Any]:
+    """Columns of the runs that have a version, in float32 at the default batch size."""
+    query = (
+        select(*columns)
+        .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
+        .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
+        .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
+        .where(TABLE.c.batch_size == workload.batch_size, ENVIRONMENTS.c[choice.by].is_not(None))
+    )
+    if choice.framework:
+        query = query.where(TABLE.c.framework == choice.framework)
+    return query

@@ -2,7 +2,8 @@
 
 A machine's runs of one version can be of several levels: another update, or nothing known, changed
 its speed in between. So on each machine the level just before the update is compared with the level
-just after it, as its history shows them (:mod:`..history`).
+just after it, as its history shows them (:mod:`..history`). Disturbed runs are in no level while
+the machine has others, and machines with disturbed levels are left out while there are others.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from sqlmodel import Session
 from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.figures import Figure
 from ...ranking.medians import counting, of_runs
-from ..history import Repeat, middle_of, runs_and_places
+from ..runs import Repeat, changes_of_level, counting_runs, middle_of, runs_of
 
 # Of so few machines the answer names each.
 FEW_MACHINES = 2
@@ -56,22 +57,26 @@ class Update:
     """What a version changed against the version before.
 
     ``held``: over the machines that have both, at most 100, those with most runs; null if there are
-    none. ``only_one``: machines that have one of the two versions only, and are not in it.
-    ``machines``: named where one or two have both.
+    none. ``only_one``: machines that have one of the two versions only, and are not in it;
+    ``left_out``: those that have both and are not in it because their results of one of the two
+    are disturbed and others' are not. ``machines``: named where one or two are in it.
     """
 
     held: Comparison | None
     only_one: int
+    left_out: int
     machines: tuple[MachineUpdate, ...]
 
 
 class _Levels(NamedTuple):
-    """Times of a machine before and after an update, ns a sample, and whether its history marks a
-    change there."""
+    """Times of a machine before and after an update, ns a sample, whether its history marks a
+    change there, and whether one of the two is of disturbed runs."""
 
+    machine_id: str
     before_ns: float
     after_ns: float
     marked: bool
+    disturbed: bool
 
 
 def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
@@ -81,10 +86,11 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
         ordered: the versions, the oldest first.
     """
     pairs = list(pairwise(ordered))
-    levels = [{id: _levels(session, *pair, id) for id in _with_both(*pair)} for pair in pairs]
+    every = [[_levels(session, *pair, id) for id in _with_both(*pair)] for pair in pairs]
+    levels = [counting(of_pair) for of_pair in every]
     found, count = corrected(
         [
-            compare_on_machines([(one.after_ns, one.before_ns) for one in of_pair.values()])
+            compare_on_machines([(one.after_ns, one.before_ns) for one in of_pair])
             for of_pair in levels
             if of_pair
         ]
@@ -96,9 +102,10 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
             Update(
                 next(comparisons) if of_pair else None,
                 len(old.machines.keys() ^ new.machines.keys()),
+                len(all_of_pair) - len(of_pair),
                 _named(of_pair) if len(of_pair) <= FEW_MACHINES else (),
             )
-            for (old, new), of_pair in zip(pairs, levels, strict=True)
+            for (old, new), of_pair, all_of_pair in zip(pairs, levels, every, strict=True)
         ),
     ], count
 
@@ -110,10 +117,10 @@ def _with_both(old: Version, new: Version) -> list[str]:
     return sorted(both, key=lambda id: (-runs[id], id))[:MOST_MACHINES]
 
 
-def _named(levels: dict[str, _Levels]) -> tuple[MachineUpdate, ...]:
+def _named(levels: Sequence[_Levels]) -> tuple[MachineUpdate, ...]:
     return tuple(
-        MachineUpdate(id, one.before_ns / one.after_ns, one.marked)
-        for id, one in sorted(levels.items())
+        MachineUpdate(one.machine_id, one.before_ns / one.after_ns, one.marked)
+        for one in sorted(levels)
     )
 
 
@@ -121,12 +128,15 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> _Levels:
     """The levels on both sides of the newest place where the machine went from one of the versions
     to the other. Without a place or without runs on both sides of it, the figures of all its
     runs."""
-    runs, places = runs_and_places(session, id, new.machines[id].evidence.result_id)
+    runs = counting_runs(runs_of(session, id, new.machines[id].evidence.result_id))
+    places = changes_of_level(runs)
     of_old, of_new = ({run.subject.run_id for run in version.runs[id]} for version in (old, new))
     either = [n for n, run in enumerate(runs) if run[0].run_id in of_old | of_new]
     is_new = [run[0].run_id in of_new for run in runs]
     switches = [n for before, n in pairwise(either) if is_new[before] != is_new[n]]
-    of_all = _Levels(old.machines[id].ns_per_sample, new.machines[id].ns_per_sample, False)
+    was, now = old.machines[id], new.machines[id]
+    disturbed = was.disturbed or now.disturbed
+    of_all = _Levels(id, was.ns_per_sample, now.ns_per_sample, False, disturbed)
     if not switches:
         return of_all
     switch = switches[-1]
@@ -137,16 +147,15 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> _Levels:
     end = min((place for place in places if place > edge), default=len(runs))
     middles = [middle_of(run) for run in runs]
     if marked is not None:
-        sides = [median_high(_times(side)) for side in (middles[start:edge], middles[edge:end])]
-        before, after = sides if is_new[switch] else reversed(sides)
-        return _Levels(before, after, True)
+        times = _median(middles[start:edge]), _median(middles[edge:end])
+        before, after = times if is_new[switch] else reversed(times)
+        return _Levels(id, before, after, True, disturbed)
     old_ones = [middles[n] for n in either if start <= n < end and not is_new[n]]
     new_ones = [middles[n] for n in either if start <= n < end and is_new[n]]
     if not (old_ones and new_ones):  # runs of a third version lie between them
         return of_all
-    before, after = (median_high(_times(counting(side))) for side in (old_ones, new_ones))
-    return _Levels(before, after, False)
+    return _Levels(id, _median(old_ones), _median(new_ones), False, disturbed)
 
 
-def _times(middles: Sequence[Repeat]) -> list[float]:
-    return [repeat.ns_per_sample for repeat in middles]
+def _median(middles: Sequence[Repeat]) -> float:
+    return median_high(repeat.ns_per_sample for repeat in middles)

@@ -15,7 +15,7 @@ from bench_protocol.workloads import Workload
 
 from ...answers import hardware, known, leaderboard
 from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
-from ...answers.history import HistoryAnswer, history
+from ...answers.history import HistoryAnswer, HistoryPoint, history
 from ...answers.places import MachinePlace
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.types import Board, WorkloadAnswer, workload_answer
@@ -328,12 +328,13 @@ def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | No
 
 
 def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
+    all_disturbed = all(point.disturbed for point in answer.points)
     points = tuple(
         Point(
             number,
             point.samples_per_second,
-            f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}, median of "
-            f"{len(point.repeats)}",
+            _point_words(point),
+            label="disturbed" if point.disturbed and not all_disturbed else "",
         )
         for number, point in enumerate(answer.points)
     )
@@ -349,6 +350,19 @@ def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot
             for change, words in zip(answer.changes, changes, strict=True)
         ],
     )
+
+
+def _point_words(point: HistoryPoint) -> str:
+    """``12,081/s on 2026-10-01, median of 2, 1 disturbed repeat not counted``."""
+    disturbed = sum(repeat.disturbed for repeat in point.repeats)
+    counted = len(point.repeats) - (0 if point.disturbed else disturbed)
+    words = f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}"
+    words += f", median of {counted}"
+    if point.disturbed:
+        return f"{words}, disturbed"
+    if disturbed:
+        return f"{words}, {disturbed} disturbed repeat{'s' * (disturbed != 1)} not counted"
+    return words
 
 
 def _layer(layer: dict[str, Any]) -> Fact:

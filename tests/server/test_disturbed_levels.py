@@ -1,0 +1,114 @@
+"""Disturbed runs beside others: in a machine's history, its feed, and trends."""
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.machine import Environment
+from bench_protocol.result import Warn
+from bench_server.answers.history import changes_with
+
+LOAD = Warn(code="other_load", figures={"busy_cores": 3.0, "cores": 8.0})
+WAVE = (0, 3, -2, 1, -1, 2)
+
+
+def _run(
+    post: Poster,
+    day: int,
+    step_ns: int,
+    version: str = "2.18.0",
+    machine: int = 1,
+    disturbed: bool = False,
+) -> str:
+    """A run of one repeat. Returns the result's id."""
+    clocks = results.make_result().clocks
+    started = f"2026-10-{day:02d}T00:00:00.000000Z"
+    return post.made(
+        machine=results.make_machine(seed=machine),
+        step_ns=step_ns,
+        warnings=(LOAD,) if disturbed else (),
+        clocks=clocks.model_copy(update={"started": started}),
+        environment=Environment(python="3.12.7", packages={"tensorflow": version}),
+    )
+
+
+def _machine_id(http: TestClient, result: str) -> str:
+    identity: str = http.get(f"/api/v1/results/{result}").json()["machine_id"]
+    return identity
+
+
+def test_a_busy_machine_is_no_change(http: TestClient, post: Poster) -> None:
+    """Six busy days after six idle ones: the level is that of the idle days."""
+    for day, off in enumerate(WAVE, 1):
+        _run(post, day, 1_000_000 + 500 * off)
+    for day, off in enumerate(WAVE, 7):
+        last = _run(post, day, 1_500_000 + 500 * off, disturbed=True)
+    machine = _machine_id(http, last)
+    history = http.get(f"/api/v1/machines/{machine}/history").json()
+    assert (history["changes"], history["left_out"]) == ([], 6)
+    assert [point["disturbed"] for point in history["points"]] == [False] * 6 + [True] * 6
+    assert "#change" not in http.get(f"/machines/{machine}/feed.atom").text
+    page = http.get(f"/machines/{machine}").text
+    assert "6 disturbed repeats not counted in levels and changes" in page
+    assert "/s on 2026-10-07, median of 1, disturbed<" in page
+
+
+def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Poster) -> None:
+    """History, feed and trends give one figure, that of the undisturbed runs."""
+    days = iter(range(1, 27))
+    sent = []
+    for version, step_ns in (("2.18.0", 1_000_000), ("2.18.1", 900_000)):
+        for off in WAVE:
+            sent.append(_run(post, next(days), step_ns + 500 * off, version))
+        for off in WAVE:
+            _run(post, next(days), 1_400_000 + 500 * off, version, disturbed=True)
+    machine = _machine_id(http, sent[-1])
+    history = http.get(f"/api/v1/machines/{machine}/history").json()
+    (change,) = history["changes"]
+    assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
+    assert change["result_id"] == sent[6]
+    assert history["left_out"] == 12
+    assert http.get(f"/machines/{machine}/feed.atom").text.count("#change") == 1
+    old, new = http.get("/api/v1/trends").json()["versions"]
+    update = new["update"]
+    assert update["held"]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9)
+    assert (update["machines"][0]["marked"], update["left_out"]) == (True, 0)
+    assert [(one["disturbed"], one["left_out"]) for one in (old, new)] == [(False, 6)] * 2
+    assert "6 disturbed repeats not counted" in http.get("/trends").text
+
+
+def test_a_webhook_tells_no_change_of_a_busy_machine(post: Poster) -> None:
+    for day, off in enumerate(WAVE, 1):
+        _run(post, day, 1_000_000 + 500 * off)
+    busy = [_run(post, day, 1_500_000 + 500 * day, disturbed=True) for day in range(7, 13)]
+    machine = _machine_id(post.http, busy[0])
+    with post.http.app.state.store.reading() as session:  # type: ignore[attr-defined]
+        assert [changes_with(session, machine, one) for one in busy] == [()] * 6
+
+
+def test_a_machine_that_was_busy_under_one_version_is_left_out(
+    http: TestClient, post: Poster
+) -> None:
+    """Three idle machines become 1.25 times as fast; the fourth was busy after its update."""
+    for machine in (1, 2, 3):
+        _run(post, 1, machine * 1_000_000, "2.18.0", machine)
+        _run(post, 2, machine * 800_000 + machine, "2.18.1", machine)
+    _run(post, 1, 1_000_000, "2.18.0", 4)
+    _run(post, 2, 3_000_000, "2.18.1", 4, disturbed=True)
+    update = http.get("/api/v1/trends").json()["versions"][1]["update"]
+    assert update["held"]["speed_up"] == pytest.approx(1.25, rel=1e-3)
+    assert (update["held"]["n"], update["left_out"], update["only_one"]) == (3, 1, 0)
+    assert "1 machine with both versions not counted: disturbed" in http.get("/trends").text
+
+
+def test_disturbed_runs_make_the_levels_where_there_are_no_others(
+    http: TestClient, post: Poster
+) -> None:
+    for stage, step_ns in enumerate((1_000_000, 900_000)):
+        for day, off in enumerate(WAVE, 1 + 6 * stage):
+            last = _run(post, day, step_ns + 500 * off, disturbed=True)
+    history = http.get(f"/api/v1/machines/{_machine_id(http, last)}/history").json()
+    (change,) = history["changes"]
+    assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
+    assert history["left_out"] == 0
