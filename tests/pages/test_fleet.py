@@ -55,11 +55,14 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
-# Numbers that a line break separates from their percent sign, and "30-core" of a heading.
+# Numbers that a line break separates from their percent sign; of a heading, words with hyphens
+# that are no longer than 20 characters, and "(30-core GPU)".
 SPLIT = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(
-            walker.currentNode.parentElement.closest('h1') ? /\\d+-core/g : /\\d\\s%/g)) {
+            walker.currentNode.parentElement.closest('h1')
+            ? /\\(\\d+-core \\w+\\)|(?<![\\w-])(?=[\\w-]{3,20}(?![\\w-]))\\w+(?:-\\w+)+/g
+            : /\\d\\s%/g)) {
         const range = document.createRange();
         range.setStart(walker.currentNode, match.index);
         range.setEnd(walker.currentNode, match.index + match[0].length);
@@ -382,6 +385,23 @@ def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet:
     receipt = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}/receipt", timeout=30).json()
     expect(page.get_by_label("Proof of inclusion")).to_have_text(receipt["proof"])
     page.close()
+
+
+def test_a_comparison_says_in_how_many_workloads_one_machine_meets_one(fleet: Fleet) -> None:
+    ids = "nvidia-h200,apple-m2-max-30-core-gpu"
+    with httpx.Client(base_url=fleet.address, timeout=30) as http:
+        rows = http.get(f"/api/v1/compare?ids={ids}").json()["rows"]
+        assert len(rows) == 2
+        assert sum(row["cells"][1]["scope"] == "machines" for row in rows) == 1
+        page = http.get(f"/compare?ids={ids}").text
+    assert "In 1 of them there is one machine on each side" in page
+
+
+def test_a_failed_repeat_says_how_it_failed(fleet: Fleet) -> None:
+    page = httpx.get(f"{fleet.address}/results/{fleet.failed}", timeout=30).text
+    found = re.search("<h1>(.*?)</h1>", page)
+    assert found
+    assert " ran out of memory on " in re.sub("<[^>]+>", "", found[1])
 
 
 def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Fleet) -> None:
