@@ -7,6 +7,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.pages.looking import THREE, Fleet
 
+from bench_server.web.pages.board_links import METRICS
+
 BOARD = "/?workload=mnist-cnn"
 # What can be pressed and is no link within a sentence, with its size in pixels.
 SMALL = """() => [...document.querySelectorAll('main a, main button, main summary, main input')]
@@ -16,6 +18,13 @@ SMALL = """() => [...document.querySelectorAll('main a, main button, main summar
     .filter(one => { const box = one.getBoundingClientRect();
                      return box.width < 24 || box.height < 24 - 0.01; })
     .map(one => one.outerHTML.slice(0, 120))"""
+
+# Heads of a board that are wider than their column or higher than a line, and tables that scroll.
+CUT = """() => [
+    ...[...document.querySelectorAll('.ranking thead .head')].filter(one =>
+        one.scrollWidth > one.parentElement.clientWidth || one.clientHeight > 30),
+    ...[...document.querySelectorAll('.prose table')].filter(one =>
+        one.scrollWidth > one.clientWidth)].map(one => one.innerText.slice(0, 60))"""
 
 BOXES_WITHIN_ROWS = """() => [...document.querySelectorAll('tr .pick label')].every(one =>
     one.getBoundingClientRect().right < one.closest('tr').getBoundingClientRect().right + 0.5)"""
@@ -137,6 +146,15 @@ def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -
     top = page.get_by_role("columnheader", name="Spread").bounding_box()
     assert top is not None
     assert 0 <= top["y"] < 5
+    page.close()
+
+
+def test_no_head_of_a_table_is_cut(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    boards = [f"{BOARD}&rank_by={metric}" for metric in METRICS]
+    for address in (*boards, "/documents/faults"):
+        page.goto(f"{fleet.address}{address}")
+        assert page.evaluate(CUT) == [], address
     page.close()
 
 

@@ -55,11 +55,14 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
-# Numbers that a line break separates from their percent sign, and "30-core" of a heading.
+# Numbers that a line break separates from their percent sign; of a heading, words with hyphens
+# that are no longer than 20 characters, and "(30-core GPU)".
 SPLIT = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(
-            walker.currentNode.parentElement.closest('h1') ? /\\d+-core/g : /\\d\\s%/g)) {
+            walker.currentNode.parentElement.closest('h1')
+            ? /\\(\\d+-core \\w+\\)|(?<![\\w-])(?=[\\w-]{3,20}(?![\\w-]))\\w+(?:-\\w+)+/g
+            : /\\d\\s%/g)) {
         const range = document.createRange();
         range.setStart(walker.currentNode, match.index);
         range.setEnd(walker.currentNode, match.index + match[0].length);

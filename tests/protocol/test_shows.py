@@ -133,8 +133,14 @@ def test_what_the_next_level_needs() -> None:
 
 
 def test_a_device_without_a_measured_tolerance_is_named() -> None:
-    assert trust_levels.words(2, "cuda", "float32") == "level 2 of 4: not yet checkable on CUDA"
-    assert trust_levels.words(2, "cpu", "tf32") == "level 2 of 4: not yet checkable in tf32 on CPU"
+    assert (
+        trust_levels.words(2, "cuda", "float32")
+        == "level 2 of 4: level 3 is not yet checkable on CUDA"
+    )
+    assert (
+        trust_levels.words(2, "cpu", "tf32")
+        == "level 2 of 4: level 3 is not yet checkable in tf32 on CPU"
+    )
     assert trust_levels.words(2, "cpu", "float32") == "level 2 of 4"
     assert trust_levels.words(1, "cuda", "float32") == "level 1 of 4"
     doubtful = facts(2, device="cuda", conformance={"passed": False})

@@ -147,9 +147,25 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ("workload=mnist-cnn&family=radeon", "Radeon: no ranked results yet"),
         ("family=radeon", "Radeon: no ranked results yet"),
         ("workload=fashion-lstm", "Who trains fashion-lstm fastest?"),
+        ("workload=mnist-cnn&q=4090", "NVIDIA GeForce RTX 4090 is 2nd of 4 on mnist-cnn"),
+        (
+            "workload=mnist-cnn&q=m2&group=setup",
+            "Apple M2 Max (30-core GPU), tensorflow naive, is 3rd of 4 on mnist-cnn",
+        ),
+        ("workload=mnist-cnn&q=radeon", "No ranked hardware matches the search"),
+        ("q=m2&group=machine", "Machines of the hardware that is searched for"),
     ],
 )
 def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) -> None:
     found = re.search("<h1>(.*?)</h1>", filled.http.get(f"/?{query}").text)
     assert found
     assert re.sub("<[^>]+>", "", found[1]) == heading
+
+
+def test_a_page_sorted_by_a_metric_asks_for_it(filled: Poster) -> None:
+    for metric, question in (
+        ("throughput", "Which hardware trains this workload fastest?"),
+        ("energy", "Which hardware trains this workload with the least energy?"),
+        ("mfu", "Which hardware uses most of its peak on this workload?"),
+    ):
+        assert question in filled.http.get(f"/?workload=mnist-cnn&rank_by={metric}").text

@@ -170,7 +170,9 @@ def test_twenty_fresh_owners_move_nothing(post: Poster, store: Store) -> None:
 
 
 def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> None:
-    heading = "Provisional: measured by fewer than three established owners"
+    heading = (
+        "Provisional: measured by one confirmed owner, or by fewer than three established ones"
+    )
     post.made(step_ns=500_000)
     assert heading not in post.http.get("/?workload=mnist-cnn").text
     machine = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
@@ -191,6 +193,13 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
         cursor = page["next_cursor"]
     assert rows == [(1, "confirmed"), (2, "provisional")]
     assert "2 confirmed, 1 new; the 2 confirmed decide" in text
+    # The first row is not the fastest, and the pages say so.
+    contested = (
+        "Intel Core i7-8700 looks faster, but ranks lower: fewer owners, or new ones, measured it."
+    )
+    for page in ("/?workload=mnist-cnn", "/workloads/mnist-cnn"):
+        assert contested in post.http.get(page).text
+    assert contested not in post.http.get("/?workload=mnist-cnn&q=i9").text
 
 
 def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store: Store) -> None:

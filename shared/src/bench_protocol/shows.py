@@ -308,7 +308,7 @@ ROWS = (
     ),
     Row(
         "speed",
-        "It was so fast",
+        "It was that fast",
         "the times of the blocks are those of its training",
         "how long the training took: nobody but the sender has seen the clock",
         (),

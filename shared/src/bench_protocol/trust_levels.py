@@ -97,6 +97,6 @@ def not_checkable(device: str, precision: str) -> str | None:
 
 
 def words(level: int, device: str, precision: str) -> str:
-    """A level as pages write it: ``level 2 of 4: not yet checkable on CUDA``."""
+    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable on CUDA``."""
     why = not_checkable(device, precision) if level == 2 else None
-    return f"level {level} of {HIGHEST}{f': {why}' if why else ''}"
+    return f"level {level} of {HIGHEST}{f': level 3 is {why}' if why else ''}"

@@ -62,7 +62,8 @@ def finding(samples_per_second: float | None, others: OtherOwners) -> Finding | 
     if samples_per_second is None:
         return None
     if others.owners < OWNERS_FOR_OUTLIERS:
-        sentence = f"{others.owners} other owners are too few to tell an outlier"
+        owners = "owner is" if others.owners == 1 else "owners are"
+        sentence = f"{others.owners} other {owners} too few to tell an outlier"
         return Finding(True, sentence, {"owners": others.owners}, checked=False)
     away = (math.log(1e9 / samples_per_second) - others.middle) / max(
         others.deviation, LEAST_DEVIATION

@@ -55,7 +55,7 @@ HEADS: dict[str, Head] = {
         "joules_per_epoch",
     ),
     "mfu": Head(
-        "MFU, of the vendor's peak",
+        "Share of peak (MFU)",
         "Model FLOP utilisation: the FLOP/s of the training over the peak that the vendor states.",
         "/methodology#figures",
         "-mfu",

@@ -30,6 +30,8 @@ SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole 
 SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 # Pages that show one hardware, and keep the one that the page before showed.
 STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
+# What no line of a heading breaks; longer names may break.
+WHOLE = re.compile(r"\(\d+-core [A-Z]+\)|(?<![\w-])(?=[\w-]{3,20}(?![\w-]))\w+(?:-\w+)+(?![^<>]*>)")
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -102,10 +104,10 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
 
 def unbroken(html: str) -> str:
     """A page on which no line breaks between a number and its percent sign, nor, in its heading,
-    within ``30-core``. Code stays as it is, to be copied."""
+    within ``(30-core GPU)`` or ``mnist-cnn``. Code stays as it is, to be copied."""
     html = re.sub(
         r"<h1>.*?</h1>",
-        lambda heading: re.sub(r"\d+-core", r'<span class="figure">\g<0></span>', heading[0]),
+        lambda heading: WHOLE.sub(r'<span class="figure">\g<0></span>', heading[0]),
         html,
         flags=re.DOTALL,
     )

@@ -4,7 +4,7 @@ Each reads the aggregates of one hardware and compares only figures with the sam
 size, precision and data, except for the compared axis.
 """
 
-from .batch_size import BatchAnswer, BatchStudy, batch_sizes
+from .batch_size import BatchAnswer, BatchLine, BatchStudy, batch_sizes
 from .common import HardwareChoice, devices
 from .cpu_vs_gpu import PairAnswer, PairChoice, PairRow, cpu_against_gpu
 from .frameworks import FrameworksAnswer, frameworks
@@ -12,6 +12,7 @@ from .trends import TrendChoice, TrendsAnswer, trends
 
 __all__ = [
     "BatchAnswer",
+    "BatchLine",
     "BatchStudy",
     "FrameworksAnswer",
     "HardwareChoice",

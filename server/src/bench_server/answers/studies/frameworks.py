@@ -32,11 +32,13 @@ RECIPES = ("naive", "pipeline", "tuned")
 class FrameworkRow:
     """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
     null if not measured. ``best``: its fastest set-up of the best tier compared with that of the
-    other frameworks; ``setups`` and ``other_setups``: of how many each is the fastest."""
+    other frameworks, which is of the framework ``rival``; ``setups`` and ``other_setups``: of how
+    many each is the fastest."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
     best: Comparison | None
+    rival: str | None
     setups: int
     other_setups: int
 
@@ -156,6 +158,7 @@ def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
         framework=name,
         recipes=(cells[0], cells[1], cells[2]),
         best=found.of[figures[0], rivals[0]] if rivals else None,
+        rival=rivals[0].setup.framework if rivals else None,
         setups=peers(figures),
         other_setups=peers(rivals) if rivals else 0,
     )

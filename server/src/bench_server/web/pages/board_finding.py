@@ -1,4 +1,4 @@
-"""What the leaderboard found, as its heading."""
+"""What the leaderboard found, as its heading, and what contests it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,9 @@ from bench_protocol import format as people
 
 from ...answers import families, leaderboard
 from ...answers.filters import BoardFilters
+from ...answers.orders import RANK_BY
 from ...answers.types import HardwareScore
+from ...ranking.compare import RankedRow
 from .board_links import Metric
 
 
@@ -18,7 +20,10 @@ def finding(
     scores: Sequence[HardwareScore],
 ) -> str:
     """The first of a board. Of all boards: the best score, else who is first on most of them.
-    Of a family, after its name. A question where nothing was measured."""
+    Of a family, after its name. Of hardware that is searched for, where the best of it is. A
+    question where nothing was measured."""
+    if filters.q or filters.hardware:
+        return _of_search(filters, metric, standings, scores)
     firsts = _firsts(standings, filters.family)
     name = families.FAMILIES[filters.family].label if filters.family else ""
     if filters.family and not firsts and not scores:
@@ -33,6 +38,70 @@ def finding(
         where = f"{count} of {boards}" if len(firsts) > 1 else filters.workload or boards
         found = f"{first} {metric.first.format(where)}{'' if count else '?'}"
     return f"{name}: {found}" if name else found
+
+
+def contested(
+    filters: BoardFilters, metric: Metric, standings: Sequence[leaderboard.Standing]
+) -> str:
+    """``NVIDIA B200 looks faster, but ranks lower``: hardware whose figure is better than that of
+    the first of a workload's board, with less evidence. Empty without any, or for a search."""
+    if len(standings) != 1 or filters.q or filters.hardware:
+        return ""
+    value = RANK_BY[filters.rank_by or "time"]
+    rows = [
+        row for row in standings[0].rows if row.rank and leaderboard.searched(row.figure, filters)
+    ]
+    if filters.group in ("machine", "result") or not rows:
+        return ""
+    first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
+    if first.hardware_slug == best.hardware_slug or value(first) == value(best):
+        return ""
+    return (
+        f"{best.hardware} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
+    )
+
+
+def _of_search(
+    filters: BoardFilters,
+    metric: Metric,
+    standings: Sequence[leaderboard.Standing],
+    scores: Sequence[HardwareScore],
+) -> str:
+    """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score where all workloads
+    are shown."""
+    if filters.group in ("machine", "result"):
+        return f"{filters.group.title()}s of the hardware that is searched for"
+    named = (filters.q or "").casefold()
+    slug = filters.hardware
+    own = [
+        one
+        for one in scores
+        if named in one.hardware.casefold() and slug in (None, one.hardware_slug)
+    ]
+    if filters.workload is None and own:
+        return _by_score(own, searched=True)
+    found = [
+        (row.rank, standing, row)
+        for standing in standings
+        for row in standing.rows
+        if row.rank and leaderboard.searched(row.figure, filters)
+    ]
+    if not found:
+        return "No ranked hardware matches the search"
+    rank, standing, row = min(found, key=lambda one: one[0])
+    ranked = sum(one.rank is not None for one in standing.rows)
+    what, by = _name(row, filters), "" if metric.value in ("throughput", "time") else metric.label
+    return (
+        f"{what} is {people.ordinal(rank)} of {ranked:,} on {standing.workload.name}"
+        f"{f', by {by}' if by else ''}"
+    )
+
+
+def _name(row: RankedRow, filters: BoardFilters) -> str:
+    """A row's hardware; with its set-up where each set-up has a row."""
+    setup = row.figure.setup
+    own = f", {setup.framework} {setup.recipe}," if filters.group == "setup" else ""
+    return f"{row.figure.hardware}{own}"
 
 
 def _firsts(standings: Sequence[leaderboard.Standing], family: str | None) -> dict[str, str]:
@@ -52,10 +121,12 @@ def _firsts(standings: Sequence[leaderboard.Standing], family: str | None) -> di
     return {workload: min(rows)[1] for workload, rows in ranked.items() if rows}
 
 
-def _by_score(scores: Sequence[HardwareScore]) -> str:
+def _by_score(scores: Sequence[HardwareScore], *, searched: bool = False) -> str:
     """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why."""
     best = scores[0]
     score = best.score
+    if best.hardware_slug == score.baseline_slug and searched:
+        return f"{best.hardware} is the baseline: its speed is 1×"
     if best.hardware_slug == score.baseline_slug:
         return f"{best.hardware} is the {'fastest' if len(scores) > 1 else 'first'} so far"
     why = "as published" if best.published else "" if best.rank else "provisionally"

@@ -25,27 +25,36 @@ BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "eviden
 
 class Metric(NamedTuple):
     """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
-    link, the field that sets the length of bars, the head of the next column, and what the first of
-    the board does."""
+    link, the field that sets the length of bars, the head of the next column, what the first of
+    the board does, and what one with a better figure does."""
 
     value: str
     label: str
     bar: str
     beside: str
     first: str
+    ahead: str
 
 
 SPEED = "fastest_samples_per_second"
 METRICS = {
-    "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
-    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),
-    "energy": Metric(
-        "energy", "Energy", "joules_per_epoch", "throughput", "trains {} with the least energy"
+    "throughput": Metric(
+        "throughput", "Throughput", SPEED, "time", "trains {} fastest", "looks faster"
     ),
-    "mfu": Metric("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
+    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest", "looks faster"),
+    "energy": Metric(
+        *("energy", "Energy", "joules_per_epoch", "throughput"),
+        *("trains {} with the least energy", "seems to need less"),
+    ),
+    "mfu": Metric(
+        *("mfu", "MFU", "mfu", "throughput"),
+        *("uses most of its peak on {}", "seems to use more"),
+    ),
 }
 # Accuracy has no column of its own.
-ACCURACY = METRICS["throughput"]._replace(first="trains {} to the highest accuracy")
+ACCURACY = METRICS["throughput"]._replace(
+    first="trains {} to the highest accuracy", ahead="looks more accurate"
+)
 
 
 class SortHead(NamedTuple):
@@ -108,7 +117,7 @@ def chips(chosen: dict[str, Any], counted: Sequence[Facet]) -> Iterator[tuple[Ch
 
 
 def _chip_label(name: str, value: Any) -> str:
-    words = name.replace("_", " ")
+    words = "name" if name == "q" else name.replace("_", " ")
     return str(value) if name == "where" else f"{words}: {value}"
 
 

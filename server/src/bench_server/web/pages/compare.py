@@ -27,6 +27,7 @@ MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same sof
 class ComparePage:
     """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
     ``answer`` is null before a choice; ``too_few``: less than two different items were chosen.
+    ``single``: in how many of the common rows one machine is on each side.
     ``modes``: ways to compare, none where there is no choice. ``chart``: the common rows.
     ``prices`` and ``energy_price``: as entered; ``charts``: speed by price and by energy.
     ``heat``: for each row, a class for each cell. ``picked``: the chosen items; ``hardware``: other
@@ -47,6 +48,7 @@ class ComparePage:
     prices: Mapping[str, str]
     energy_price: str
     charts: tuple[Scatter, ...]
+    single: int
     too_few: bool
 
 
@@ -67,7 +69,7 @@ def compare_page(
     if len(ids) < 2:
         return ComparePage(
             title="Compare",
-            heading="Compare",
+            heading="Compare GPUs, CPUs or machines",
             json_href=None,
             csv_href=None,
             image_href=None,
@@ -81,6 +83,7 @@ def compare_page(
             prices={},
             energy_price="",
             charts=(),
+            single=0,
             too_few=bool(ids),
         )
     answer = comparison.compare(session, ids, prices, across, mode)
@@ -107,6 +110,7 @@ def compare_page(
         prices=entered,
         energy_price=energy_price,
         charts=worth.of_comparison(answer),
+        single=_single(answer),
         too_few=False,
     )
 
@@ -149,6 +153,12 @@ def _title(answer: CompareAnswer) -> str:
     more = len(answer.things) - 2
     title = " and ".join(thing.name for thing in answer.things[:2])
     return f"{title} and {more} more" if more > 0 else title
+
+
+def _single(answer: CompareAnswer) -> int:
+    """In how many of the common rows some comparison is of one machine with one machine."""
+    common = answer.rows[: answer.common_cells]
+    return sum(any(cell and cell.scope == "machines" for cell in row.cells) for row in common)
 
 
 def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice, ...]:

@@ -25,6 +25,8 @@ from ..description_lists import Fact, environment_facts, machine_facts
 from ..plots import Mark, Plot, Point, Series, plot
 from ..scatter import Scatter
 from . import worth
+from .board_finding import contested
+from .board_links import METRICS
 from .common import Choice, address
 
 CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
@@ -76,13 +78,16 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``share_words``: a sentence to share. ``history`` and ``plot``: of the chosen cell, null without
-    one; ``changes``: those of the history in words; ``trends_href``: figures of the cell's hardware
-    by version, null where there are none; ``cells``: addresses of all cells.
+    ``heading``: the best rank of its hardware; ``beside``: the machine beside the figure that has
+    it, in words, empty where nothing is compared. ``share_words``: a sentence to share. ``history``
+    and ``plot``: of the chosen cell, null without one; ``changes``: those of the history in words;
+    ``trends_href``: figures of the cell's hardware by version, null where there are none;
+    ``cells``: addresses of all cells.
     """
 
     title: str
     heading: str
+    beside: str
     share_words: str
     json_href: str
     badge_href: str
@@ -102,7 +107,8 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class WorkloadPage:
-    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?"""
+    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
+    ``contested``: which hardware with less evidence is faster, in words."""
 
     title: str
     json_href: str
@@ -110,6 +116,7 @@ class WorkloadPage:
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]
     board: Board
+    contested: str
 
 
 def hardware_page(
@@ -163,6 +170,7 @@ def machine_page(
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=_standing(answer),
+        beside=_beside(answer),
         share_words=_share_words(answer),
         json_href=api,
         badge_href=f"{here}/badge.svg",
@@ -187,13 +195,15 @@ def machine_page(
 
 
 def _standing(answer: hardware.MachineAnswer) -> str:
-    """The best rank of its hardware, and the machine beside the figure with this rank: ``M2 Max:
-    15th of 47 on mnist-cnn; this machine is 1.02 times as fast as the median one``; else the
-    hardware's name."""
+    """The best rank of its hardware, ``M2 Max: 15th of 47 on mnist-cnn``; else its name."""
     best = _best_place(answer)
-    if best is None:
-        return answer.name
-    return _rank_words(best) + beside_words(asdict(best))
+    return answer.name if best is None else _rank_words(best)
+
+
+def _beside(answer: hardware.MachineAnswer) -> str:
+    """``this machine is 1.02 times as fast as the median one``."""
+    best = _best_place(answer)
+    return "" if best is None else beside_words(asdict(best)).removeprefix("; ")
 
 
 def _rank_words(place: MachinePlace) -> str:
@@ -243,15 +253,16 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
     """Fill the context. Raises NotFound if the catalogue has no such workload."""
     workload = workload_called(name)
     answer = workload_answer(workload)
+    filters = BoardFilters.model_validate({"workload": name, "limit": 10})
+    boards, _, standings = leaderboard.leaderboard(session, filters, of_operator)
     return WorkloadPage(
         title=name,
         json_href=address("/api/v1/leaderboard", {"workload": name}),
         image_href=f"/workloads/{name}/card.png",
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
-        board=leaderboard.board(
-            session, workload, BoardFilters.model_validate({"limit": 10}), of_operator
-        ),
+        board=boards[0],
+        contested=contested(filters, METRICS["throughput"], standings),
     )
 
 

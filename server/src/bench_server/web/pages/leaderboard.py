@@ -16,7 +16,7 @@ from ...answers.filters import BoardFilters
 from ...answers.types import Board, BoardRow, HardwareScore
 from ...ranking.owners import TIERS, Tier
 from ..dots import DotPlot, Row, Value, dot_plot
-from .board_finding import finding
+from .board_finding import contested, finding
 from .board_links import (
     ACCURACY,
     METRICS,
@@ -42,7 +42,9 @@ NOT_ALL_HAVE = {
 HEADINGS: dict[Tier, str] = {
     "confirmed": "Measured by two or more confirmed owners",
     "several": "Measured by three or more established owners",
-    "provisional": "Provisional: measured by fewer than three established owners",
+    "provisional": (
+        "Provisional: measured by one confirmed owner, or by fewer than three established ones"
+    ),
     "new": "Provisional: measured by new owners alone",
 }
 
@@ -56,7 +58,8 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``heading`` states the finding. ``heads`` sort the
+    """``/``: how fast does hardware train? ``heading`` states the finding; ``contested``: which
+    hardware with less evidence has a better figure, in words. ``heads`` sort the
     rows; ``filter_chips``: groups of filters, the chosen ones that have no group first.
     ``narrowed``: a filter is set, and
     ``clear_href`` is the address without any. ``kept``: the parameters of this address that are no
@@ -71,6 +74,7 @@ class LeaderboardPage:
 
     title: str
     heading: str
+    contested: str
     json_href: str
     csv_href: str
     image_href: str
@@ -120,6 +124,7 @@ def leaderboard_page(
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
         heading=finding(filters, metric, standings, scores),
+        contested=contested(filters, metric, standings),
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address(
@@ -201,7 +206,9 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
         if one.score.value is not None
     ]
     baseline = scores[0].score.baseline if scores else ""
-    return dot_plot(f"Speed in multiples of {baseline}", rows)
+    hollow = any(value.hollow for row in rows for value in row.values)
+    key = "; hollow: provisional or incomplete" if hollow else ""
+    return dot_plot(f"Speed in multiples of {baseline}{key}", rows)
 
 
 def _is_baseline(one: HardwareScore) -> bool:
@@ -218,7 +225,9 @@ def _heading(rows: Sequence[BoardRow]) -> str:
     """The heading of rows that are of one tier, or published."""
     tiers = {row.tier for row in rows}
     words = [HEADINGS[tier] for tier in TIERS if tier in tiers]
-    return ", or ".join([*words, *(["Published elsewhere"] if None in tiers else [])])
+    if None in tiers:
+        words.append("published elsewhere" if words else "Published elsewhere")
+    return ", or ".join(words)
 
 
 def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...]:

@@ -42,6 +42,17 @@ from ..plots import Plot, Point, Series, plot
 
 UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
 
+# What a failed repeat did, before the workload's name.
+FAILURES: Mapping[str, str] = {
+    "out_of_memory": "ran out of memory on",
+    "timeout": "did not finish in time on",
+    "stalled": "stalled on",
+    "diverged": "diverged on",
+    "wrong_result": "gave a wrong result on",
+    "unavailable": "could not run",
+    "crashed": "crashed on",
+}
+
 
 @dataclass(frozen=True)
 class TraceStep:
@@ -92,7 +103,8 @@ class WitnessTable:
 class ResultPage:
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
-    ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
+    ``found``: what the hardware did, the heading after its name. ``answer`` holds the derived
+    columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
@@ -107,6 +119,7 @@ class ResultPage:
     json_href: str
     envelope_href: str
     image_href: str
+    found: str
     answer: ResultAnswer
     signed: Result
     disturbances: tuple[Warn, ...]
@@ -150,6 +163,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         json_href=api,
         envelope_href=f"{api}/envelope",
         image_href=f"/results/{submission.id}/card.png",
+        found=_found(answer),
         answer=answer,
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
@@ -174,6 +188,14 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         receipt=receipt_answer(receipt),
         witnessed=_fastest(session, row),
     )
+
+
+def _found(answer: ResultAnswer) -> str:
+    """``trains mnist-cnn at 190,219 samples per second``, or how the repeat failed."""
+    if answer.samples_per_second:
+        rate = people.rate(answer.samples_per_second)
+        return f"trains {answer.workload} at {rate} samples per second"
+    return f"{FAILURES.get(answer.failure_kind or '', 'has no figure in')} {answer.workload}"
 
 
 def _ask(signed: Result, ask_id: str | None) -> str | None:

@@ -209,10 +209,12 @@ def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:
 
 
 def _gain_of_batches(answer: studies.BatchAnswer) -> str:
-    """The largest gain of a larger batch: a clear one, if there is any."""
+    """The largest gain of a larger batch: a clear one if there is any, else one of the set-up that
+    is the fastest in its workload."""
     gains = [
         (
-            *(figure.held.verdict_kind == "faster", figure.held.speed_up, study.workload),
+            *(figure.held.verdict_kind == "faster", line is _fastest(study)),
+            *(figure.held.speed_up, study.workload, f"{line.framework} {line.recipe}"),
             *(line.figures[0].batch_size, figure.batch_size, figure.held.verdict_kind),
         )
         for study in answer.studies
@@ -220,8 +222,8 @@ def _gain_of_batches(answer: studies.BatchAnswer) -> str:
         for figure in line.figures
         if figure.held
     ]
-    _, gain, workload, small, large, kind = max(
-        gains, default=(False, 0.0, "", 0, 0, "too_few_runs")
+    _, _, gain, workload, setup, small, large, kind = max(
+        gains, default=(False, False, 0.0, "", "", 0, 0, "too_few_runs")
     )
     if gain <= 1:
         return "Does a larger batch train faster?"
@@ -229,8 +231,13 @@ def _gain_of_batches(answer: studies.BatchAnswer) -> str:
         return f"No larger batch trains clearly faster on {answer.hardware}"
     return (
         f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
-        f"on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
+        f"with {setup} on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
     )
+
+
+def _fastest(study: studies.BatchStudy) -> studies.BatchLine:
+    """The set-up with the highest rate."""
+    return max(study.lines, key=lambda line: max(one.samples_per_second for one in line.figures))
 
 
 def _newest_update(answer: studies.TrendsAnswer) -> str:
@@ -246,9 +253,10 @@ def _newest_update(answer: studies.TrendsAnswer) -> str:
     version = f"{name} {newest.version}"
     if held.verdict_kind == "no_difference":
         return f"{version} brings no clear change"
+    before = answer.versions[-2].version
     few = held.verdict_kind == "too_few_runs"
     where = f", on {held.n} machine{'s' * (held.n != 1)}" if few else ""
-    return f"{version} {people.faster_than(held.speed_up)} the one before{where}"
+    return f"{version} {people.faster_than(held.speed_up)} {before}{where}"
 
 
 def _twin(name: str, choice: studies.HardwareChoice | studies.PairChoice) -> str:
@@ -308,7 +316,7 @@ def _batch_plot(study: studies.BatchStudy) -> Plot:
     ]
     sizes = sorted({figure.batch_size for line in study.lines for figure in line.figures})
     return plot(
-        f"{study.workload}: samples per second by batch size",
+        f"samples per second in {study.workload} by batch size, both axes logarithmic",
         series,
         x_words=lambda size: f"{size:,.0f}",
         y_words=people.rate,

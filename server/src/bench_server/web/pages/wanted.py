@@ -76,7 +76,8 @@ def by_hardware(every: Sequence[asks.AskAnswer]) -> tuple[WantedHardware, ...]:
 def _finding(count: int, hardware: int) -> str:
     if count <= 1:
         return f"{'One set-up' if count else 'Nothing'} is wanted again"
-    return f"The {count} most wanted set-ups are on {hardware} hardware"
+    where = f"{hardware} GPUs and CPUs" if hardware > 1 else "one GPU or CPU"
+    return f"The {count} most wanted set-ups are on {where}"
 
 
 def _grouped(
