@@ -1,0 +1,117 @@
+"""PyTorch's forms of ``tuned`` on CUDA, on a CPU: the same steps, without the graph."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.fakes.workloads import cell_of, small, variant
+
+from bench_agent.engines import engine_named
+from bench_agent.engines.seam import HasForms, Session
+from bench_agent.worker import conformance_trace
+from bench_protocol import conformance, seeded
+from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import Device, Precision
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+
+from .conftest import Opener, installed, losses, without_dropout
+
+PLAIN, GRAPH, COMPILED = "eager", "cuda_graph", "compiled_cuda_graph"
+BATCH, BATCHES = 16, 4
+MLP = small(workload_named("fashion-mlp"), BATCH * BATCHES + 5)
+CNN = small(workload_named("mnist-cnn"), BATCH * BATCHES + 5)
+
+
+@pytest.fixture(autouse=True)
+def _plain_again() -> Iterator[None]:
+    yield
+    engine = engine_named("torch")
+    assert isinstance(engine, HasForms)
+    engine.form = PLAIN
+
+
+def in_form(
+    opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
+) -> Session:
+    engine = installed("torch")
+    assert isinstance(engine, HasForms)
+    engine.form = form
+    return opened("torch", workload, "tuned", BATCH, precision)
+
+
+def trained(session: Session) -> list[np.ndarray]:
+    return list(session.trained_parameters())
+
+
+def same_training(
+    opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
+) -> None:
+    """Train over two epochs' ends, whose later orders are shuffled, and from the start again."""
+    plain, other = (in_form(opened, one, workload, precision) for one in (PLAIN, form))
+    tolerance = 1e-5 if precision == "float32" else 2e-2
+    steps = 2 * BATCHES + 2
+    right = losses(plain, steps)
+    assert len(set(right)) == steps
+    assert losses(other, steps) == pytest.approx(right, rel=tolerance)
+    assert other.step_count() == plain.step_count() == steps
+    if precision == "float32":
+        for now, expected in zip(trained(other), trained(plain), strict=True):
+            np.testing.assert_allclose(now, expected, atol=1e-4)
+    other.rewind(seeded.initial_weights(workload))
+    assert other.step_count() == 0
+    assert losses(other, BATCHES) == pytest.approx(right[:BATCHES], rel=tolerance)
+
+
+@pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
+def test_the_captured_step_trains_as_the_plain_one(opened: Opener, optimizer: Optimizer) -> None:
+    same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
+
+
+@pytest.mark.long
+def test_the_compiled_step_trains_as_the_plain_one(opened: Opener) -> None:
+    """By Inductor, which compiles C++ on a CPU."""
+    same_training(opened, COMPILED, without_dropout(MLP))
+    same_training(opened, COMPILED, without_dropout(CNN), "mixed_bfloat16")
+
+
+@pytest.mark.long
+def test_a_layer_that_cannot_be_compiled_is_no_compiled_form(opened: Opener) -> None:
+    lstm = small(workload_named("fashion-lstm"), BATCH * BATCHES)
+    with pytest.raises(Exception, match="LSTM|graph break|fullgraph"):
+        in_form(opened, COMPILED, lstm)
+
+
+@pytest.mark.parametrize("name", ["fashion-cnn", "fashion-lstm"])
+def test_the_captured_step_conforms(name: str) -> None:
+    workload = workload_named(name)
+    cell = cell_of(workload, "torch", "tuned")
+    engine = installed("torch")
+    assert isinstance(engine, HasForms)
+    engine.load(workload, cell)
+    engine.form = GRAPH
+    verdict = conformance.verdict(cell, conformance_trace.both(engine, workload, cell))
+    assert verdict.kind == "conformant", verdict
+    assert conformance_trace.masks_change(engine, workload, cell)
+
+
+def test_forms_are_for_tuned_on_cuda() -> None:
+    engine = engine_named("torch")
+    assert isinstance(engine, HasForms)
+    cell = cell_of(MLP, "torch", "tuned")
+    cuda = {"device": Device(kind="cuda")}
+    assert engine.forms(cell.model_copy(update=cuda)) == (PLAIN, GRAPH, COMPILED)
+    assert engine.forms(cell) == ()
+    assert engine.forms(cell.model_copy(update={**cuda, "recipe": "naive"})) == ()
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones(opened: Opener) -> None:
+    with pytest.raises(LookupError, match="eager, cuda_graph, compiled_cuda_graph"):
+        in_form(opened, "graph", MLP)
+
+
+def test_adams_rate_has_settled_where_its_table_ends() -> None:
+    from bench_agent.engines.torch.device_optimizer import adam_rates
+
+    rates = adam_rates(Adam())
+    assert rates[-1] == np.float32(Adam().learning_rate)
+    assert len(rates) < 20_000
