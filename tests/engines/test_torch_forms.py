@@ -1,6 +1,7 @@
 """PyTorch's forms of ``tuned`` on CUDA, on a CPU: the same steps, without the graph."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import HasForms, Session
+from bench_agent.engines.torch import captured
+from bench_agent.engines.torch.captured import Step
 from bench_agent.worker import conformance_trace
 from bench_protocol import conformance, seeded
 from bench_protocol.catalogue import workload_named
@@ -65,6 +68,59 @@ def same_training(
 @pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
 def test_the_captured_step_trains_as_the_plain_one(opened: Opener, optimizer: Optimizer) -> None:
     same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
+
+
+def recorded(step: Step) -> Step:
+    """A CUDA graph on a CPU: the operations of one step, repeated on the same memory. It fails where
+    the step reads a number back."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    calls: list[tuple[Any, ...]] = []
+
+    class Recorder(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            assert "_local_scalar_dense" not in str(function), "a graph cannot read a number back"
+            result = function(*args, **(kwargs or {}))
+            calls.append((function, args, kwargs or {}, result))
+            return result
+
+    for _ in range(captured.WARM_UP_STEPS):
+        step()
+    with Recorder():
+        step()
+
+    def replay() -> None:
+        with torch.no_grad():
+            for function, args, kwargs, result in calls:
+                again = function(*args, **kwargs)
+                for new, old in zip(tree_leaves(again), tree_leaves(result), strict=True):
+                    if isinstance(new, torch.Tensor) and new.data_ptr() != old.data_ptr():
+                        old.copy_(new)
+
+    return replay
+
+
+@pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
+def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, optimizer: Optimizer
+) -> None:
+    monkeypatch.setattr(captured, "as_it_is", recorded)
+    same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
+
+
+def test_a_recorded_step_draws_new_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a replay of a graph does: its random numbers are operations too."""
+    monkeypatch.setattr(captured, "as_it_is", recorded)
+    engine, workload = installed("torch"), workload_named("fashion-mlp")
+    assert isinstance(engine, HasForms)
+    cell = cell_of(workload, "torch", "tuned")
+    engine.load(workload, cell)
+    engine.form = GRAPH
+    assert conformance_trace.masks_change(engine, workload, cell)
 
 
 @pytest.mark.long
