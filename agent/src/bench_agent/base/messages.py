@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from bench_protocol.machine import Environment
+from bench_protocol.machine import Environment, Setting
 from bench_protocol.matrix import Cell, Device, DeviceKind
 from bench_protocol.result import Failed, Outcome, Phase, Seed, Trace, Warn
-from bench_protocol.units import DurationNs, Finite, PositiveCount, Sha256, Wire
+from bench_protocol.units import DurationNs, Finite, PositiveCount, Sha256, Slug, Wire
 from bench_protocol.workloads import Workload
 
 from .self_test import Figures
@@ -38,10 +38,21 @@ class Timing(Wire):
     least_seconds: float = 0.0
 
 
+class FormChoice(Wire):
+    """The form of a cell's step that this machine runs fastest.
+
+    ``tried``: of each form the time of a step, or why it was left out.
+    """
+
+    name: Slug
+    tried: dict[Slug, Setting]
+
+
 class Job(Wire):
     """The input of a worker: one repeat of one cell, and how to run it.
 
-    ``seed``: of the session. ``nonce``: of the traces; None for the public ones.
+    ``seed``: of the session. ``nonce``: of the traces; None for the public ones. ``form``: None
+    for the engine's plain one.
     """
 
     workload: Workload
@@ -49,6 +60,8 @@ class Job(Wire):
     seed: Seed
     timing: Timing
     nonce: Sha256 | None = None
+    # Absent if None: a side of ``ab`` may be an agent that does not know it.
+    form: FormChoice | None = Field(default=None, exclude_if=lambda form: form is None)
 
 
 class PhaseBegan(Wire):
@@ -131,6 +144,20 @@ class SelfTestAnswer(Wire):
     failed: Failed | None = None
 
 
+class FormAnswer(Wire):
+    """Answer of ``bench_agent.worker --form FORM``: how the job's cell runs in it.
+
+    ``masks_change``: whether each step draws other dropout masks. ``problem``: why there are no
+    figures.
+    """
+
+    event: Literal["form"] = "form"
+    step_ns: Finite | None = None
+    trace: Trace | None = None
+    masks_change: bool = True
+    problem: str | None = None
+
+
 WorkerEvent = PhaseBegan | BlockDone | TimingEnded
 
 
@@ -175,7 +202,7 @@ class SpeedAnswer(Wire):
     problem: str | None = None
 
 
-LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | SpeedAnswer
+LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | SpeedAnswer | FormAnswer
 Question = SpeedReady | SpeedRooted
 Message = Annotated[WorkerEvent | Question | LastMessage, Field(discriminator="event")]
 MESSAGE: TypeAdapter[WorkerEvent | Question | LastMessage] = TypeAdapter(Message)

@@ -19,6 +19,7 @@ from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
 from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, compare_sides, pairs, side
+from ..run.forms import Forms
 from ..run.patience import limits_in_turns, place_of, why_silent
 from ..run.probe import probe_with
 from ..run.run_lock import alone
@@ -103,6 +104,7 @@ def ab(
                 display.heard,
                 limits=limits_in_turns(sides, times),
                 whole_runs=whole_runs,
+                forms=Forms(lambda line: typer.echo(line, err=True)),
             )
             for pair in runs:
                 done.append(pair)

@@ -7,7 +7,7 @@ import ``time``; only :mod:`bench_agent.worker.stopwatch` reads the clock.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,3 +175,19 @@ class Engine(Protocol):
             LookupError: the engine lacks one of the workload's layers.
             WrongResult: the device computes this workload's layers wrongly, in every form we know.
         """
+
+
+@runtime_checkable
+class HasForms(Protocol):
+    """An engine that can run the step of some cells in several forms.
+
+    Which one is fastest depends on the machine, so the harness measures each one there and sets
+    ``form`` before it opens a session (docs/adr/0025).
+    """
+
+    form: str
+    """The form of sessions that are opened from now on; the plain one at first."""
+
+    def forms(self, cell: Cell) -> tuple[str, ...]:
+        """The forms of the cell, the plain one first; empty where there is one only. Does not
+        import the framework."""

@@ -30,6 +30,8 @@ from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
+from .forms import Forms
+from .patience import form_limits, place_of, with_form
 from .worker_process import IN_TURNS, Limits, Listener, run_job, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
@@ -212,6 +214,7 @@ def pairs(
     *,
     limits: Limits = IN_TURNS,
     whole_runs: bool = False,
+    forms: Forms | None = None,
 ) -> Iterator[Pair]:
     """Run pairs and yield each when it is done.
 
@@ -219,21 +222,20 @@ def pairs(
         listener: receives the messages of both workers, in a thread of each.
         limits: of each worker; see :func:`.patience.limits_in_turns`.
         whole_runs: alternate whole runs, A B, B A, ...; otherwise alternate blocks.
+        forms: chooses the form of each side's step, while nothing else runs.
 
     Raises:
         RunFailed: a run failed.
     """
 
+    forms = forms or Forms()
+    jobs = {side.name: forms.chosen(*_asked(side, logs)) for side in (a, b)}
+
     def ran(side: Side, number: int, *arguments: str) -> Measurement:
         log = logs / f"{number:03d}-{side.name}.log"
-        planned = side.planned
-        job = Job(
-            workload=planned.workload,
-            cell=planned.cell,
-            seed=DEFAULT_SEED,
-            timing=planned.timing,
-        )
-        outcome = run_job(job, log, limits, listener, (*side.command, *arguments)).outcome
+        job = jobs[side.name]
+        patience = with_form(limits, job)
+        outcome = run_job(job, log, patience, listener, (*side.command, *arguments)).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)
         return outcome.measurement
@@ -260,6 +262,16 @@ def pairs(
             for doubt in doubts.of_blocks(measurements[side.name].blocks)
         ]
         yield Pair(speed_a, speed_b, tuple(doubted))
+
+
+def _asked(side: Side, logs: Path) -> tuple[Job, Path, Limits, tuple[str, ...]]:
+    """What :meth:`.forms.Forms.chosen` needs."""
+    planned = side.planned
+    job = Job(
+        workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
+    )
+    log = logs / f"{side.name}.log"
+    return job, log, form_limits(place_of(planned)), side.command
 
 
 def compare_sides(done: list[Pair]) -> SpeedVerdict:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from bench_protocol.matrix import Device
 
+from ..base.messages import Job
 from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell
 from .worker_process import IN_TURNS, Limits
@@ -14,6 +15,10 @@ LEAST_TOTAL_SECONDS = 600.0
 ESTIMATE_FACTOR = 10
 # TensorFlow warns of "30 minutes or longer" (tensorflow/core/common_runtime/gpu/gpu_device.cc).
 PTX_SECONDS = 3600.0
+# One form of a step: three sessions, each of which may compile. A limit, not a measurement.
+FORM_SECONDS = 240.0
+# The sessions after a repeat's timing are at most three times as many, and silent.
+FORMS_IN_A_REPEAT = 4
 
 
 class Place(NamedTuple):
@@ -70,6 +75,25 @@ def limits_for(
     if may_compile_kernels(place, measured_times):
         return Limits(silence_seconds=PTX_SECONDS, total_seconds=total_seconds + PTX_SECONDS)
     return Limits(total_seconds=total_seconds)
+
+
+def form_limits(place: Place, measured_times: MeasuredTimes = MeasuredTimes()) -> Limits:
+    """The limits of the process that measures one form of a step."""
+    compiling = PTX_SECONDS if may_compile_kernels(place, measured_times) else 0.0
+    seconds = FORM_SECONDS + compiling
+    return Limits(silence_seconds=seconds, total_seconds=seconds)
+
+
+def with_form(limits: Limits, job: Job) -> Limits:
+    """The limits of a repeat whose sessions may compile their step."""
+    if job.form is None:
+        return limits
+    longer = FORMS_IN_A_REPEAT * FORM_SECONDS
+    return replace(
+        limits,
+        silence_seconds=max(limits.silence_seconds, longer),
+        total_seconds=limits.total_seconds + longer,
+    )
 
 
 def limits_in_turns(sides: Iterable[PlannedCell], measured_times: MeasuredTimes) -> Limits:

@@ -26,12 +26,13 @@ from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
 from .beats import Beats
+from .forms import Forms
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
 from .keep_awake import awake
 from .monitor import Monitor
-from .patience import limits_for, place_of, why_silent
+from .patience import form_limits, limits_for, place_of, why_silent, with_form
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job, worker_command
@@ -136,6 +137,7 @@ def run_plan(
     reporter.planned(plan, left)
     post.knock()
     measured_here = False
+    forms = Forms(reporter.note)
     try:
         with awake():
             for number, (repeat, planned) in enumerate(plan, 1):
@@ -160,7 +162,11 @@ def run_plan(
                 limits = limits_for(place_of(planned), seconds, measured_times)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                runs = answering(refusal) if refusal else run_job or in_worker(planned)
+                runs = (
+                    answering(refusal)
+                    if refusal
+                    else run_job or in_worker(planned, forms, measured_times)
+                )
                 result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
                 measured_here = measured_here or refusal is None
                 summary.entries.append(outbox.put(result, sign(result, key)))
@@ -180,12 +186,18 @@ def run_plan(
     return summary
 
 
-def in_worker(planned: PlannedCell) -> RunJob:
-    """Runs a job in a worker process of the cell's interpreter."""
+def in_worker(
+    planned: PlannedCell, forms: Forms, measured_times: estimates.MeasuredTimes
+) -> RunJob:
+    """Runs a job in a worker process of the cell's interpreter, in the fastest form of its step."""
     command = worker_command(planned.python)
-    return lambda job, log, limits, listener: run_job(
-        job, log, limits=limits, listener=listener, command=command
-    )
+
+    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        job = forms.chosen(job, log, form_limits(place_of(planned), measured_times), command)
+        limits = with_form(limits, job)
+        return run_job(job, log, limits=limits, listener=listener, command=command)
+
+    return run
 
 
 def answering(answer: Answer) -> RunJob:

@@ -26,6 +26,7 @@ from ..base.messages import (
     MESSAGE,
     Answer,
     BlockDone,
+    FormAnswer,
     Job,
     LastMessage,
     PhaseBegan,
@@ -155,6 +156,17 @@ def run_traces(
         return last
     why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
     return TraceAnswer(traces=(), environment=None, problem=why)
+
+
+def run_form(
+    job: Job, form: str, log: Path, limits: Limits, command: Sequence[str]
+) -> FormAnswer | Failed:
+    """Measure a form of a job's step in a fresh process."""
+    content = job.model_dump_json().encode()
+    last = run_worker([*command, "--form", form], content, log, limits)
+    if isinstance(last, FormAnswer | Failed):
+        return last
+    return _failed("crashed", "start", "WrongAnswer")
 
 
 def run_self_test(

@@ -17,6 +17,7 @@ from bench_protocol.result import Failed
 
 from ..base.messages import (
     Answer,
+    FormAnswer,
     Job,
     LastMessage,
     PhaseBegan,
@@ -31,10 +32,11 @@ from ..base.messages import (
 )
 from ..base.self_test import SelfTestJob
 from ..engines import engine_named
-from . import conformance_trace, environment, failures, parent_watch, self_test, speed_run
+from . import conformance_trace, environment, failures, forms, parent_watch, self_test, speed_run
 from .lockstep import LockstepClock
 from .repeat import Repeat
 
+LONGEST_PROBLEM = 150
 Timed = Callable[[Callable[[], object]], int]
 Tell = Callable[[WorkerEvent | LastMessage], None]
 
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
     parser.add_argument("--probe", metavar="FRAMEWORK")
     parser.add_argument("--trace", action="store_true", help="train the job's traces only")
+    parser.add_argument("--form", metavar="FORM", help="measure a form of the job's step")
     parser.add_argument("--self-test", action="store_true", help="test a device")
     parser.add_argument("--speed-run", action="store_true", help="train a witnessed run")
     parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
@@ -77,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell(witnessed(SpeedRunJob.model_validate_json(line), ask, timed_by(clock)))
             return 0
         job = Job.model_validate_json(sys.stdin.buffer.read())
+        if options.form:
+            tell(formed(job, options.form, clock))
+            return 0
         tell(traced(job) if options.trace else work(job, tell, in_turn or clock))
     return 0
 
@@ -113,6 +119,17 @@ def traced(job: Job) -> TraceAnswer:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
         return TraceAnswer(traces=(), environment=software, problem=problem)
+
+
+def formed(job: Job, form: str, clock: Callable[[], int]) -> FormAnswer:
+    """Measure a form of the job's step. Never raises."""
+    try:
+        return forms.measure(engine_named(job.cell.framework), job, form, clock)
+    except Exception as error:
+        traceback.print_exc()
+        first_line = str(error).strip().partition("\n")[0]
+        words = environment.without_folders(f"{type(error).__name__}: {first_line}")
+        return FormAnswer(problem=words[:LONGEST_PROBLEM])
 
 
 def tested(job: SelfTestJob, clock: Callable[[], int]) -> SelfTestAnswer:

@@ -26,6 +26,7 @@ from . import (
     conformance_trace,
     environment,
     failures,
+    forms,
     matrix_product,
     pretrained,
     steps_after,
@@ -88,6 +89,8 @@ class Repeat:
         self._enter("import")
         began = clock()
         engine.load(job.workload, job.cell)
+        if job.form:
+            forms.take(engine, job.form.name)
         import_ns = clock() - began
         self.environment = environment.describe(engine)
 
@@ -245,7 +248,7 @@ class Repeat:
         frozen = (
             {"frozen_weights": self._frozen_weights} if self._job.workload.frozen_layers else {}
         )
-        return {**session.settings, **frozen}
+        return {**session.settings, **frozen, **forms.settings(self._job.form)}
 
     def _placement(self, session: Session) -> Placement:
         reported = session.placement()

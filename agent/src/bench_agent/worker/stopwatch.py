@@ -90,6 +90,15 @@ def measure(
     )
 
 
+def step_ns(
+    session: Session, timing: Timing, steps_per_epoch: int, clock: Clock = time.perf_counter_ns
+) -> float:
+    """The time of a step in nanoseconds, after a warm-up. See :func:`measure` for the arguments."""
+    warm_up = _WarmUp(_Stopwatch(session, clock), timing, steps_per_epoch)
+    warm_up.until_settled()
+    return warm_up.step_ns
+
+
 class _Stopwatch:
     """Times blocks of a session. The device is idle at both readings of the clock."""
 

@@ -14,12 +14,13 @@ from ..common import why_not_here
 from ..seam import Data, Engine, Products, Session
 from . import units
 
+GRAPH, XLA = "graph", "xla"
 THREADS = "TF_NUM_INTRAOP_THREADS"
 PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
 
 
 class TensorFlow:
-    """See :class:`.seam.Engine`."""
+    """See :class:`.seam.Engine` and :class:`.seam.HasForms`."""
 
     name = "tensorflow"
     import_name = "tensorflow"
@@ -29,6 +30,7 @@ class TensorFlow:
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
+        self.form = GRAPH
         self._place = PLACE["cpu"]
         self._compute = COMPUTE_TYPES["float32"]
         self._chains = 1
@@ -43,6 +45,10 @@ class TensorFlow:
             recipes=self.recipes,
             precisions=self.precisions,
         )
+
+    def forms(self, cell: Cell) -> tuple[str, ...]:
+        on_cuda = cell.recipe == "tuned" and cell.device.kind == "cuda"
+        return (GRAPH, XLA) if on_cuda else ()
 
     def load(self, workload: Workload, cell: Cell) -> None:
         """Import TensorFlow and Keras and leave only one device visible.
@@ -158,6 +164,8 @@ class TensorFlow:
                 precision=cell.precision,
                 # The plug-in's own fused kernels have not been tried on a Mac.
                 fused_updates=cell.device.kind != "metal",
+                xla=self.form == XLA,
+                indices="int64" if cell.device.kind == "cuda" else "int32",
             )
 
     def _right_layers(self, cell: Cell) -> Literal["stock", "safe"]:

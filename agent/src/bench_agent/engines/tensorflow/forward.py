@@ -11,7 +11,13 @@ Drop = Callable[[Any, float], Any]
 
 
 def forward(
-    layers: Sequence[Layer], keras_layers: Sequence[Any], x: Any, drop: Drop, *, stock: bool
+    layers: Sequence[Layer],
+    keras_layers: Sequence[Any],
+    x: Any,
+    drop: Drop,
+    *,
+    stock: bool,
+    unrolled: bool,
 ) -> Any:
     """The output of some layers in training.
 
@@ -19,6 +25,7 @@ def forward(
         layers: descriptions of ``keras_layers``.
         x: (samples, ...), in the layers' compute type.
         stock: whether Keras' own layers compute correctly here, so that a convolution may be split.
+        unrolled: unroll an LSTM's time steps. Else it is Keras', which is cuDNN's on CUDA.
     """
     pooled_next = [isinstance(after, MaxPool2D) for _, after in pairwise([*layers, None])]
     postponed = None
@@ -29,7 +36,7 @@ def forward(
             x = product(layer, keras_layer.kernel.value, x)
             postponed = keras_layer
             continue
-        x = _layer(layer, keras_layer, x, drop)
+        x = _layer(layer, keras_layer, x, drop, unrolled)
         if postponed:
             x = bias_and_activation(postponed.activation, postponed.bias.value, x)
             postponed = None
@@ -53,15 +60,13 @@ def bias_and_activation(activation: Callable[[Any], Any], bias: Any, x: Any) -> 
     return activation(tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
 
 
-def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop) -> Any:
+def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop, unrolled: bool) -> Any:
     import tensorflow as tf
-
-    from . import shared
 
     if isinstance(layer, Dropout):
         # Keras draws its seed from a variable that each step reads and writes.
         return drop(x, layer.rate)
-    if isinstance(layer, LSTM) and shared.on_cpu():
+    if isinstance(layer, LSTM) and unrolled:
         return unrolled_lstm(x, *(tf.cast(weight.value, x.dtype) for weight in keras_layer.weights))
     return keras_layer(x)
 

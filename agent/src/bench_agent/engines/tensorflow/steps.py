@@ -25,7 +25,10 @@ from ..seam import Data, Dropped
 from . import dropout, keras_model, shared, units, update
 from . import forward as tf_forward
 
-# A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
+# Steps of a loop of known length under XLA: there a GPU need not read back after each step whether
+# the loop goes on. Steps that are unrolled would be compiled one by one.
+STEPS_PER_LOOP = 16
+# A loop iteration costs TensorFlow about 0.1 ms of bookkeeping: unroll where a step is short.
 UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
 
@@ -43,7 +46,14 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         *,
         precision: Precision,
         fused_updates: bool,
+        xla: bool,
+        indices: Literal["int32", "int64"],
     ) -> None:
+        """
+        Args:
+            xla: compile the program by XLA.
+            indices: type of order and labels. TensorFlow keeps int32 on a GPU's host.
+        """
         super().__init__(workload, model, data, layers, place)
         import tensorflow as tf
 
@@ -53,10 +63,13 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._steps_per_epoch = len(data.order) // batch_size
         self._loss: Any = tf.constant(0.0)
         self._x = tf.constant(resident(data.train_x))
-        self._y = tf.constant(data.train_y)
-        self._order = tf.Variable(data.order, trainable=False)
+        self._indices, self._xla = indices, xla
+        self._y = tf.constant(data.train_y.astype(indices))
+        self._order = tf.Variable(data.order.astype(indices), trainable=False)
         self._begin()
         self._on_cpu = shared.on_cpu()
+        # Under XLA they follow from the step's number too, and not from a state of XLA's own.
+        self._own_masks = self._on_cpu or xla
         self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
         stock = layers == "stock"
@@ -66,18 +79,20 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._state = update.state_of(self._variables)
         self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
-        unroll = _unroll(workload, batch_size)
+        unroll = STEPS_PER_LOOP if xla else _unroll(workload, batch_size)
         self._program = self._compile(unroll)
         self.settings = {
             "loop": "tf.while_loop",
-            "steps_unrolled": str(unroll),
-            "jit_compile": "false",
+            "steps_unrolled": "1" if xla else str(unroll),
+            "steps_per_loop": str(STEPS_PER_LOOP) if xla else "any",
+            "jit_compile": str(xla).lower(),
+            "indices": indices,
             "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
             "chains": str(self._chains),
             "first_dense_layer": _how(isinstance(self._cut, units.DensePair)),
             "large_layers": _how(isinstance(self._cut, units.LargeLayers)),
-            "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
+            "dropout": "16 bits a value" if self._own_masks else "tf.nn.dropout",
             "memory_kept": str(memory_kept).lower(),
             **mixed_settings(precision),
         }
@@ -86,7 +101,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         import tensorflow as tf
 
         with tf.device(self._place):
-            self._order.assign(order)
+            self._order.assign(order.astype(self._indices))
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
         import tensorflow as tf
@@ -149,7 +164,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         with tf.device(self._place):
             values = tf.cast(tf.constant(x), self._compute)
             layers, keras_layers = self._workload.layers, self._model.layers
-            tf_forward.forward(layers, keras_layers, values, noted, stock=self.layers == "stock")
+            self._forward(layers, keras_layers, values, noted)
         return passes
 
     def _write_back(self) -> None:
@@ -161,7 +176,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         import tensorflow as tf
 
         stateful: tf_forward.Drop = tf.nn.dropout
-        return dropout.Dropout(number) if self._on_cpu else stateful
+        return dropout.Dropout(number) if self._own_masks else stateful
 
     def close(self) -> None:
         self._loss = self.loss()
@@ -173,7 +188,12 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         def program(first: Any, steps: Any, trained: Any) -> Any:
             end = first + steps
 
+            def trained_one(step: Any, loss: Any) -> Any:
+                return step + 1, self._step(step, trained + (step - first) + 1)
+
             def body(step: Any, loss: Any, how_many: int) -> Any:
+                if self._xla:
+                    return _counted(trained_one, how_many, step, loss)
                 for offset in range(how_many):
                     loss = self._step(step + offset, trained + (step - first) + (offset + 1))
                 return step + how_many, loss
@@ -190,7 +210,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
                 )
             return loss
 
-        return tf.function(program, autograph=False, jit_compile=False)
+        return tf.function(program, autograph=False, jit_compile=self._xla)
 
     def _step(self, step: Any, number: Any) -> Any:
         """One training step in the graph.
@@ -223,7 +243,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
         # A first dense layer has no layers before it that chains could share.
         whole = isinstance(self._cut, units.DensePair)
-        parts = [rows] if whole else tf.split(rows, self._chains)
+        parts = [rows] if whole or self._chains == 1 else tf.split(rows, self._chains)
         outputs = self._logits([self._pictures(part) for part in parts], drop)
         labelled = [rows] if self._cut else parts
         return [self._loss_of(x, part) for x, part in zip(outputs, labelled, strict=True)]
@@ -234,10 +254,21 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
-            return tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
+            return self._forward(layers, keras_layers, x, drop)
 
         outputs = [forward(slice(self._cut.first if self._cut else None), part) for part in parts]
         return outputs if self._cut is None else [self._cut(tf.concat(outputs, 0), forward)]
+
+    def _forward(self, layers: Any, keras_layers: Any, x: Any, drop: tf_forward.Drop) -> Any:
+        return tf_forward.forward(
+            layers,
+            keras_layers,
+            x,
+            drop,
+            stock=self.layers == "stock",
+            # XLA has no cuDNN LSTM.
+            unrolled=self._on_cpu or self._xla,
+        )
 
     def _pictures(self, rows: Any) -> Any:
         import tensorflow as tf
@@ -257,6 +288,19 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
         )
         return tf.reduce_sum(losses) / self._batch_size
+
+
+def _counted(body: Any, count: int, *values: Any) -> Any:
+    """``values`` after a loop of known length, in which XLA sees it."""
+    import tensorflow as tf
+
+    _, *after = tf.while_loop(
+        lambda number, *values: number < count,
+        lambda number, *values: (number + 1, *body(*values)),
+        (tf.constant(0), *values),
+        parallel_iterations=1,
+    )
+    return after
 
 
 def _how(by_units: bool) -> str:

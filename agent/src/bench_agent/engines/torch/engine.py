@@ -9,15 +9,18 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ...base.messages import FoundDevice
+from ...base.names import unknown
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import why_not_here
 from ..seam import Data, Engine, Products, Session
 
+EAGER, GRAPH, COMPILED_GRAPH = "eager", "cuda_graph", "compiled_cuda_graph"
+FORMS = (EAGER, GRAPH, COMPILED_GRAPH)
 PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
 
 
 class Torch:
-    """See :class:`.seam.Engine`."""
+    """See :class:`.seam.Engine` and :class:`.seam.HasForms`."""
 
     name = "torch"
     import_name = "torch"
@@ -27,6 +30,7 @@ class Torch:
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
+        self.form = EAGER
         self._device: Any = "cpu"
         self._compute = COMPUTE_TYPES["float32"]
 
@@ -39,6 +43,10 @@ class Torch:
             recipes=self.recipes,
             precisions=self.precisions,
         )
+
+    def forms(self, cell: Cell) -> tuple[str, ...]:
+        on_cuda = cell.recipe == "tuned" and cell.device.kind == "cuda"
+        return FORMS if on_cuda else ()
 
     def load(self, workload: Workload, cell: Cell) -> None:
         """Import PyTorch and set TF32 according to the precision.
@@ -115,6 +123,7 @@ class Torch:
         import torch
 
         from .. import common
+        from . import captured
         from . import model as torch_model
         from .sessions import FedSession, TunedSession
 
@@ -138,7 +147,19 @@ class Torch:
         tensor_cores = device.type == "cuda" and cell.precision != "float32"
         channels_last = convolves and (device.type == "cpu" or tensor_cores)
         model = torch_model.build(workload, weights, channels_last=channels_last)
-        return TunedSession(
+        if self.form not in FORMS:
+            raise LookupError(unknown("form", self.form, list(FORMS)))
+        if self.form == EAGER:
+            return TunedSession(
+                workload,
+                model,
+                cell.batch_size,
+                data,
+                device,
+                cell.precision,
+                channels_last=channels_last,
+            )
+        return captured.CapturedSession(
             workload,
             model,
             cell.batch_size,
@@ -146,6 +167,8 @@ class Torch:
             device,
             cell.precision,
             channels_last=channels_last,
+            compiled=self.form == COMPILED_GRAPH,
+            capture=captured.in_a_graph if device.type == "cuda" else captured.as_it_is,
         )
 
 

@@ -1,7 +1,7 @@
 """PyTorch's training loops."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
 
@@ -267,6 +267,7 @@ class TunedSession(SlicedLoop, TorchSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
+        self._batch_loss: Callable[[Any, Any], Any] = self._loss_of
         pictures = resident(data.train_x)
         self._x = torch.from_numpy(torch_model.as_channels_first(pictures)).to(device)
         if channels_last:
@@ -305,11 +306,13 @@ class TunedSession(SlicedLoop, TorchSession):
         x = self._x.index_select(0, rows)
         return x.float() / 255 if x.dtype == torch.uint8 else x
 
-    def _step(self, rows: Any) -> None:
+    def _loss_of(self, x: Any, y: Any) -> Any:
         from torch.nn import functional
 
-        x, y = self._pictures(rows), self._y.index_select(0, rows)
-        loss = functional.cross_entropy(self._logits(x), y)
+        return functional.cross_entropy(self._logits(x), y)
+
+    def _step(self, rows: Any) -> None:
+        loss = self._batch_loss(self._pictures(rows), self._y.index_select(0, rows))
         self._optimizer.zero_grad(set_to_none=True)
         self._backward(loss)
         self._optimizer.step()

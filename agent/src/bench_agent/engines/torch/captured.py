@@ -1,0 +1,153 @@
+"""PyTorch's ``tuned`` on CUDA as one CUDA graph a step: batch, loss, gradients and update.
+
+A graph launches all kernels of a step at once. It repeats them on the same memory, so all that
+changes from step to step is on the device. PyTorch gives each replay the next random numbers of
+the device's generator: dropout masks change. Source: PyTorch's notes on CUDA graphs ("Whole-network
+capture").
+
+No one has run this on a GPU yet. The tests train the same step on a CPU, without the graph.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.matrix import Precision
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ..common import FRAMEWORK_SEED
+from ..seam import Data
+from . import model as torch_model
+from .device_optimizer import DeviceOptimizer
+from .sessions import TunedSession
+
+# In the first steps libraries choose their algorithms and allocate, which a capture forbids.
+WARM_UP_STEPS = 3
+MOST_COMPILED = 64
+Step = Callable[[], None]
+Capture = Callable[[Step], Step]
+"""Prepares a step: runs it some times, and returns what runs it from then on."""
+
+
+def in_a_graph(step: Step) -> Step:
+    """Warm up and capture a step; the result replays it."""
+    import torch
+
+    # Autograd's nodes belong to the stream that they were made on: capture on the same one.
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        as_it_is(step)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        step()
+    replay: Step = graph.replay
+    return replay
+
+
+def as_it_is(step: Step) -> Step:
+    """Warm up a step and capture nothing."""
+    for _ in range(WARM_UP_STEPS):
+        step()
+    return step
+
+
+class CapturedSession(TunedSession):
+    """:class:`.sessions.TunedSession` with a step that needs no host.
+
+    Args:
+        compiled: compile the forward and backward pass by ``torch.compile``, whose kernels the
+            graph then contains.
+    """
+
+    _optimizer: DeviceOptimizer
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        device: Any,
+        precision: Precision,
+        *,
+        channels_last: bool,
+        compiled: bool,
+        capture: Capture,
+    ) -> None:
+        import torch
+
+        # The number of the next batch of the epoch.
+        self._next = torch.zeros(1, dtype=torch.int64, device=device)
+        self._order = torch.zeros(len(data.order), dtype=torch.int64, device=device)
+        super().__init__(
+            workload, model, batch_size, data, device, precision, channels_last=channels_last
+        )
+        whole = self._order[: self._steps_per_epoch * batch_size]
+        self._batches = whole.view(self._steps_per_epoch, batch_size)
+        if compiled:
+            self._batch_loss = compiled_whole(self._batch_loss)
+        self._replay: Any = self._prepared(capture)
+        self.settings = {
+            **self.settings,
+            "loop": "CUDA graph of a step",
+            "compile": str(compiled).lower(),
+        }
+
+    def _prepared(self, capture: Capture) -> Step:
+        """The captured step. Weights, optimiser and position are as before it."""
+        import torch
+
+        trained = [values for values in self._model.parameters() if values.requires_grad]
+        start = [values.detach().clone() for values in trained]
+        replay = capture(self._step_of_next)
+        with torch.no_grad():
+            for values, before in zip(trained, start, strict=True):
+                values.copy_(before)
+        self._optimizer.reset()
+        self._next.zero_()
+        torch.manual_seed(FRAMEWORK_SEED)
+        return replay
+
+    def _step_of_next(self) -> None:
+        """Train the next batch; the first one of the order after the last one."""
+        self._step(self._batches.index_select(0, self._next).view(-1))
+        self._next.add_(1).remainder_(self._steps_per_epoch)
+
+    def _train(self, first: int, count: int) -> None:
+        for _ in range(count):
+            self._replay()
+
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        import torch
+
+        self._order.copy_(torch.from_numpy(order.astype(np.int64)))
+        self._next.zero_()
+
+    def _new_optimizer(self) -> DeviceOptimizer:
+        trained = [values for values in self._model.parameters() if values.requires_grad]
+        return DeviceOptimizer(self._workload.optimizer, trained)
+
+    def rewind(self, weights: Weights) -> None:
+        torch_model.set_trained(self._workload, self._model, weights)
+        self._optimizer.reset()
+        self._begin()
+
+    def close(self) -> None:
+        self._replay = None  # frees the graph's memory
+        super().close()
+
+
+def compiled_whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function compiled by ``torch.compile``. It raises where a part cannot be compiled, so that
+    no figure of a compiled form is of an eager one."""
+    import torch
+
+    # Each session compiles its own, and a worker opens more than the usual limit of 8.
+    torch._dynamo.config.recompile_limit = MOST_COMPILED
+    compiled: Callable[..., Any] = torch.compile(function, fullgraph=True, dynamic=False)
+    return compiled

@@ -1,0 +1,110 @@
+"""Choose the form of a cell's step: each is measured on this machine, in a process of its own.
+
+An engine has several forms where the fastest one depends on the machine (docs/adr/0025). A form
+that fails, hangs, crashes or computes something else than the plain one is left out, with the
+reason. The choice and its figures are in the result.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench_protocol.conformance import deviations
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Failed
+from bench_protocol.trace_limits import LEAST_MOVEMENT, TOLERANCES, loss_limits, movement_limit
+from bench_protocol.units import plain_text
+from bench_protocol.workloads import Workload
+
+from ..base.messages import FormAnswer, FormChoice, Job
+from ..engines import engine_named
+from ..engines.seam import HasForms
+from .worker_process import Limits, run_form
+
+LONGEST_WORDS = 200
+RunForm = Callable[[Job, str, Path, Limits, Sequence[str]], FormAnswer | Failed]
+
+
+class Forms:
+    """The choices of a run, one a cell.
+
+    Args:
+        say: shows a line to the user.
+        run: measures a form in a worker process.
+    """
+
+    def __init__(
+        self, say: Callable[[str], None] = lambda line: None, run: RunForm = run_form
+    ) -> None:
+        self._say, self._run = say, run
+        self._choices: dict[tuple[Cell, tuple[str, ...]], FormChoice | None] = {}
+
+    def chosen(self, job: Job, log: Path, limits: Limits, command: Sequence[str]) -> Job:
+        """The job in the form to run; as it is where the cell has one form only, or where its plain
+        one gives no figures.
+
+        Args:
+            log: of the repeat; each form has one beside it.
+            limits: of the process of each form.
+            command: starts the worker.
+        """
+        key = job.cell, tuple(command)
+        if key not in self._choices:
+            self._choices[key] = self._choice(job, log, limits, command)
+        return job.model_copy(update={"form": self._choices[key]})
+
+    def _choice(
+        self, job: Job, log: Path, limits: Limits, command: Sequence[str]
+    ) -> FormChoice | None:
+        engine = engine_named(job.cell.framework)
+        forms = engine.forms(job.cell) if isinstance(engine, HasForms) else ()
+        if not forms:
+            return None
+        self._say(f"measuring the forms of {job.cell}: {', '.join(forms)}")
+        plain: FormAnswer | None = None
+        tried: dict[str, str] = {}
+        right: dict[str, float] = {}
+        for form in forms:
+            answer = self._run(job, form, log.with_suffix(f".{form}.log"), limits, command)
+            problem = why_not(answer, plain, job.workload, job.cell)
+            if isinstance(answer, FormAnswer) and answer.step_ns and not problem:
+                right[form] = answer.step_ns
+                plain = plain or answer
+            words = f"left out: {problem}" if problem else f"{right[form] / 1e3:.1f} us a step"
+            tried[form] = plain_text(words)[:LONGEST_WORDS]
+            if plain is None:
+                self._say(f"{job.cell}: the form {form} gave no figures ({tried[form]})")
+                return None
+        name = min(right, key=right.__getitem__)
+        self._say(f"form {name}; " + "; ".join(f"{form}: {tried[form]}" for form in forms))
+        return FormChoice(name=name, tried=tried)
+
+
+def why_not(
+    answer: FormAnswer | Failed, plain: FormAnswer | None, workload: Workload, cell: Cell
+) -> str | None:
+    """Why a form is left out, or None.
+
+    Args:
+        plain: the plain form's answer; None while that is the one to judge.
+    """
+    if isinstance(answer, Failed):
+        why = f" ({answer.exception_class})" if answer.exception_class else ""
+        return f"{answer.kind.replace('_', ' ')}{why}"
+    if answer.problem:
+        return answer.problem
+    if answer.trace is None or answer.step_ns is None:
+        return "no figures"
+    if plain is None or plain.trace is None:
+        return None
+    right, kind, precision = plain.trace, cell.device.kind, cell.precision
+    table = TOLERANCES.get((kind, precision, "workload"))
+    limits = loss_limits(table, "workload", len(right.losses), ())
+    off = deviations(answer.trace.losses, [loss or 0.0 for loss in right.losses])
+    for step, (deviation, limit) in enumerate(zip(off, limits, strict=True), 1):
+        if not deviation <= limit:
+            return f"its loss differs by {deviation:.1e} from the plain form's at step {step}"
+    moved = [moved or 0.0 for moved in right.movements]
+    most = max(deviations(answer.trace.movements, moved, LEAST_MOVEMENT), default=0.0)
+    if not most <= movement_limit(workload, kind, precision):
+        return f"a movement of its weights differs by {most:.1e} from the plain form's"
+    return None if answer.masks_change else "it repeats its dropout masks"

@@ -1,0 +1,62 @@
+"""Measure one form of a cell's step (docs/adr/0025): how long it takes, and whether it is right."""
+
+from collections.abc import Callable
+
+from bench_protocol import seeded
+
+from .. import data
+from ..base.messages import FormAnswer, FormChoice, Job, Timing
+from ..engines.seam import Data, Engine, HasForms
+from . import conformance_trace, stopwatch
+
+# Blocks of 0.1 s until two agree, after the first step, which compiles.
+TIMING = Timing(warm_up_seconds=0.4, block_seconds=0.1)
+# Of the traces where the job has none: any will do, because forms are compared with each other.
+NONCE = "0" * 64
+
+
+def take(engine: Engine, form: str) -> None:
+    """Have an engine open its next sessions in a form.
+
+    Raises:
+        LookupError: the engine has no forms.
+    """
+    if not isinstance(engine, HasForms):
+        raise LookupError(f"{engine.name} has no forms")
+    engine.form = form
+
+
+def settings(choice: FormChoice | None) -> dict[str, str]:
+    """What a result says of the choice, among the settings of its recipe."""
+    if choice is None:
+        return {}
+    return {"form": choice.name, **{f"form.{name}": text for name, text in choice.tried.items()}}
+
+
+def measure(engine: Engine, job: Job, form: str, clock: Callable[[], int]) -> FormAnswer:
+    """Time the step on the cell's data, then train a trace and look whether dropout masks change.
+
+    Raises:
+        Exception: what the framework raises where it cannot run the form.
+    """
+    workload, cell = job.workload, job.cell
+    engine.load(workload, cell)
+    take(engine, form)
+    train, *_, test = data.load(workload.data_set, cell.data)
+    order = seeded.order(workload.data_set.train_samples, 0, job.seed)
+    weights = seeded.initial_weights(workload, job.seed)
+    session = engine.open(workload, cell, weights, Data(*train, *test, order))
+    try:
+        session.train_block(1)
+        session.sync()
+        steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
+        step_ns = stopwatch.step_ns(session, TIMING, steps_per_epoch, clock)
+    finally:
+        session.close()
+    return FormAnswer(
+        step_ns=step_ns,
+        trace=conformance_trace.trace(
+            engine, workload, cell, "workload", cell.precision, job.nonce or NONCE
+        ),
+        masks_change=conformance_trace.masks_change(engine, workload, cell),
+    )
