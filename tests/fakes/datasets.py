@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_agent.data import parse
-from bench_agent.data.manifest import DataFile, RealData
 from bench_protocol import seeded
+from bench_protocol.real_data import parse
+from bench_protocol.real_data.manifest import DataFile, RealData
 from bench_protocol.workloads import DataSet
 
 TRAIN, TEST = 60, 20
