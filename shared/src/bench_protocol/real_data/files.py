@@ -20,6 +20,11 @@ def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
     return tuple(file for file in data.files if locate(file, places) is None)
 
 
+def is_there(data: RealData, places: Sequence[Path]) -> bool:
+    """Whether any of its files is in the folders, right or wrong."""
+    return any(path.exists() for file in data.files for path in _candidates(file, places))
+
+
 def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:
     """The files' contents, in order; size and SHA-256 were checked.
 
