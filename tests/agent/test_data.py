@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from bench_agent.base.errors import DataProblem, UsageProblem
 from bench_agent.cli.main import app
-from bench_agent.data import cut, inventory, load, parse, require, sources
-from bench_agent.data.manifest import MANIFEST, RealData
+from bench_agent.data import inventory, load, require, sources
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.real_data import cut, parse
+from bench_protocol.real_data.manifest import MANIFEST, RealData
 from bench_protocol.seeded import data_digest
 
 

@@ -19,7 +19,7 @@ from tests.fakes.mirror import Mirror, serving
 from bench_agent.base.errors import DataProblem
 from bench_agent.data import inventory
 from bench_agent.data.fetch import fetch, open_client
-from bench_agent.data.manifest import DataFile
+from bench_protocol.real_data.manifest import DataFile
 
 CONTENT = bytes(range(256)) * 400
 HALF = len(CONTENT) // 2
@@ -159,7 +159,7 @@ IN_A_CHILD = """
 import encodings.idna, importlib.readers, os, sys
 from pathlib import Path
 from bench_agent.data.fetch import fetch, open_client
-from bench_agent.data.manifest import DataFile
+from bench_protocol.real_data.manifest import DataFile
 from bench_agent.base.errors import DataProblem
 if os.geteuid() == 0:
     os.setgid(65534), os.setuid(65534)

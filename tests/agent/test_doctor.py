@@ -18,9 +18,9 @@ from tests.fakes.environments import distribution
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
-from bench_agent.data.manifest import MANIFEST
 from bench_agent.doctor import CHECKS, Finding, diagnose, examine, show, surroundings
 from bench_agent.doctor.surroundings import Surroundings
+from bench_protocol.real_data.manifest import MANIFEST
 
 MAIN = "from bench_agent.cli.main import main; main()"
 AGENT = f"{sys.executable} -c '{MAIN}'"

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result as Ended
-from tests.fakes import results
+from tests.fakes import datasets, results
 from tests.fakes.outboxes import put
-from tests.fakes.seeding import figures_of_job, seed_honestly, statement, with_traces
+from tests.fakes.seeding import figures_of_job, seed_honestly, statement, train_on, with_traces
 from typer.testing import CliRunner
 
+from bench_agent import data
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
@@ -20,6 +22,8 @@ from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import read_file
 from bench_protocol import envelope, recomputation
 from bench_protocol.catalogue import workload_named
+from bench_protocol.real_data.manifest import Manifest
+from bench_protocol.real_data.parse import Split
 from bench_protocol.recomputation import SeededJob
 
 
@@ -37,6 +41,7 @@ def test_what_is_neither_bundle_nor_envelope(tmp_path: Path) -> None:
 # -- recomputation --------------------------------------------------------------------------------
 
 NONCE = "9d" * 32
+Real = tuple[Path, Manifest, tuple[Split, Split]]
 
 
 @pytest.fixture
@@ -95,6 +100,55 @@ def test_a_failed_repeat_shows_nothing(run: Callable[..., Ended], tmp_path: Path
     ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
     assert ended.exit_code == 0, ended.output
     assert "does not show that this key ran this job" in ended.output
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
+    """Samples in the layout of the published ones, the folder of their files, and its manifest."""
+    folder = tmp_path_factory.mktemp("data")
+    manifest, splits = datasets.full_mnist(folder)
+    return folder, manifest, splits
+
+
+def on_real_data(home: Home, splits: Any, times: float = 1.0, nonce: str = NONCE) -> Path:
+    """A self-seeded result on real data of this machine's key."""
+    key, cell = load_or_create_key(home), results.make_cell("mnist-dense", data="real")
+    made = seed_honestly(results.make_result(key=key, cell=cell, nonce=nonce, witness=True))
+    return put(Outbox(home.outbox), train_on(made, splits, times), key).path
+
+
+@pytest.mark.parametrize(("times", "kind"), [(1.0, "conformant"), (1.01, "wrong_result")])
+def test_a_session_on_real_data_is_recomputed_where_the_data_is(
+    run: Callable[..., Ended],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    real: Real,
+    times: float,
+    kind: str,
+) -> None:
+    folder, manifest, splits = real
+    load = partial(data.load, places=(folder,), manifest=manifest)
+    monkeypatch.setattr(data, "load", load)
+    file = on_real_data(Home(tmp_path / "agent"), splits, times)
+    document = json.loads(run(str(file), "--recompute", "--json").stdout)
+    assert [one["kind"] for one in document["recomputed"]] == ["conformant", kind]
+    other = (splits[0][0][::-1], splits[0][1][::-1])
+    file = on_real_data(Home(tmp_path / "agent"), (other, splits[1]))
+    ended = run(str(file), "--recompute")
+    assert "other data than the published files hold" in ended.output
+
+
+def test_without_the_data_the_session_is_unverified(
+    run: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, real: Real
+) -> None:
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path / "empty"))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    # Under a nonce of its own: figures that were computed before stay in memory.
+    file = on_real_data(Home(tmp_path / "agent"), real[2], nonce="9e" * 32)
+    ended = run(str(file), "--recompute")
+    assert ended.exit_code == 0, ended.output
+    assert "its timed session: unverified: mnist is not on this machine" in ended.output
+    assert "bench-agent data fetch mnist" in ended.output
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])

@@ -6,15 +6,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.fakes import results
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.base.home import Home
-from bench_agent.base.messages import SpeedReady, SpeedReply, SpeedRooted, SpeedRunJob
+from bench_agent.base.messages import SpeedReady, SpeedReply, SpeedRooted, SpeedRunJob, Timing
 from bench_agent.base.speed_run import OTHER_SECONDS, expected_seconds
 from bench_agent.cli import witness
+from bench_agent.plan.plan import PlannedCell
 from bench_agent.remote.client import ServerRefused
 from bench_agent.worker import speed_run as worker
 from bench_protocol import speed_run
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Result
 
 
 @pytest.mark.parametrize("samples_per_second", [400, 2_000, 5_000, 50_000, 5_000_000, 50_000_000])
@@ -30,6 +34,46 @@ def test_a_slow_device_gets_no_offer() -> None:
     """Four segments and the warm-up are 112 steps of 1,024."""
     assert expected_seconds(3_000) > witness.OFFERED_SECONDS
     assert expected_seconds(10_000) < witness.OFFERED_SECONDS
+
+
+def planned(workload: str) -> PlannedCell:
+    cell = results.make_cell(workload)
+    return PlannedCell(
+        cell=cell, workload=workload_named(workload), timing=Timing(), estimate_seconds=1.0
+    )
+
+
+def measured(one: PlannedCell, flops_per_second: float) -> Result:
+    """A result of a planned cell at a rate."""
+    step = one.workload.training_flops_per_sample * one.cell.batch_size
+    step_ns = round(step / flops_per_second * 1e9)
+    measurement = results.make_measurement(one.cell, step_ns)
+    return results.make_result(cell=one.cell, measurement=measurement)
+
+
+def offered(*rates: tuple[str, float]) -> PlannedCell | None:
+    """The cell that is offered after a run that measured these workloads at these FLOP/s."""
+    cells = [planned(workload) for workload, _ in rates]
+    summary: Any = SimpleNamespace(
+        results=[measured(one, rate) for one, (_, rate) in zip(cells, rates, strict=True)]
+    )
+    journal: Any = SimpleNamespace(cells=cells)
+    return witness.fastest(journal, summary)
+
+
+@pytest.mark.parametrize("workload", ["fashion-mlp", "mnist-cnn", "cifar100-vgg16"])
+def test_a_fast_device_gets_an_offer_whatever_the_run_measured(workload: str) -> None:
+    made = offered((workload, 1e12))
+    assert made is not None
+    assert made.cell.workload == speed_run.workload().name
+    assert made.cell.framework == results.make_cell().framework
+    assert offered((workload, 1e9)) is None
+
+
+def test_the_rate_of_the_workload_itself_decides_where_there_is_one() -> None:
+    assert offered(("cifar100-vgg16", 1e12), ("fashion-mlp", 1e9)) is None
+    assert offered(("cifar100-vgg16", 1e9), ("fashion-mlp", 1e12)) is not None
+    assert offered() is None
 
 
 def trained_steps(samples_per_second: float, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_agent.data import parse
-from bench_agent.data.manifest import DataFile, RealData
 from bench_protocol import seeded
+from bench_protocol.catalogue import MNIST as CATALOGUE_MNIST
+from bench_protocol.real_data import parse
+from bench_protocol.real_data.manifest import DataFile, Manifest, RealData
 from bench_protocol.workloads import DataSet
 
 TRAIN, TEST = 60, 20
@@ -122,6 +123,22 @@ def mnist_manifest(*mirrors: str, content: bytes | None = None) -> RealData:
     """MNIST as one file."""
     file = entry("mnist.npz", npz() if content is None else content, *mirrors)
     return RealData("mnist", "none", (file,), parse.mnist_npz)
+
+
+def full_mnist(folder: Path) -> tuple[Manifest, tuple[parse.Split, parse.Split]]:
+    """MNIST of its published size in a folder, from a few samples; its manifest and splits."""
+    pictures, labels = seeded.generated_data(MNIST, "train", 32)
+    splits = [
+        (np.resize(pictures, (count, *MNIST.sample_shape)), np.resize(labels, count))
+        for count in (CATALOGUE_MNIST.train_samples, CATALOGUE_MNIST.test_samples)
+    ]
+    arrays = {}
+    for name, (x, y) in zip(("train", "test"), splits, strict=True):
+        arrays |= {f"x_{name}": x[..., 0], f"y_{name}": y.astype(np.uint8)}
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    put(folder, "mnist.npz", out.getvalue())
+    return (mnist_manifest(content=out.getvalue()),), (splits[0], splits[1])
 
 
 def put(folder: Path, name: str, content: bytes) -> Path:

@@ -11,6 +11,7 @@ from functools import cache
 from bench_protocol import conformance, nonces, recomputation, seeded, witness_references
 from bench_protocol.catalogue import workload_named
 from bench_protocol.nonces import Purpose
+from bench_protocol.real_data.parse import Split
 from bench_protocol.recomputation import JobKey, Recomputation, SeededJob
 from bench_protocol.recompute import figures
 from bench_protocol.recomputed import Figures
@@ -92,7 +93,11 @@ def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     assert result.measurement is not None
     seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
     result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result, of))
-    timed = [job for job in recomputation.jobs(result) if job.purpose == "timed"]
+    timed = [
+        job
+        for job in recomputation.jobs(result)
+        if job.purpose == "timed" and job.data == "generated"
+    ]
     assert result.measurement is not None
     told = result.measurement.witness
     if not timed or told is None:
@@ -103,6 +108,21 @@ def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     told = told.model_copy(update={"losses": losses, "rewound": again})
     measured = result.measurement.model_copy(update={"witness": told})
     return with_measurement(result, measured)
+
+
+def train_on(result: Result, splits: tuple[Split, Split], times: float = 1.0) -> Result:
+    """The result with what an honest agent says of its session on these samples, train and test;
+    or with losses that many times as large."""
+    (job,) = (job for job in recomputation.jobs(result) if job.purpose == "timed")
+    right = figures(job.workload, job.purpose, job.nonce, job.batch_size, splits[0])
+    assert result.measurement is not None
+    told = result.measurement.witness
+    assert told is not None
+    losses = tuple(times * right.losses[step - 1] for step in told.steps)
+    again = Rewound(start_loss=times * right.start_loss, losses=losses)
+    witness = told.model_copy(update={"losses": losses, "rewound": again})
+    changes = {"witness": witness, "data_digest": seeded.data_digest(*splits)}
+    return with_measurement(result, result.measurement.model_copy(update=changes))
 
 
 BOUND = Challenge(id="c" * 32, nonce="c0" * 32, server_origin="tests")
@@ -145,7 +165,8 @@ def invented_known(result: Result) -> dict[JobKey, Recomputation]:
     return {
         job.key: statement(job, "c" * 32, "tests", invented_for)
         for job in recomputation.jobs(result)
-        if job.purpose != "timed" or _stored(job.workload, job.batch_size)
+        if job.purpose != "timed"
+        or (job.data == "generated" and _stored(job.workload, job.batch_size))
     }
 
 
@@ -172,6 +193,8 @@ def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Rec
         verdict="computed",
         figures=of(job),
         tolerance=recomputation.tolerance(job),
+        data="real" if job.data == "real" else None,
+        data_digest="e" * 64 if job.data == "real" else None,
     )
 
 

@@ -1,6 +1,6 @@
 """Results at trust level 3: under a fresh challenge, with a witness and traces that conform."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,13 +31,14 @@ def send(
     began: datetime = BEGAN,
     projected: bool = True,
     cell: Cell | None = None,
+    changed: Callable[[Result], Result] = lambda result: result,
 ) -> list[str]:
     """Accept a run of a cell that began then, one repeat for each step time; returns the
-    results' ids."""
+    results' ids. ``changed``: what is sent instead of a result."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
     given = challenges.give(acts.payload(asked), store, AUTHORITY, began, 24)
     challenge = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
-    sent = made(key, steps_ns, challenge, began=began, cell=cell)
+    sent = map(changed, made(key, steps_ns, challenge, began=began, cell=cell))
     raws = [results.sealed(result, key) for result in sent]
     waiting = Inbox(store, AUTHORITY).accept(raws, began + TOOK)
     answers = [one.result(30) for one in waiting]

@@ -88,7 +88,10 @@ def test_the_jobs_of_a_result() -> None:
         ("timed", DENSE.batch_size),
     ]
     real = bound().model_copy(update={"cell": results.make_cell("mnist-dense", data="real")})
-    assert [job.purpose for job in recomputation.jobs(real)] == ["sgd", "workload"]
+    assert [job.data for job in recomputation.jobs(real)] == ["generated", "generated", "real"]
+    assert {job.key.text for job in recomputation.jobs(real)} & {job.key.text for job in made} == {
+        job.key.text for job in made if job.purpose != "timed"
+    }
     assert recomputation.jobs(results.make_result()) == ()
 
 

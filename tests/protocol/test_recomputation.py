@@ -57,6 +57,10 @@ def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation)
         (left_out(draw=picked()), "draw"),
         (left_out(draw=draw(seed="0" * 32)), "draw.seed"),
         (left_out(draw=draw(share=0.0)), "draw.share"),
+        (said(data="real", data_digest="e" * 64), "data"),
+        (said("timed", data_digest="e" * 64), "data_digest"),
+        (said("timed", data="real"), "data_digest"),
+        (left_out(purpose="timed", seed=SESSION, data_digest="e" * 64), "data_digest"),
     ],
 )
 def test_a_statement_that_contradicts_itself_is_refused(wrong: Recomputation, field: str) -> None:
@@ -79,6 +83,7 @@ OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST, "sgd")
         ({"purpose": "workload"}, "seed"),
         ({"workload": "mnist-cnn"}, "seed"),
         ({"workload_digest": "e" * 64}, "seed"),
+        ({"data": "real"}, "seed"),
     ],
 )
 def test_a_statement_about_something_else_is_noticed(changes: dict[str, Any], field: str) -> None:

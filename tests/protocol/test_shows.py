@@ -26,7 +26,6 @@ def facts(level: int | None = 3, **changes: Any) -> Facts:
         "trust_level": level,
         "device": "cpu",
         "precision": "float32",
-        "recomputable": True,
         "verdicts": tuple(verdicts),
     }
     return Facts(**{**defaults, **fields})
@@ -90,10 +89,17 @@ def test_nothing_to_compare_with_is_not_checked() -> None:
     assert statuses(facts(accuracy=unchecked, falling_loss=unchecked))["learning"] == "not_checked"
 
 
-def test_the_session_on_real_data_is_not_recomputed() -> None:
-    assert statuses(facts(recomputable=False))["session"] == "not_checked"
-    wrong = facts(recomputable=False, steps={"passed": False})
+def test_a_session_that_only_a_wide_band_checked_says_so_and_so_does_the_level() -> None:
+    banded = {"figures": {"verdict": shows.WIDE_BAND}}
+    assert statuses(facts(witness=banded))["session"] == "not_checked"
+    wrong = facts(witness=banded, steps={"passed": False})
     assert statuses(wrong)["session"] == "does_not_hold"
+    said = "with the first losses of its session checked by a wide band, not recomputed"
+    assert shows.level_words(facts(3, witness=banded)) == f"level 3 of 4, {said}"
+    assert shows.level_words(facts(4, witness=banded)) == f"level 4 of 4, {said}"
+    assert shows.level_words(facts(3)) == "level 3 of 4"
+    assert shows.level_words(facts(2, witness=banded)) == "level 2 of 4"
+    assert shows.level_words(facts(None, status="pending", verdicts=())) is None
 
 
 def test_a_window_that_began_late_contradicts_nothing() -> None:

@@ -135,6 +135,11 @@ class Settings(BaseSettings):
         description="processor seconds that are recomputed for a key each day, at most 86400; "
         "beyond them one job in ten",
     )
+    data_dir: ExistingFolder = Field(
+        default=None,
+        description="an existing folder with the real data sets that sessions are recomputed on; "
+        "BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one",
+    )
     witness_openings: Literal[4, 8] = Field(
         default=4,
         description="segments of a witnessed run that are recomputed, 4 or 8; each takes about "

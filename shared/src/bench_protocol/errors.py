@@ -1,4 +1,4 @@
-"""Errors of the protocol: each names the problem, the field and the remedy."""
+"""Errors of the protocol, each with the problem, the field and the remedy; and of data sets."""
 
 from pydantic import ValidationError
 
@@ -73,6 +73,10 @@ class InvalidProof(ProtocolError):
     """A checkpoint, a proof or a tile of the log does not show what it should."""
 
     code = "invalid_proof"
+
+
+class DataProblem(Exception):
+    """A data set is missing, wrong or cannot be downloaded; the message says how to fix it."""
 
 
 # Parts of pydantic's error paths that are not in the document.

@@ -21,6 +21,7 @@ from . import (
 from .catalogue import CATALOGUE, workload_named
 from .conformance import TRACED, ConformanceVerdict, Reference
 from .errors import InvalidField, first_invalid_field
+from .matrix import DataKind
 from .nonces import Purpose
 from .recomputed import Figures
 from .result import Result, RunId, Seed
@@ -31,6 +32,8 @@ from .witness_verdict import WitnessVerdict
 from .workloads import Workload
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+# How the key of a job on real data ends.
+REAL = "-real"
 # Beyond the budget of its key this share of the workloads is computed.
 DRAWN_SHARE = 0.1
 
@@ -40,11 +43,12 @@ class JobKey(NamedTuple):
 
     seed: str
     batch_size: int
+    data: DataKind = "generated"
 
     @property
     def text(self) -> str:
-        """As one word."""
-        return f"{self.seed}-{self.batch_size}"
+        """As one word; that of a job on real data ends with ``REAL``."""
+        return f"{self.seed}-{self.batch_size}{REAL if self.data == 'real' else ''}"
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,13 @@ class SeededJob:
     purpose: Purpose
     nonce: str
     batch_size: int
+    data: DataKind = "generated"
 
     @property
     def key(self) -> JobKey:
         """What it is stored by."""
         seed = nonces.seed_of(self.nonce, self.workload.digest, self.purpose)
-        return JobKey(seed, self.batch_size)
+        return JobKey(seed, self.batch_size, self.data)
 
 
 class Tolerance(Wire):
@@ -90,7 +95,8 @@ class Recomputation(Wire):
 
     ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
     conforms follows from comparing it with the figures (:func:`verdict`), so results that come
-    later need no further statement.
+    later need no further statement. ``data`` is ``real`` for a session on real data, and
+    ``data_digest`` is of the arrays that it was computed on.
     """
 
     challenge: RunId
@@ -105,11 +111,13 @@ class Recomputation(Wire):
     figures: Figures | None = None
     tolerance: Tolerance | None = None
     draw: Draw | None = None
+    data: Literal["real"] | None = None
+    data_digest: Sha256 | None = None
 
     @property
     def key(self) -> JobKey:
         """The job it is about."""
-        return JobKey(self.seed, self.batch_size)
+        return JobKey(self.seed, self.batch_size, self.data or "generated")
 
     @property
     def reference(self) -> Reference | None:
@@ -155,8 +163,15 @@ def parse(raw: bytes) -> Recomputation:
 
 
 def _require_consistent(statement: Recomputation) -> None:
-    """Check that it has figures, or a draw that leaves its job out."""
+    """Check that it has figures, or a draw that leaves its job out; and what it says of data."""
     draw, is_computed = statement.draw, statement.verdict == "computed"
+    if statement.data is not None and statement.purpose != "timed":
+        raise InvalidField("only a session has real data", field="data")
+    if (statement.data_digest is not None) != (statement.data is not None and is_computed):
+        raise InvalidField(
+            "data_digest must be there where it was computed on real data, and only there",
+            field="data_digest",
+        )
     if (statement.figures is not None) != is_computed:
         raise InvalidField(
             "figures must be there where it was computed, and only there", field="figures"
@@ -215,8 +230,8 @@ def nonce_of(result: Result) -> str | None:
 
 
 def jobs(result: Result) -> tuple[SeededJob, ...]:
-    """The seeded jobs of a result: two traces, and its session where its data and its frozen
-    weights are generated and its batch is not too large
+    """The seeded jobs of a result: two traces, and its session where its frozen weights are
+    generated and its batch is not too large
     (:func:`bench_protocol.witness_steps.is_affordable`). Empty without a nonce, and where the
     workload's definition has changed.
     """
@@ -226,8 +241,8 @@ def jobs(result: Result) -> tuple[SeededJob, ...]:
         return ()
     batch_size = conformance.trace_batch_size(workload)
     made = [SeededJob(workload, optimizer, nonce, batch_size) for optimizer in TRACED]
-    if session_is_recomputed(result) and is_affordable(workload, cell.batch_size):
-        made.append(SeededJob(workload, "timed", nonce, cell.batch_size))
+    if has_generated_weights(result) and is_affordable(workload, cell.batch_size):
+        made.append(SeededJob(workload, "timed", nonce, cell.batch_size, cell.data))
     return tuple(made)
 
 
@@ -235,15 +250,25 @@ def job_of(statement: Recomputation) -> SeededJob | None:
     """The job of a statement; None if the catalogue has no such workload."""
     for workload in CATALOGUE:
         if workload.digest == statement.workload_digest:
-            return SeededJob(workload, statement.purpose, statement.nonce, statement.batch_size)
+            return SeededJob(
+                workload,
+                statement.purpose,
+                statement.nonce,
+                statement.batch_size,
+                statement.key.data,
+            )
     return None
 
 
-def session_is_recomputed(result: Result) -> bool:
-    """Whether all that the session's first losses follow from is generated."""
+def has_generated_weights(result: Result) -> bool:
+    """Whether the frozen layers, if there are any, have the weights of the session's seed."""
     settings = result.measurement.recipe_settings if result.measurement else {}
-    weights = settings.get("frozen_weights", GENERATED_WEIGHTS)
-    return result.cell.data == "generated" and weights == GENERATED_WEIGHTS
+    return settings.get("frozen_weights", GENERATED_WEIGHTS) == GENERATED_WEIGHTS
+
+
+def session_is_generated(result: Result) -> bool:
+    """Whether all that the session's first losses follow from is generated: no file is needed."""
+    return result.cell.data == "generated" and has_generated_weights(result)
 
 
 def traces_are_seeded(result: Result) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from . import recomputation
+from . import trust_levels
 from .result import Result
 from .trust_levels import HIGHEST, LEVELS, Assurance, not_checkable
 
@@ -20,6 +20,8 @@ STATUS_WORDS: dict[Status, str] = {
     "not_checked": "not checked",
     "pending": "pending",
 }
+# The verdict of a witness that only a wide band was compared with.
+WIDE_BAND = "wide_band"
 # Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
 # than its blocks bounds nothing.
 NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "public_job", "shorter")
@@ -49,16 +51,13 @@ class Facts:
     """What statements follow from.
 
     ``status``: ``measured``, ``failed``, ``pending`` until the result is projected, or ``unknown``
-    where no server was asked. ``recomputable``: whether the server can recompute the timed
-    session's first steps; it has neither real data nor pretrained weights. ``checks``: verdicts by
-    name. ``logged``: a log holds it.
+    where no server was asked. ``checks``: verdicts by name. ``logged``: a log holds it.
     """
 
     status: str
     trust_level: int | None
     device: str
     precision: str
-    recomputable: bool
     verdicts: tuple[Mapping[str, Any], ...] = ()
     logged: bool = True
 
@@ -66,6 +65,12 @@ class Facts:
     def checks(self) -> dict[str, Check]:
         """Verdicts by the name of their check."""
         return {str(one["check"]): Check.of(one) for one in self.verdicts}
+
+    @property
+    def has_wide_band(self) -> bool:
+        """Whether only a wide band was compared with the losses of its session."""
+        witness = self.checks.get("witness")
+        return witness is not None and witness.verdict == WIDE_BAND
 
 
 def facts_of(
@@ -86,7 +91,6 @@ def facts_of(
         trust_level,
         result.cell.device.kind,
         result.cell.precision,
-        recomputation.session_is_recomputed(result),
         tuple(verdicts),
         logged,
     )
@@ -138,6 +142,13 @@ def of(facts: Facts) -> tuple[Statement, ...]:
         status, sentence, assurance = row.judge(facts, row)
         statements.append(Statement(row.what, row.title, status, assurance, sentence, row.section))
     return tuple(statements)
+
+
+def level_words(facts: Facts) -> str | None:
+    """Its trust level in words; None before it has one."""
+    if facts.trust_level is None:
+        return None
+    return trust_levels.words(facts.trust_level, facts.device, facts.precision, facts.has_wide_band)
 
 
 def level_needs(facts: Facts) -> str | None:
@@ -196,7 +207,7 @@ def _by_checks(assurance: Assurance) -> Callable[[Facts, Row], Finding]:
 
 def _session(facts: Facts, row: Row) -> Finding:
     found = _by_checks("third_party")(facts, row)
-    if found.status == "holds" and not facts.recomputable:
+    if found.status == "holds" and facts.has_wide_band:
         return Finding("not_checked", facts.checks["witness"].sentence)
     return found
 

@@ -65,10 +65,11 @@ LEVELS = (
         "conformant",
         "third_party",
         "It is also conformant and plausible: every check passed, and the server has recomputed "
-        "the traces and, on generated data, the timed session's first losses from the challenge's "
-        "nonce. Until then it has level 2. A copy of the public traces never has more. No "
-        "tolerance of a trace has been measured on a GPU, in float16 or in TF32: such results have "
-        "level 2 at most, and cannot be reproduced.",
+        "the traces and the timed session's first losses from the challenge's nonce. Until then it "
+        "has level 2. Where the server has not the files of real data or pretrained weights, it "
+        "compares those losses with a wide band, and the level says so. A copy of the public "
+        "traces never has more than level 2. No tolerance of a trace has been measured on a GPU, "
+        "in float16 or in TF32: such results have level 2 at most, and cannot be reproduced.",
         "Train what is recomputed, and report other times for the blocks; train it on other "
         "hardware than the machine names.",
     ),
@@ -83,6 +84,9 @@ LEVELS = (
     ),
 )
 HIGHEST = LEVELS[-1].number
+# From this level on the server has recomputed something.
+THIRD_PARTY = 3
+WIDE_BAND = "with the first losses of its session checked by a wide band, not recomputed"
 
 
 def not_checkable(device: str, precision: str) -> str | None:
@@ -96,7 +100,13 @@ def not_checkable(device: str, precision: str) -> str | None:
     return f"not yet checkable {on}"
 
 
-def words(level: int, device: str, precision: str) -> str:
-    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable on CUDA``."""
+def words(level: int, device: str, precision: str, wide_band: bool = False) -> str:
+    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable on CUDA``.
+
+    Args:
+        wide_band: only a wide band was compared with the losses of its session.
+    """
+    if wide_band and level >= THIRD_PARTY:
+        return f"level {level} of {HIGHEST}, {WIDE_BAND}"
     why = not_checkable(device, precision) if level == 2 else None
     return f"level {level} of {HIGHEST}{f': level 3 is {why}' if why else ''}"

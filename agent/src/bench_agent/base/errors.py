@@ -1,5 +1,7 @@
 """Errors that a person can fix. Each message says what is wrong and what to do."""
 
+from bench_protocol.errors import DataProblem as DataProblem
+
 
 class UsageProblem(Exception):
     """The command cannot be carried out; the message names the right one."""
@@ -15,10 +17,6 @@ class NotIdle(UsageProblem):
 
 class HomeProblem(Exception):
     """A file of the agent's folder cannot be used; the message says how to fix it."""
-
-
-class DataProblem(Exception):
-    """A data set is missing, wrong or cannot be downloaded; the message says how to fix it."""
 
 
 class ServerUnreachable(Exception):

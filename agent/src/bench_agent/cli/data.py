@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
+from bench_protocol.real_data.manifest import MANIFEST, RealData, real_data_named
+
 from ..base.errors import UsageProblem
 from ..data import inventory
-from ..data.manifest import MANIFEST, RealData, real_data_named
 from ..output.console import console
 from ..output.data_table import print_list, print_verified
 from .exits import Exit, stop

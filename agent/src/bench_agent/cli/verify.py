@@ -21,7 +21,6 @@ from ..remote.log_receipts import parse_receipt
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
 from ..remote.verify import (
-    JUDGED,
     Verified,
     complete_bundle,
     facts,
@@ -69,7 +68,8 @@ def verify(
         return
     try:
         verified, bundle, trusted = _check(what, open_home())
-        statements = shows.of(facts(verified, bundle))
+        judged = facts(verified, bundle)
+        statements = shows.of(judged)
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
     if save and bundle is None:
@@ -82,6 +82,7 @@ def verify(
             "holds": verified.sentences,
             "log_index": verified.log_index,
             "key_id": verified.key_id,
+            "level_words": shows.level_words(judged),
             "shows": [vars(one) for one in statements],
             "timing": verified.timing,
         }
@@ -98,7 +99,7 @@ def verify(
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)
-    _say_what_it_shows(statements, bundle)
+    _say_what_it_shows(statements, shows.level_words(judged))
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
     say(shown, f"It is signed{logged}. {_meaning(compared, recompute)}")
     _require_right(compared)
@@ -112,11 +113,8 @@ def _meaning(compared: "list[Compared]", recompute: bool) -> str:
     return "Recomputation does not show that this key ran this job."
 
 
-def _say_what_it_shows(
-    statements: tuple[shows.Statement, ...], bundle: dict[str, Any] | None
-) -> None:
-    level = (bundle or {}).get(JUDGED, {}).get("trust_level")
-    said = "" if level is None else f", by its server at trust level {level}"
+def _say_what_it_shows(statements: tuple[shows.Statement, ...], level: str | None) -> None:
+    said = "" if level is None else f", by its server at trust {level}"
     rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in statements]
     show_table(console(), ("", f"what it shows{said}"), rows)
 

@@ -143,14 +143,21 @@ def offer(
 
 
 def fastest(journal: Journal, summary: RunSummary) -> PlannedCell | None:
-    """The cell of a witnessed run on the run's fastest device that is fast enough, or None."""
-    rates: dict[str, float] = {}
+    """The cell of a witnessed run on the run's fastest device that is fast enough, or None.
+
+    The rate is the one that the run measured in this workload; without one it follows from the
+    FLOP/s of the others.
+    """
+    flops = speed_run.workload().training_flops_per_sample
+    cells = {planned.cell.digest: planned for planned in journal.cells}
+    found: list[tuple[bool, float, PlannedCell]] = []
     for result in summary.results:
-        measured = result.measurement
-        if measured and result.cell.workload == speed_run.WORKLOAD:
-            rates[result.cell.digest] = figures.samples_per_second(measured, result.cell.batch_size)
-    cells = [planned for planned in journal.cells if planned.cell.digest in rates]
-    best = max(cells, key=lambda planned: rates[planned.cell.digest], default=None)
-    if best is None or expected_seconds(rates[best.cell.digest]) >= OFFERED_SECONDS:
+        measured, planned = result.measurement, cells.get(result.cell.digest)
+        if measured and planned:
+            samples_per_second = figures.samples_per_second(measured, result.cell.batch_size)
+            rate = samples_per_second * planned.workload.training_flops_per_sample / flops
+            found.append((result.cell.workload == speed_run.WORKLOAD, rate, planned))
+    if not found:
         return None
-    return cell_of(best)
+    _, rate, best = max(found, key=lambda one: one[:2])
+    return cell_of(best) if expected_seconds(rate) < OFFERED_SECONDS else None

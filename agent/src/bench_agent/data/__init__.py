@@ -1,18 +1,17 @@
-"""Data sets: manifest, location, download and arrays of real data; generated data."""
+"""Data sets on this machine: location and download of real data; generated data."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench_protocol import seeded
 from bench_protocol.matrix import DataKind
+from bench_protocol.real_data import cut
+from bench_protocol.real_data.manifest import MANIFEST, Manifest, RealData, real_data_named
+from bench_protocol.real_data.parse import Split
 from bench_protocol.workloads import DataSet
 
 from ..base.errors import DataProblem
 from . import sources
-from .manifest import MANIFEST, RealData, real_data_named
-from .parse import Arrays, Split
-
-Manifest = tuple[RealData, ...]
 
 
 def load(
@@ -65,34 +64,3 @@ def _real(name: str, manifest: Manifest) -> RealData:
     if data is None:
         raise DataProblem(f"there is no real data set {name!r}; take --data generated")
     return data
-
-
-def cut(arrays: Arrays, data_set: DataSet) -> tuple[Split, ...]:
-    """Split published samples: training in order, the last of them for validation, then test.
-
-    Raises:
-        DataProblem: there are too few samples, or they have another shape.
-    """
-    first, validation = data_set.train_samples, data_set.validation_samples
-    parts = [_part(arrays.train, 0, first, data_set)]
-    if validation:
-        parts.append(_part(arrays.train, first, validation, data_set))
-    return (*parts, _part(arrays.test, 0, data_set.test_samples, data_set))
-
-
-def _part(split: Split, start: int, count: int, data_set: DataSet) -> Split:
-    stop = start + count
-    pictures, labels = split[0][start:stop], split[1][start:stop]
-    if len(labels) < count:
-        raise DataProblem(
-            f"{data_set.name} has {len(split[1]):,} samples, {start + count:,} needed"
-        )
-    if int(labels.max()) >= data_set.classes:
-        raise DataProblem(f"{data_set.name} has a label {labels.max()} of {data_set.classes}")
-    try:
-        return pictures.reshape(count, *data_set.sample_shape), labels
-    except ValueError:
-        shape = pictures.shape[1:]
-        raise DataProblem(
-            f"{data_set.name} has samples of shape {shape}, not {data_set.sample_shape}"
-        ) from None

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import httpx
 
+from bench_protocol.real_data import files
+from bench_protocol.real_data.manifest import DataFile
+
 from ..base.errors import DataProblem
-from . import sources
-from .manifest import DataFile
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 
@@ -80,7 +81,7 @@ def _from_mirror(
     resumed = partial.exists()
     _download(mirror, file, partial, client, listener)
     try:
-        sources.verified(file, partial)
+        files.verified(file, partial)
     except DataProblem as problem:
         partial.unlink()
         if resumed:  # the rest of an earlier attempt may have been wrong

@@ -18,11 +18,12 @@ from rich.progress import (
 
 from bench_protocol import seeded
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.real_data import cut, files
+from bench_protocol.real_data.manifest import RealData
 from bench_protocol.workloads import Workload
 
 from ..base.errors import DataProblem
-from . import cut, fetch, sources
-from .manifest import RealData
+from . import fetch, sources
 
 Document = dict[str, Any]
 
@@ -79,9 +80,7 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
                 "name": data.name,
                 "licence": data.licence,
                 "bytes": data.size_bytes,
-                "files": {
-                    file.path: _path_text(sources.locate(file, places)) for file in data.files
-                },
+                "files": {file.path: _path_text(files.locate(file, places)) for file in data.files},
                 "workloads": [workload.name for workload in _users(data)],
             }
             for data in chosen

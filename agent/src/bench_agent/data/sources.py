@@ -1,15 +1,15 @@
-"""Find a data set's files on this machine and verify their contents."""
+"""Where this machine has real data, and what to do where it has none."""
 
-import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench_protocol import format as people
+from bench_protocol.real_data import files
+from bench_protocol.real_data.manifest import RealData
 
 from ..base.errors import DataProblem
 from ..base.home import find_home
-from .manifest import DataFile, RealData
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -24,71 +24,17 @@ def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     return data_folder(environ), keras / "datasets"
 
 
-def locate(file: DataFile, places: Sequence[Path]) -> Path | None:
-    """The first file of that name and size; its content is not read."""
-    return next(
-        (path for path in _candidates(file, places) if _size(path) == file.size_bytes), None
-    )
-
-
-def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
-    """The files that are in none of the folders."""
-    return tuple(file for file in data.files if locate(file, places) is None)
-
-
 def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:
     """The files' contents, in order; size and SHA-256 were checked.
 
     Raises:
-        DataProblem: a file is missing, wrong or cannot be read.
+        DataProblem: a file is missing, wrong or cannot be read; the message says how to fix it.
     """
-    return [_content(data, file, places) for file in data.files]
-
-
-def _content(data: RealData, file: DataFile, places: Sequence[Path]) -> bytes:
-    wrong: list[str] = []
-    for path in _candidates(file, places):
-        try:
-            return verified(file, path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            wrong.append(f"{path} cannot be read: {error.strerror}")
-        except DataProblem as problem:
-            wrong.append(str(problem))
-    reason = "; ".join(wrong) or f"{data.name} is not on this machine"
-    files = ", ".join(file.path for file in data.files)
-    raise DataProblem(
-        f"{reason}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
-        f"or put {files} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
-    )
-
-
-def verified(file: DataFile, path: Path) -> bytes:
-    """A file's content, if its size and SHA-256 are those of the manifest.
-
-    Raises:
-        DataProblem: size or SHA-256 differ.
-        OSError: it cannot be read.
-    """
-    size = path.stat().st_size
-    if size != file.size_bytes:
-        raise DataProblem(f"{path} has {size:,} bytes instead of {file.size_bytes:,}")
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != file.sha256:
-        raise DataProblem(f"{path} has SHA-256 {digest} instead of {file.sha256}")
-    return content
-
-
-def _candidates(file: DataFile, places: Sequence[Path]) -> Iterator[Path]:
-    for place in places:
-        for name in (file.path, *file.other_paths):
-            yield place / name
-
-
-def _size(path: Path) -> int | None:
     try:
-        return path.stat().st_size
-    except OSError:
-        return None
+        return files.contents(data, places)
+    except DataProblem as problem:
+        names = ", ".join(file.path for file in data.files)
+        raise DataProblem(
+            f"{problem}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
+            f"or put {names} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
+        ) from None

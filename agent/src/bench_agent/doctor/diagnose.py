@@ -16,12 +16,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from bench_protocol.catalogue import workload_named
 from bench_protocol.machine import Gpu
 from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.real_data import files
+from bench_protocol.real_data.manifest import MANIFEST
 from bench_protocol.result import Failed
 
 from ..base.home import Home
 from ..base.messages import Job, Timing
 from ..data import sources
-from ..data.manifest import MANIFEST
 from ..machine import nvidia as driver
 from ..machine.text import file_text
 from ..run.worker_process import Limits, run_job, worker_command
@@ -112,7 +113,7 @@ def data_sets(environ: Mapping[str, str]) -> tuple[DataSet, ...]:
     return tuple(
         DataSet(
             name=real.name,
-            missing=tuple(file.path for file in sources.missing(real, places)),
+            missing=tuple(file.path for file in files.missing(real, places)),
             folder=places[0],
             url=real.files[0].mirrors[0],
         )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.evidence import Asked
 from bench_protocol.matrix import Cell, Device, DeviceKind, Recipe, why_not
+from bench_protocol.real_data.manifest import real_data_named
 from bench_protocol.result import Warn
 from bench_protocol.units import Wire
 from bench_protocol.workloads import Workload
@@ -17,7 +18,6 @@ from ..base.errors import UsageProblem
 from ..base.messages import FoundDevice, Probe, Timing
 from ..base.names import unknown
 from ..base.precisions import ALL_PRECISIONS, too_old
-from ..data.manifest import real_data_named
 from .estimates import MeasuredTimes
 from .memory_fit import FreeMemory
 from .presets import ALL_DATA, ALL_RECIPES, Preset

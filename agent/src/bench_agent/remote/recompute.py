@@ -1,4 +1,7 @@
-"""Recompute what a result or a server's statement says of its seeded jobs; needs no server."""
+"""Recompute what a result or a server's statement says of its seeded jobs; needs no server.
+
+Sessions on real data are recomputed where this machine has the data.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,11 +13,11 @@ from bench_protocol import (
     conformance,
     envelope,
     recomputation,
+    seeded,
     trace_limits,
 )
-from bench_protocol.catalogue import workload_named
 from bench_protocol.conformance import ConformanceVerdict
-from bench_protocol.errors import InvalidField
+from bench_protocol.errors import DataProblem, InvalidField
 from bench_protocol.nonces import Purpose
 from bench_protocol.recomputation import (
     RECOMPUTATION_PAYLOAD_TYPE,
@@ -24,6 +27,8 @@ from bench_protocol.recomputation import (
 from bench_protocol.recompute import figures
 from bench_protocol.recomputed import Figures
 from bench_protocol.result import Result
+
+from .. import data
 
 # Figures have ten digits; sums in another order change the last ones.
 SAME_WITHIN = 1e-7
@@ -91,9 +96,15 @@ def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
         job = recomputation.job_of(said)
         if job is None:
             raise InvalidField(f"no workload {said.workload!r} with its digest", field="workload")
-        off = _difference(said.figures, _figures(job))
+        try:
+            right, digest = _computed(job)
+        except DataProblem as problem:
+            yield Compared(what, "unverified", str(problem))
+            continue
+        off = _difference(said.figures, right)
         kind: Literal["conformant", "wrong_result"]
-        kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
+        is_same = off <= SAME_WITHIN and digest == said.data_digest
+        kind = "conformant" if is_same else "wrong_result"
         yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
 
 
@@ -106,11 +117,20 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
         yield Compared(what, "unverified", "its seed follows from no nonce")
         return
     if "timed" not in jobs:
-        why = "its data or its frozen weights are not generated, or its batch is too large"
+        why = "its frozen weights are not generated, or its batch is too large"
         yield Compared(what, "unverified", why)
         return
-    known = {jobs["timed"].key: _known(jobs["timed"])}
-    found = recomputation.session_verdict(result, known, result.machine.cpu.architecture)
+    try:
+        known = _known(jobs["timed"])
+    except DataProblem as problem:
+        yield Compared(what, "unverified", str(problem))
+        return
+    if known.data is not None and known.data_digest != measured.data_digest:
+        why = "it was trained on other data than the published files hold"
+        yield Compared(what, "wrong_result", why)
+        return
+    architecture = result.machine.cpu.architecture
+    found = recomputation.session_verdict(result, {known.key: known}, architecture)
     if found is not None:
         yield Compared(f"{what}, {origin}", found.kind, found.sentence)
 
@@ -132,17 +152,24 @@ def _is_trace(job: SeededJob) -> bool:
     return job.purpose != "timed"
 
 
-def _figures(job: SeededJob) -> Figures:
-    return _computed(job.workload.name, job.purpose, job.nonce, job.batch_size)
-
-
 @cache
-def _computed(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
-    """A result and the server's statements about it have the same jobs."""
-    return figures(workload_named(workload), purpose, nonce, batch_size)
+def _computed(job: SeededJob) -> tuple[Figures, str | None]:
+    """The figures of a job, and the digest of its data where that is real. A result and the
+    server's statements about it have the same jobs.
+
+    Raises:
+        DataProblem: its real data is not on this machine.
+    """
+    workload = job.workload
+    if job.data == "generated":
+        return figures(workload, job.purpose, job.nonce, job.batch_size), None
+    splits = data.load(workload.data_set, job.data)
+    computed = figures(workload, job.purpose, job.nonce, job.batch_size, splits[0])
+    return computed, seeded.data_digest(*splits)
 
 
 def _known(job: SeededJob) -> Recomputation:
+    right, digest = _computed(job)
     return Recomputation(
         challenge="0" * 32,
         nonce=job.nonce,
@@ -153,7 +180,9 @@ def _known(job: SeededJob) -> Recomputation:
         seed=job.key.seed,
         server_origin="here",
         verdict="computed",
-        figures=_figures(job),
+        figures=right,
+        data="real" if job.data == "real" else None,
+        data_digest=digest,
     )
 
 

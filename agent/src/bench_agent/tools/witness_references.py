@@ -19,14 +19,13 @@ from bench_protocol import conformance, long_trace, seeded, witness_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.long_trace import LongReference
 from bench_protocol.matrix import DataKind
+from bench_protocol.real_data import cut, parse
+from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import long_trace_job, recompute, timed_job, witness_band
 from bench_protocol.units import Wire
 from bench_protocol.witness_references import WitnessReference
 from bench_protocol.witness_steps import witness_steps
 from bench_protocol.workloads import Workload
-
-from ..data import cut, parse
-from ..data.parse import Split
 
 IDX_FILES = tuple(
     f"{part}-{kind}-ubyte.gz"

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,11 +24,18 @@ from ..recompute.worker import Recomputer, utc_now
 from ..settings import Settings, child_environment
 from .setup import stop as stop_with
 
+if TYPE_CHECKING:
+    from ..recompute.real_data import RealData
+
 LOOK_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 LOWEST_PRIORITY = 19
 ONE_CORE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-COMMAND = "from bench_server.cli.main import main; main(['recompute', '--once'])"
+# The server has warned already.
+COMMAND = (
+    "import logging; logging.disable(logging.WARNING); "
+    "from bench_server.cli.main import main; main(['recompute', '--once'])"
+)
 logger = logging.getLogger(__name__)
 
 
@@ -50,7 +58,8 @@ def work(store: Store, settings: Settings, once: bool, workers: Workers | None =
         authority = load_authority(settings.origin, settings.keys_folder)
     except KeysProblem as error:
         raise stop_with(str(error)) from None
-    recomputer = Recomputer(store, authority, settings.recompute_seconds)
+    real = real_data(settings)
+    recomputer = Recomputer(store, authority, settings.recompute_seconds, real=real)
     signal.signal(signal.SIGTERM, _interrupt)
     if not once:
         print("recomputing", flush=True)
@@ -61,6 +70,21 @@ def work(store: Store, settings: Settings, once: bool, workers: Workers | None =
             return recomputer.drain()
         recomputer.run(Event())
     return 0
+
+
+def real_data(settings: Settings) -> "RealData | None":
+    """The real data that is here; what cannot be used is a warning."""
+    if settings.data_dir is None:
+        return None
+    from ..recompute.real_data import RealData  # here: it needs NumPy
+
+    here = RealData(settings.data_dir)
+    problems = list(here.problems.values())
+    if not here.workloads and not problems:
+        problems = [f"{settings.data_dir} has no data set; bench-agent data list names the files"]
+    for problem in problems:
+        logger.warning("BENCH_SERVER_DATA_DIR: %s; without the data a wide band applies", problem)
+    return here
 
 
 def be_gentle() -> None:
@@ -89,11 +113,13 @@ def recomputing(store: Store, settings: Settings) -> Iterator[None]:
 
 
 def _follow(store: Store, settings: Settings, stop: Event) -> None:
+    here = real_data(settings)
+    real = here.workloads if here else ()
     while not stop.wait(LOOK_SECONDS):
         try:
             with store.reading() as session:
                 now = utc_now()
-                due = jobs.are_due(session, now) or speed_runs.are_due(session, now)
+                due = jobs.are_due(session, now, real) or speed_runs.are_due(session, now)
         except SQLAlchemyError:
             logger.exception("the database does not answer")
             stop.wait(RETRY_SECONDS)

@@ -2,7 +2,7 @@
 
 import math
 
-from bench_protocol import recomputation, witness_references, witness_verdict
+from bench_protocol import recomputation, shows, witness_references, witness_verdict
 from bench_protocol.layers import Dropout
 from bench_protocol.recomputed import Band
 from bench_protocol.witness import Witness, trained_tensors
@@ -16,7 +16,8 @@ from .verdicts import Finding
 # at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
 MASK_TOLERANCE = 0.1
 WIDE = (
-    "this server does not have the data, so it did not recompute the losses. It checked only that "
+    "the server has not recomputed the losses: it does not have the data or the frozen weights, or "
+    "its recomputation comes later. It checked only that "
     f"the first is {witness_references.FIRST_LOSS[0]:g} to {witness_references.FIRST_LOSS[1]:g} "
     f"times, and each later one at most {witness_references.LATER_LOSS:g} times, the loss of "
     "guessing"
@@ -63,25 +64,27 @@ def witness(case: Case) -> Finding:
         return _unverified(missing)
     if not case.session_is_seeded and judged.kind == "conformant":
         return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
-    sentence = WIDE if start is None else judged.sentence
-    return Finding(judged.kind == "conformant", sentence, numbers)
+    passed = judged.kind == "conformant"
+    if passed and start is None:
+        return Finding(True, WIDE, numbers | {"verdict": shows.WIDE_BAND})
+    return Finding(passed, judged.sentence, numbers)
 
 
 def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
     """The range of the losses, and the loss before the first step: recomputed from the nonce, or
     stored where the seed follows from none. Without either, the wide band."""
     if case.session_is_seeded:
-        statement = case.statement("timed")
-        if statement is not None and statement.figures is not None:
-            return statement.figures.band, statement.figures.start_loss
+        if (statement := case.statement("timed")) is not None:
+            figures = statement.figures
+            return (figures.band, figures.start_loss) if figures else (None, None)
     elif reference := witness_references.reference_of(case.result):
         return reference.band, reference.start
     return _wide_band(case), None
 
 
 def _wide_band(case: Case) -> Band | None:
-    """The band where neither we nor the server have the data or the frozen weights."""
-    if recomputation.session_is_recomputed(case.result):
+    """The band where the server has recomputed nothing because that needs files."""
+    if recomputation.session_is_generated(case.result):
         return None
     # Of as many steps as it should have: those that it names may be any number.
     steps = witness_steps(case.workload, case.result.cell.batch_size)

@@ -2,10 +2,11 @@
 
 The projector adds the jobs of the results that it applies; a job that is there already is left
 alone, so a reindex adds none twice. A worker takes a job by a lease in the database and ends it by
-a statement in the log.
+a statement in the log. Jobs on real data wait apart: only a worker that has the data takes them,
+and without one they cost nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 from sqlmodel import Session, col, func
 
 from bench_protocol import envelope, recomputation
+from bench_protocol.matrix import DataKind
 from bench_protocol.nonces import Purpose
 from bench_protocol.recomputation import JobKey, Recomputation
 from bench_protocol.result import Measured, Result
@@ -26,6 +28,8 @@ from ..ingest.key_registry import rotations
 # A worker that was killed keeps its job for so long. Jobs take seconds; on a busy machine, at the
 # lowest priority, minutes.
 LEASE = timedelta(minutes=10)
+# The ``statement_index`` of a job on real data that nothing was stated about.
+ON_REAL_DATA = -1
 
 
 class Stated(NamedTuple):
@@ -65,7 +69,7 @@ def _row(
         "workload_digest": digest,
         "purpose": purpose,
         "leased_until": None,
-        "statement_index": None,
+        "statement_index": ON_REAL_DATA if key.data == "real" else None,
         "processor_seconds": None,
         "settled_at": None,
         **others,
@@ -101,16 +105,25 @@ def before(known: Mapping[JobKey, Stated], index: int) -> dict[JobKey, Recomputa
     return {key: item.statement for key, item in known.items() if item.log_index < index}
 
 
-def take(store: Store, now: datetime) -> RecomputeJob | None:
-    """Lease the oldest job that nobody has; None if there is none."""
+def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob | None:
+    """Lease the oldest job that nobody has; None if there is none.
+
+    Args:
+        real: workloads whose real data the worker has. Jobs on it come first: a result reaches
+            level 3 by its traces.
+    """
     with store.writing() as session:
-        job = session.exec(
-            select(RecomputeJob)  # type: ignore[call-overload]
-            .where(*_free(now))
-            .order_by(col(RecomputeJob.first_index), col(RecomputeJob.id))
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        ).scalar_one_or_none()
+        job = None
+        for free in _queues(now, real):
+            job = session.exec(
+                select(RecomputeJob)  # type: ignore[call-overload]
+                .where(*free)
+                .order_by(col(RecomputeJob.first_index), col(RecomputeJob.id))
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            ).scalar_one_or_none()
+            if job is not None:
+                break
         if job is None:
             return None
         job.leased_until = now + LEASE
@@ -122,20 +135,30 @@ def release(store: Store, job_id: str) -> None:
     """Give a job back, so that another worker takes it at once."""
     with store.writing() as session:
         session.connection().execute(
-            update(_JOBS)
-            .where(_JOBS.c.id == job_id, _JOBS.c.statement_index.is_(None))
-            .values(leased_until=None)
+            update(_JOBS).where(_JOBS.c.id == job_id, _waits()).values(leased_until=None)
         )
 
 
-def are_due(session: Session, now: datetime) -> bool:
-    """Whether a job waits for a worker."""
-    query = select(_JOBS.c.id).where(*_free(now)).limit(1)
-    return session.connection().scalar(query) is not None
+def are_due(session: Session, now: datetime, real: Iterable[str] = ()) -> bool:
+    """Whether a job waits for a worker that has the real data of these workloads."""
+    return any(
+        session.connection().scalar(select(_JOBS.c.id).where(*free).limit(1)) is not None
+        for free in _queues(now, real)
+    )
+
+
+def is_stated(row: RecomputeJob) -> bool:
+    """Whether something was stated about a job."""
+    return row.statement_index not in (None, ON_REAL_DATA)
+
+
+def data_of(row: RecomputeJob) -> DataKind:
+    """The data of a job."""
+    return "real" if row.id.endswith(recomputation.REAL) else "generated"
 
 
 def pending(session: Session) -> int:
-    """Number of jobs that nothing was stated about."""
+    """Number of jobs that nothing was stated about, without those on real data."""
     query = select(func.count()).select_from(_JOBS).where(_JOBS.c.statement_index.is_(None))
     return int(session.connection().scalar(query) or 0)
 
@@ -156,8 +179,18 @@ def is_free(leased_until: Any, now: datetime) -> ColumnElement[bool]:
     return or_(leased_until.is_(None), ~is_leased)
 
 
-def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return _JOBS.c.statement_index.is_(None), is_free(_JOBS.c.leased_until, now)
+def _queues(now: datetime, real: Iterable[str]) -> Iterator[tuple[ColumnElement[bool], ...]]:
+    """The conditions of the free jobs: of those on real data, if there is any, then of others."""
+    free = is_free(_JOBS.c.leased_until, now)
+    if workloads := sorted(real):
+        is_real = _JOBS.c.statement_index == ON_REAL_DATA
+        yield is_real, _JOBS.c.workload.in_(workloads), free
+    yield _JOBS.c.statement_index.is_(None), free
+
+
+def _waits() -> ColumnElement[bool]:
+    index = _JOBS.c.statement_index
+    return or_(index.is_(None), index == ON_REAL_DATA)
 
 
 def _statement(raw: bytes) -> Recomputation:
@@ -165,7 +198,7 @@ def _statement(raw: bytes) -> Recomputation:
 
 
 _JOBS, _LOG = map(table_of, (RecomputeJob, LogEntry))
-NOTE = update(_JOBS).where(_JOBS.c.id == bindparam("of"), _JOBS.c.statement_index.is_(None))
+NOTE = update(_JOBS).where(_JOBS.c.id == bindparam("of"), _waits())
 STATED = (
     select(_LOG.c.log_index, _LOG.c.envelope)
     .select_from(_JOBS.join(_LOG, _JOBS.c.statement_index == _LOG.c.log_index))

@@ -1,5 +1,6 @@
 """Recompute on the workers of a scheduler. The queue, the draw, the keys and the log stay here: a
-worker gets a workload and a seed, and returns figures.
+worker gets a workload and a seed, with the training samples where they are real, and returns
+figures.
 """
 
 import threading
@@ -70,8 +71,10 @@ class _Remote:
         self._workers = workers
         self._of_thread = threading.local()
 
-    def compute(self, workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
-        return self._call(compute, workload, purpose, nonce, batch_size)
+    def compute(
+        self, workload: Workload, purpose: Purpose, nonce: str, batch_size: int, *real: Any
+    ) -> Figures:
+        return self._call(compute, workload, purpose, nonce, batch_size, *real)
 
     def distances(self, seed: str, opened: Mapping[int, OpenedState]) -> dict[int, float]:
         return self._call(speed_runs.distances, seed, opened)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event
+from typing import TYPE_CHECKING, Any
 
 from sqlmodel import Session, col, select
 
@@ -29,17 +30,23 @@ from ..log import writer
 from ..log.server_keys import Authority
 from . import jobs, speed_runs
 
+if TYPE_CHECKING:
+    from .real_data import RealData, RealSplit
+
 IDLE_SECONDS = 1.0
 RETRY_SECONDS = 5.0
-Compute = Callable[[Workload, Purpose, str, int], Figures]
+# Takes workload, purpose, nonce and batch size; and the training split where data is real.
+Compute = Callable[..., Figures]
 logger = logging.getLogger(__name__)
 
 
-def compute(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+def compute(
+    workload: Workload, purpose: Purpose, nonce: str, batch_size: int, *real: Any
+) -> Figures:
     """Recompute a job in NumPy; see :func:`bench_protocol.recompute.figures`."""
     from bench_protocol.recompute import figures  # here: only this needs NumPy
 
-    return figures(workload, purpose, nonce, batch_size)
+    return figures(workload, purpose, nonce, batch_size, *real)
 
 
 def utc_now() -> datetime:
@@ -51,7 +58,8 @@ def utc_now() -> datetime:
 class Recomputer:
     """Works on the queue of one database; any number may do so at once.
 
-    ``budget_seconds``: processor seconds a key has each day (UTC).
+    ``budget_seconds``: processor seconds a key has each day (UTC). ``real``: the real data that is
+    here; jobs on other real data stay in the queue.
     """
 
     store: Store
@@ -61,6 +69,7 @@ class Recomputer:
     compute: Compute = compute
     processor_seconds: Callable[[], float] = time.process_time
     distances: speed_runs.Distances = speed_runs.distances
+    real: "RealData | None" = None
 
     def run(self, stop: Event) -> None:
         """Work until ``stop`` is set."""
@@ -95,7 +104,7 @@ class Recomputer:
         Raises:
             SchedulerProblem: the workers that compute cannot be used.
         """
-        row = jobs.take(self.store, self.clock())
+        row = jobs.take(self.store, self.clock(), self.real.workloads if self.real else ())
         if row is None:
             judge = speed_runs.Judge(self.store, self.authority, self.clock, self.distances)
             return judge.step()
@@ -115,12 +124,15 @@ class Recomputer:
         workload = workload_named(row.workload)
         if workload.digest != row.workload_digest:
             raise ValueError(f"the definition of {row.workload} has changed")
-        job = SeededJob(workload, row.purpose, row.nonce, row.batch_size)  # type: ignore[arg-type]
+        data = jobs.data_of(row)
+        job = SeededJob(workload, row.purpose, row.nonce, row.batch_size, data)  # type: ignore[arg-type]
         draw = self._left_out(row)
+        real = self._samples(job) if draw is None else None
         began = self.processor_seconds()
         figures = None
         if draw is None:
-            figures = self.compute(workload, job.purpose, job.nonce, job.batch_size)
+            split = () if real is None else (real.train,)
+            figures = self.compute(workload, job.purpose, job.nonce, job.batch_size, *split)
         seconds = self.processor_seconds() - began
         statement = Recomputation(
             challenge=row.challenge_id,
@@ -135,8 +147,20 @@ class Recomputer:
             figures=figures,
             tolerance=recomputation.tolerance(job) if figures else None,
             draw=draw,
+            data=None if data == "generated" else data,
+            data_digest=real.digest if real else None,
         )
         self._state(row.id, statement, seconds)
+
+    def _samples(self, job: SeededJob) -> "RealSplit | None":
+        """The real data of a job; None if its data is generated.
+
+        Raises:
+            DataProblem: it is no longer here.
+        """
+        if job.data == "generated" or self.real is None:
+            return None
+        return self.real.samples(job.workload)
 
     def _left_out(self, row: RecomputeJob) -> Draw | None:
         """The draw that left a job out; None if it is computed."""
@@ -173,7 +197,7 @@ class Recomputer:
         with self.store.writing_in_turn() as session:
             writer.take_turn(session)
             row = session.get_one(RecomputeJob, job_id)
-            if row.statement_index is not None:
+            if jobs.is_stated(row):
                 return
             (receipt,) = writer.append(session, self.authority, [leaf], now)
             row.statement_index = receipt.index

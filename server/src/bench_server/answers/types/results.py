@@ -115,13 +115,14 @@ class ResultDetail(ResultAnswer):
     that it answers; null if it names none that was drawn for it.
 
     ``shows``: what it shows and what it does not, which follows from its verdicts. ``assurance``:
-    whose word its trust level is; ``level_needs``: what the next level needs. Both are null while
-    it is pending.
+    whose word its trust level is; ``level_words``: the level in words; ``level_needs``: what the
+    next level needs. They are null while it is pending.
     """
 
     reproduction: ReproductionAnswer | None
     ask_id: str | None
     assurance: Assurance | None
+    level_words: str | None
     level_needs: str | None
     shows: tuple[Statement, ...]
     cell: dict[str, Any]
@@ -136,6 +137,7 @@ def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
     level = answer.trust_level
     return {
         "assurance": None if level is None else trust_levels.LEVELS[level].assurance,
+        "level_words": shows.level_words(facts),
         "level_needs": shows.level_needs(facts),
         "shows": shows.of(facts),
     }

@@ -196,9 +196,10 @@ class Projection(Table, table=True):
 class RecomputeJob(Table, table=True):
     """A seeded job of a challenge's results (:class:`bench_protocol.recomputation.SeededJob`).
 
-    ``id``: its seed and batch size. ``key_id`` and ``first_index``: the key whose budget it counts
-    against, and the log index of its first result. ``leased_until``: no other worker takes it
-    before. ``statement_index``: the log entry of the statement about it; NULL while it waits.
+    ``id``: its seed, batch size and data. ``key_id`` and ``first_index``: the key whose budget it
+    counts against, and the log index of its first result. ``leased_until``: no other worker takes
+    it before. ``statement_index``: the log entry of the statement about it; while it waits NULL, or
+    -1 for a worker that has its real data.
     """
 
     __tablename__ = "recompute_job"

@@ -111,7 +111,8 @@ class ResultPage:
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
     ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
     before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
-    what it shows and what it does not, ``level_needs``: what the next trust level needs.
+    what it shows and what it does not, ``level_in_words``: its trust level, ``level_needs``: what
+    the next one needs.
     ``witnessed``: the fastest witnessed speed of its machine with its framework and kind of device.
     """
 
@@ -127,6 +128,7 @@ class ResultPage:
     reproduction: ReproductionAnswer | None
     ask: str | None
     shows: tuple[Statement, ...]
+    level_in_words: str | None
     level_needs: str | None
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
@@ -171,6 +173,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         reproduction=queries.reproduction_of(session, row),
         ask=_ask(signed, row.ask_id),
         shows=shown["shows"],
+        level_in_words=shown["level_words"],
         level_needs=shown["level_needs"],
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),

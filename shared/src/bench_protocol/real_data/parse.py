@@ -1,4 +1,4 @@
-"""Parse the files of data sets into arrays. The bytes were verified before (sources).
+"""Parse the files of data sets into arrays. The bytes were verified before (:mod:`.files`).
 
 Nothing is unpacked to disk, and a pickle can create only NumPy arrays and plain containers.
 """
@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.errors import DataProblem
+from ..errors import DataProblem
 
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Pictures, uint8 (samples, ...), and labels, int32 (samples,)."""

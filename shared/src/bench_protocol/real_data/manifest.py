@@ -43,12 +43,15 @@ class RealData:
         return sum(file.size_bytes for file in self.files)
 
 
+Manifest = tuple[RealData, ...]
+
+
 def _fashion_file(name: str, size_bytes: int, sha256: str) -> DataFile:
     mirrors = (f"{KERAS_MIRROR}/{name}", f"{ZALANDO_MIRROR}/{name}")
     return DataFile(f"fashion-mnist/{name}", size_bytes, sha256, mirrors)
 
 
-MANIFEST: tuple[RealData, ...] = (
+MANIFEST: Manifest = (
     RealData(
         name="mnist",
         licence="CC BY-SA 3.0",
@@ -110,6 +113,6 @@ MANIFEST: tuple[RealData, ...] = (
 )
 
 
-def real_data_named(name: str, manifest: tuple[RealData, ...] = MANIFEST) -> RealData | None:
+def real_data_named(name: str, manifest: Manifest = MANIFEST) -> RealData | None:
     """The real data set of this name, or None."""
     return next((item for item in manifest if item.name == name), None)

@@ -1,0 +1,275 @@
+"""Sessions on real data: recomputed where the server has the files, else checked by a wide band."""
+
+import html
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from sqlmodel import select
+from tests.fakes import datasets, results, trusted
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from tests.fakes.projected import project, rows
+from tests.fakes.seeding import invented, train_on
+
+from bench_protocol import recomputation, shows
+from bench_protocol.nonces import Purpose
+from bench_protocol.real_data.manifest import Manifest
+from bench_protocol.real_data.parse import Split
+from bench_protocol.recompute import figures
+from bench_protocol.recomputed import Figures
+from bench_protocol.result import Result
+from bench_protocol.workloads import Workload
+from bench_server.cli.recompute import real_data
+from bench_server.cli.setup import read_settings
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, RecomputeJob
+from bench_server.projection.reindex import reindex
+from bench_server.recompute import jobs
+from bench_server.recompute.real_data import RealData
+from bench_server.recompute.worker import Recomputer
+from bench_server.settings import Settings
+
+NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
+CELL = results.make_cell("mnist-dense", data="real")
+# A loss of step 1 that the wide band cannot tell from an honest one.
+FORGED = 1.01
+BAND_WORDS = "level 3 of 4, with the first losses of its session checked by a wide band"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> tuple[Manifest, tuple[Split, Split]]:
+    return datasets.full_mnist(folder)
+
+
+@pytest.fixture
+def here(folder: Path, made: tuple[Manifest, tuple[Split, Split]]) -> RealData:
+    return RealData(folder, made[0])
+
+
+def trained(splits: tuple[Split, Split], times: float = 1.0) -> Callable[[Result], Result]:
+    """What is sent of a session on these samples, with losses that many times as large."""
+    return partial(train_on, splits=splits, times=times)
+
+
+def compute(
+    workload: Workload, purpose: Purpose, nonce: str, batch_size: int, *real: Split
+) -> Figures:
+    """What the fakes invent of traces; a session on real data is really recomputed."""
+    if real:
+        return figures(workload, purpose, nonce, batch_size, *real)
+    return invented(workload, purpose, nonce, batch_size)
+
+
+def worker(store: Store, here: RealData | None, budget_seconds: float = 1e9) -> Recomputer:
+    return Recomputer(
+        store, AUTHORITY, budget_seconds, clock=lambda: NOW, compute=compute, real=here
+    )
+
+
+def settle(store: Store, here: RealData | None, budget_seconds: float = 1e9) -> int:
+    project(store)
+    count = worker(store, here, budget_seconds).drain()
+    project(store)
+    return count
+
+
+def send(store: Store, changed: Callable[[Result], Result]) -> str:
+    """One result on real data under the challenge of its own."""
+    key = results.private_key()
+    (sent,) = trusted.send(store, key, [1_000_000], cell=CELL, projected=False, changed=changed)
+    return sent
+
+
+def level(store: Store) -> int:
+    with store.reading() as session:
+        return session.exec(select(Measurement.trust_level)).one()
+
+
+def witness(http: TestClient, sent: str) -> dict[str, Any]:
+    answer = http.get(f"/api/v1/results/{sent}").json()
+    (found,) = (one for one in answer["verdicts"] if one["check"] == "witness")
+    return {**answer, "witness": found}
+
+
+@pytest.fixture
+def splits(made: tuple[Manifest, tuple[Split, Split]], post: Poster) -> Iterator[Any]:
+    """The samples; the server has the key."""
+    return made[1]
+
+
+def test_without_the_files_a_band_applies_and_the_level_says_so(
+    http: TestClient, store: Store, splits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_the_digest_check(monkeypatch)
+    sent = send(store, trained(splits, FORGED))
+    assert settle(store, None) == 2
+    answer = witness(http, sent)
+    assert answer["witness"]["passed"]
+    assert answer["witness"]["figures"]["verdict"] == shows.WIDE_BAND
+    assert answer["trust_level"] == 3
+    assert answer["level_words"].startswith(BAND_WORDS)
+    assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "not_checked"
+    page = html.unescape(http.get(f"/results/{sent}").text)
+    assert BAND_WORDS[1:] in page
+    assert "What is missing for level 4" in page
+    with store.reading() as session:
+        assert not jobs.are_due(session, NOW)
+        assert jobs.pending(session) == 0
+
+
+def without_the_digest_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples of these tests are not those of the published files."""
+    digest = "bench_server.ingest.evidence_checks.witness_references.references"
+    monkeypatch.setattr(digest, dict)
+
+
+def test_with_the_files_the_witness_is_recomputed(
+    http: TestClient, store: Store, splits: Any, here: RealData
+) -> None:
+    sent = send(store, trained(splits))
+    assert settle(store, here) == 3
+    answer = witness(http, sent)
+    assert answer["witness"]["figures"]["verdict"] == "conformant"
+    assert "matches the recomputation" in answer["witness"]["sentence"]
+    assert (answer["trust_level"], answer["level_words"]) == (3, "level 3 of 4")
+    assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "holds"
+    page = http.get(f"/results/{sent}").text
+    assert "wide band" not in page
+    stated = http.get(f"/api/v1/results/{sent}/recomputations").json()
+    assert len(stated["statements"]) == 3
+
+
+def test_a_forged_loss_inside_the_band_is_caught(
+    http: TestClient,
+    store: Store,
+    splits: Any,
+    here: RealData,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without_the_digest_check(monkeypatch)
+    sent = send(store, trained(splits, FORGED))
+    project(store)
+    one = worker(store, here)
+    while one.step():
+        project(store)
+        assert level(store) == 2  # its session is recomputed before its traces
+    answer = witness(http, sent)
+    assert (answer["trust_level"], answer["ranked"]) == (2, False)
+    assert "the loss of step 1 deviates by" in answer["witness"]["sentence"]
+
+
+def test_samples_that_are_not_the_published_ones_are_caught(
+    http: TestClient,
+    store: Store,
+    splits: Any,
+    here: RealData,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where no digest of the published samples is stored."""
+    without_the_digest_check(monkeypatch)
+    (pictures, labels), test = splits
+    sent = send(store, trained(((pictures[::-1], labels[::-1]), test)))
+    settle(store, here)
+    answer = witness(http, sent)
+    assert not answer["ranked"]
+    assert not next(v for v in answer["verdicts"] if v["check"] == "data_digest")["passed"]
+
+
+def test_what_came_before_the_files_is_recomputed_when_they_are_there(
+    http: TestClient, store: Store, splits: Any, here: RealData
+) -> None:
+    sent = send(store, trained(splits))
+    assert settle(store, None) == 2
+    assert witness(http, sent)["level_words"] != "level 3 of 4"
+    assert settle(store, here) == 1
+    assert witness(http, sent)["level_words"] == "level 3 of 4"
+
+
+def test_a_replay_needs_no_files_and_a_statement_stays(
+    store: Store, splits: Any, here: RealData
+) -> None:
+    send(store, trained(splits))
+    settle(store, here)
+    before = rows(store)
+    reindex(store)
+    assert rows(store) == before
+    assert settle(store, None) == settle(store, here) == 0
+    assert rows(store) == before
+
+
+def test_what_is_left_out_of_the_draw_has_no_band(
+    http: TestClient, store: Store, splits: Any, here: RealData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recomputation, "is_drawn", lambda _: False)
+    sent = send(store, trained(splits))
+    assert settle(store, here, budget_seconds=0) == 3
+    assert witness(http, sent)["witness"]["figures"]["verdict"] == "not_drawn"
+    assert level(store) == 2
+
+
+def test_a_session_on_generated_data_is_another_job(
+    store: Store, splits: Any, here: RealData
+) -> None:
+    """The seed and the batch size are the same."""
+    send(store, trained(splits))
+    project(store)
+    with store.reading() as session:
+        (job,) = session.exec(select(RecomputeJob).where(RecomputeJob.purpose == "timed")).all()
+    assert jobs.data_of(job) == "real"
+    assert job.id == recomputation.JobKey(job.seed, job.batch_size, "real").text
+    assert job.id != recomputation.JobKey(job.seed, job.batch_size).text
+
+
+# -- the folder -----------------------------------------------------------------------------------
+
+
+def test_a_wrong_file_is_a_warning_and_the_band_applies(
+    tmp_path: Path,
+    store: Store,
+    splits: Any,
+    made: tuple[Manifest, tuple[Split, Split]],
+    folder: Path,
+) -> None:
+    content = bytearray((folder / "mnist.npz").read_bytes())
+    content[1000] ^= 1
+    datasets.put(tmp_path, "mnist.npz", bytes(content))
+    wrong = RealData(tmp_path, made[0])
+    assert wrong.workloads == frozenset()
+    assert "mnist.npz has SHA-256" in wrong.problems["mnist"]
+    send(store, trained(splits))
+    assert settle(store, wrong) == 2
+    assert {"mnist-dense", "mnist-cnn"} == RealData(folder, made[0]).workloads
+
+
+def test_the_warning_names_the_setting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert real_data(Settings()) is None
+    with caplog.at_level(logging.WARNING):
+        assert real_data(Settings(data_dir=tmp_path)) is not None
+    assert f"BENCH_SERVER_DATA_DIR: {tmp_path} has no data set" in caplog.text
+    datasets.put(tmp_path, "mnist.npz", b"other")
+    with caplog.at_level(logging.WARNING):
+        real_data(Settings(data_dir=tmp_path))
+    assert "mnist.npz has 5 bytes instead of" in caplog.text
+
+
+def test_a_missing_folder_is_an_error_with_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_SERVER_DATA_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(typer.Exit):
+        read_settings()
+    said = capsys.readouterr().err
+    assert said.startswith("bench-server: BENCH_SERVER_DATA_DIR: there is no such folder; wanted:")
+    assert "BENCH_DATA_DIR=FOLDER bench-agent data fetch" in said
