@@ -72,6 +72,8 @@ def test_a_slurm_array_has_an_element_a_machine() -> None:
     assert script.count("#SBATCH") == len(found)
     assert "--framework 'a b'" in script
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    with_gpus = jobs.slurm(ARGUMENTS, 5, SERVER, gpus=2)
+    assert directives(with_gpus) == {**found, "gres": "gpu:2"}
 
 
 @pytest.fixture(params=["slurm", "kubernetes"])
@@ -81,23 +83,24 @@ def element(request, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
     agent = tmp_path / "bin" / "bench-agent"
     agent.parent.mkdir()
     agent.write_text(
-        f'#!/bin/sh\necho "$BENCH_HOME $1" >> {tmp_path}/calls\n'
+        '#!/bin/sh\nwhat=$1\n[ -e "$BENCH_HOME/run.json" ] && what="$1 on"\n'
+        f'echo "$BENCH_HOME $what" >> {tmp_path}/calls\n'
         'if [ "$AGENT_EXIT" = 130 ]; then touch "$BENCH_HOME/run.json"\n'
         'else rm -f "$BENCH_HOME/run.json"; fi\nexit "$AGENT_EXIT"\n'
     )
     agent.chmod(0o755)
 
-    def run(node: str, job: str, exits: int = 0) -> int:
+    def run(node: str, job: str, exits: int = 0, arguments: Sequence[str] = ARGUMENTS) -> int:
         environment = {"PATH": f"{agent.parent}:/usr/bin:/bin", "AGENT_EXIT": str(exits)}
         if request.param == "slurm":
             environment["BENCH_HOME"] = str(tmp_path / "homes")
             environment |= {"SLURMD_NODENAME": node, "SLURM_ARRAY_JOB_ID": job}
-            script, shell = jobs.slurm(ARGUMENTS, 2, SERVER), "bash"
+            script, shell = jobs.slurm(arguments, 2, SERVER), "bash"
         else:
             home = tmp_path / "homes" / node
             home.mkdir(parents=True, exist_ok=True)
             environment |= {"BENCH_HOME": str(home), "JOB": job}
-            made = jobs.kubernetes(ARGUMENTS, 2, SERVER, "agent:1")
+            made = jobs.kubernetes(arguments, 2, SERVER, "agent:1")
             shell, option, script = made["spec"]["template"]["spec"]["containers"][0]["command"]
             assert option == "-c"
         return subprocess.run([shell], input=script, text=True, env=environment).returncode
@@ -118,7 +121,15 @@ def test_an_element_measures_a_node_once_and_keeps_its_folder(element) -> None: 
     assert run("node-b", "7", exits=130) == 130
     assert run("node-b", "7") == 0, "a run that was cut off is resumed there"
     assert run("node-a", "8") == 0, "another job measures again"
-    assert calls()[2:] == ["node-b run", "node-b run", "node-a run"]
+    assert calls()[2:] == ["node-b run", "node-b run on", "node-a run"]
+
+
+def test_an_element_resumes_no_run_of_other_arguments(element) -> None:  # type: ignore[no-untyped-def]
+    run, calls = element
+    assert run("node-a", "7", exits=130) == 130
+    assert run("node-a", "8", exits=130) == 130, "the same arguments, sent again"
+    assert run("node-a", "9", arguments=["--preset", "quick"]) == 0
+    assert calls() == ["node-a run", "node-a run on", "node-a run"]
 
 
 def test_what_failed_is_not_measured_again_and_what_waits_is_sent(element) -> None:  # type: ignore[no-untyped-def]
@@ -159,9 +170,26 @@ def test_a_kubernetes_job_fits_the_schema(gpus: int) -> None:
         (["--emit", "pbs"], "choose slurm or kubernetes"),
         (["--emit", "slurm", "--preset", "smoke", "--like", "m2-max-article"], "exclude"),
         (["--scheduler", "tcp://10.0.0.7:8786"], "TLS"),
+        (["--emit", "slurm", "--image", "a"], "--image has no effect with --emit slurm"),
+        (["--emit", "slurm", "--json"], "--json has no effect with --emit slurm"),
+        (["--emit", "slurm", "--patience-seconds", "0"], "--patience-seconds has no effect"),
+        (["--emit", "kubernetes", "--patience-seconds", "600"], "--patience-seconds has no effect"),
+        (["--scheduler", "tls://a:1", "--image", "a"], "--image has no effect with --scheduler"),
+        (["--scheduler", "tls://a:1", "--gpus", "0"], "--gpus has no effect with --scheduler"),
     ],
 )
 def test_wrong_usage_says_why(arguments: list[str], says: str) -> None:
     ended = CliRunner().invoke(app, ["fleet", *arguments])
     assert isinstance(ended.exception, UsageProblem)
     assert says in str(ended.exception)
+
+
+def test_gpus_of_the_command_are_in_both_kinds_of_job_file() -> None:
+    written = [
+        CliRunner().invoke(app, ["fleet", "--emit", kind, "--gpus", "3"]).output
+        for kind in ("slurm", "kubernetes")
+    ]
+    assert directives(written[0])["gres"] == "gpu:3"
+    assert json.loads(written[1])["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+        "limits": {"nvidia.com/gpu": 3}
+    }

@@ -90,7 +90,7 @@ class Cluster:
     homes: tuple[Path, ...]
     workers: tuple[subprocess.Popen[str], ...]
 
-    def fleet(self, repeats: int, **environment: str) -> subprocess.Popen[str]:
+    def fleet(self, repeats: int, *options: str, **environment: str) -> subprocess.Popen[str]:
         """``bench-agent fleet`` for one small cell."""
         return subprocess.Popen(
             [
@@ -98,6 +98,7 @@ class Cluster:
                 *("--scheduler", self.scheduler, "--machines", str(len(self.homes))),
                 *("--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx"),
                 *("--recipe", "naive", "--repeats", str(repeats)),
+                *options,
             ],
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
@@ -197,7 +198,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_over_tls_a_worker_without_a_folder_and_a_lost_scheduler_are_named(
+def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
     start: Start, tmp_path: Path, make_server: Callable[[], Server]
 ) -> None:
     pem, key = map(str, certificate(tmp_path))
@@ -223,8 +224,22 @@ def test_over_tls_a_worker_without_a_folder_and_a_lost_scheduler_are_named(
     assert rows["broken"]["state"] == "failed"
     assert rows["broken"]["words"].startswith("cannot be used: cannot read ")
 
-    cut_off = one.fleet(50, **mine, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s")
+    cut_off = one.fleet(1000, **mine, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s")
     assert wait_for(lambda: len(list(one.homes[0].glob("outbox/*/*.json"))) > 1, DEADLINE_SECONDS)
+    start(
+        "distributed.cli.dask_worker",
+        *(scheduler, "--name", "plain", "--nthreads", "1", "--no-nanny", "--no-dashboard", *tls),
+    )
+    log = tmp_path / "3.log"
+    assert wait_for(lambda: "Registered to" in log.read_text(), DEADLINE_SECONDS)
+    second = one.fleet(1, "--patience-seconds", "2", **mine)
+    _, errors = second.communicate(timeout=DEADLINE_SECONDS)
+    assert second.returncode == 2, errors
+    words = " ".join(errors.split())
+    assert "0 of 1 machines came" in words
+    assert "worker desk-0 measures for another fleet" in words
+    assert "worker plain has no resource trainmark" in words
+    assert cut_off.poll() is None
     process.kill()
     _, errors = cut_off.communicate(timeout=DEADLINE_SECONDS)
     assert cut_off.returncode == 2, errors

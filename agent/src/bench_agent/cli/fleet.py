@@ -21,6 +21,13 @@ from .exits import Exit
 from .options import Json, Like, PresetName, Server, choosing_cells
 from .setup import print_json
 
+PATIENCE_SECONDS = 600.0
+# Options that only some fleets have, by the kind of job file; None: run by Dask.
+USED_BY: dict[str | None, frozenset[str]] = {
+    None: frozenset({"--patience-seconds", "--json"}),
+    "slurm": frozenset({"--gpus"}),
+    "kubernetes": frozenset({"--gpus", "--image", "--json"}),
+}
 Scheduler = Annotated[
     str | None,
     typer.Option(
@@ -48,19 +55,29 @@ Machines = Annotated[
     ),
 ]
 Patience = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--patience-seconds",
         min=0,
         metavar="SECONDS",
+        show_default=f"{PATIENCE_SECONDS:g}",
         help="Longest wait for machines, and for a lost worker to come back.",
     ),
 ]
 Image = Annotated[
-    str, typer.Option("--image", metavar="NAME", help="Container image, for kubernetes.")
+    str | None,
+    typer.Option(
+        "--image",
+        metavar="NAME",
+        show_default=jobs.IMAGE,
+        help="Container image, for kubernetes.",
+    ),
 ]
 Gpus = Annotated[
-    int, typer.Option("--gpus", min=0, metavar="N", help="NVIDIA GPUs per pod, for kubernetes.")
+    int | None,
+    typer.Option(
+        "--gpus", min=0, metavar="N", show_default="0", help="GPUs per node, in a job file."
+    ),
 ]
 
 
@@ -73,9 +90,9 @@ def fleet(
     scheduler_address: Scheduler = None,
     emit: Emit = None,
     machines: Machines = 1,
-    patience_seconds: Patience = 600.0,
-    image: Image = "trainmark-agent:latest",
-    gpus: Gpus = 0,
+    patience_seconds: Patience = None,
+    image: Image = None,
+    gpus: Gpus = None,
     as_json: Json = False,
 ) -> None:
     """Run the same measurements on several machines. Each measures what it can, signs with its own
@@ -87,16 +104,23 @@ def fleet(
     arguments = run_arguments(selection, preset, like, server)
     if (scheduler_address is None) == (emit is None):
         raise UsageProblem("give either --scheduler ADDRESS or --emit slurm|kubernetes")
-    if emit == "slurm":
-        typer.echo(jobs.slurm(arguments, machines, server), nl=False)
-    elif emit == "kubernetes":
-        job = jobs.kubernetes(arguments, machines, server, image, gpus)
-        typer.echo(json.dumps(job, indent=2))
-    elif emit is not None:
+    if emit not in (None, *USED_BY):
         raise UsageProblem(f"unknown kind of job file {emit!r}; choose slurm or kubernetes")
+    given = {"--patience-seconds": patience_seconds, "--image": image, "--gpus": gpus}
+    given["--json"] = as_json or None
+    for option in (name for name, value in given.items() if value is not None):
+        if option not in USED_BY[emit]:
+            where = f"--emit {emit}" if emit else "--scheduler"
+            raise UsageProblem(f"{option} has no effect with {where}: leave it out")
+    if emit == "slurm":
+        typer.echo(jobs.slurm(arguments, machines, server, gpus or 0), nl=False)
+    elif emit == "kubernetes":
+        job = jobs.kubernetes(arguments, machines, server, image or jobs.IMAGE, gpus or 0)
+        typer.echo(json.dumps(job, indent=2))
     else:
         assert scheduler_address is not None  # noqa: S101 - checked above, for the type checker
-        rows = _measure(scheduler_address, arguments, machines, patience_seconds, as_json)
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        rows = _measure(scheduler_address, arguments, machines, patience, as_json)
         if any(row.state != "done" for row in rows):
             raise typer.Exit(Exit.SOME_FAILED)
 

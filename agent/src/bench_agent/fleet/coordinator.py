@@ -17,6 +17,8 @@ from ..base.errors import UsageProblem
 from .worker_task import TOPIC, Ended, Member, describe, interrupt, measure
 
 RESOURCE = "trainmark"
+# Tasks' keys begin with these.
+DESCRIBE, MEASURE = f"{RESOURCE}-describe", f"{RESOURCE}-measure"
 POLL_SECONDS = 0.25
 SCHEDULER_LOST = (
     "the scheduler is lost. What was measured is in the machines' outboxes; start scheduler and "
@@ -119,10 +121,19 @@ class Fleet:
         raise UsageProblem(SCHEDULER_LOST)
 
     def _too_few(self, count: int) -> str:
-        reasons = "".join(f"; worker {row.name} {row.words}" for row in self.rows if not row.key_id)
+        reasons = [f"worker {row.name} {row.words}" for row in self.rows if not row.key_id]
+        tasks = self._client.processing()
+        for address, facts in self._client.scheduler_info(n_workers=-1)["workers"].items():
+            name, asked = facts.get("name") or address, self._described.get(address)
+            if asked is None:
+                reasons.append(f"worker {name} has no resource {RESOURCE}")
+            elif not asked.done():
+                others = any(key.startswith(MEASURE) for key in map(str, tasks.get(address, ())))
+                what = "measures for another fleet" if others else "has not answered"
+                reasons.append(f"worker {name} {what}")
         return (
-            f"{count} of {self._machines} machines came{reasons}; start each with: "
-            f"dask worker ADDRESS --nthreads 1 --no-nanny --resources {RESOURCE}=1"
+            f"{'; '.join([f'{count} of {self._machines} machines came', *reasons])}; start each "
+            f"with: dask worker ADDRESS --nthreads 1 --no-nanny --resources {RESOURCE}=1"
         )
 
     def stop(self) -> None:
@@ -150,7 +161,7 @@ class Fleet:
     def _meet(self, workers: dict[str, Any]) -> None:
         """Ask new workers which machine they are."""
         for address in workers.keys() - self._described.keys():
-            self._described[address] = self._submit("describe", address, describe)
+            self._described[address] = self._submit(DESCRIBE, address, describe)
         for address in self._described.keys() - workers.keys():
             self._described.pop(address).cancel()
             with self._lock:
@@ -225,16 +236,16 @@ class Fleet:
             busy = {other.host for other in self.rows if other.state == "running"}
             if row.state == "waiting" and row.host not in busy:
                 self._runs[row.key_id] = self._submit(
-                    "measure", row.address, measure, self.id, self._arguments
+                    MEASURE, row.address, measure, self.id, self._arguments
                 )
                 resumed = row.resumed + bool(row.planned)
                 self._change(row.key_id, state="running", resumed=resumed)
 
-    def _submit(self, what: str, address: str, task: Callable[..., Any], *arguments: Any) -> Any:
+    def _submit(self, kind: str, address: str, task: Callable[..., Any], *arguments: Any) -> Any:
         return self._client.submit(
             task,
             *arguments,
-            key=f"trainmark-{what}-{secrets.token_hex(8)}",
+            key=f"{kind}-{secrets.token_hex(8)}",
             workers=[address],
             allow_other_workers=False,
             resources={RESOURCE: 1},

@@ -5,12 +5,14 @@ off is resumed on the same node only. A node whose run is complete measures noth
 same job; what it could not send is sent.
 """
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
 NAME = "trainmark"
 HOME = "/var/lib/trainmark"
+IMAGE = "trainmark-agent:latest"
 USER = 65532
 HOSTNAME = "kubernetes.io/hostname"
 # Time for the agent to finish its repeat when a pod is ended, in seconds.
@@ -19,7 +21,9 @@ GRACE_SECONDS = 300
 JOB_LABEL = "batch.kubernetes.io/controller-uid"
 
 
-def slurm(arguments: Sequence[str], machines: int, server: str | None, hours: int = 12) -> str:
+def slurm(
+    arguments: Sequence[str], machines: int, server: str | None, gpus: int = 0, hours: int = 12
+) -> str:
     """A script for ``sbatch``: an array with one element for each machine.
 
     Each element has its node alone. An element that gets a node on which another element of the
@@ -28,8 +32,10 @@ def slurm(arguments: Sequence[str], machines: int, server: str | None, hours: in
     Args:
         arguments: of ``bench-agent run``.
         server: among them, if any.
+        gpus: GPUs of each node, as a generic resource; 0 asks for none.
         hours: time limit of an element.
     """
+    resources = f"#SBATCH --gres=gpu:{gpus}\n" if gpus else ""
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={NAME}
@@ -37,7 +43,7 @@ def slurm(arguments: Sequence[str], machines: int, server: str | None, hours: in
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --exclusive
-#SBATCH --mem=0
+{resources}#SBATCH --mem=0
 #SBATCH --requeue
 #SBATCH --time={hours}:00:00
 #SBATCH --signal=B:INT@{GRACE_SECONDS}
@@ -55,15 +61,21 @@ flock 9
 def _once(arguments: Sequence[str], server: str | None) -> str:
     """Commands of a POSIX shell that run the agent in ``$BENCH_HOME``, unless its run of ``$JOB``
     is complete there. Failed repeats are results too: statuses 0, 1 and 3 (server unreachable) of a
-    run without a journal are complete."""
+    run without a journal are complete. A run of other arguments that was cut off there is not
+    resumed."""
     run = shlex.join(["bench-agent", "run", "--resume", "--yes", *arguments])
     submit = shlex.join(["bench-agent", "submit", "--yes", "--server", server]) if server else ":"
+    digest = hashlib.sha256(run.encode()).hexdigest()
     return f"""\
 set -eu
 if [ "$(cat "$BENCH_HOME/job.done" 2> /dev/null)" = "$JOB" ]; then
   echo "this job has measured this node before"
   {submit}
   exit
+fi
+if [ "$(cat "$BENCH_HOME/job.run" 2> /dev/null)" != {digest} ]; then
+  rm -f "$BENCH_HOME/run.json"
+  echo {digest} > "$BENCH_HOME/job.run"
 fi
 {run} &
 agent=$!
@@ -83,7 +95,7 @@ exit "$status"
 
 
 def kubernetes(
-    arguments: Sequence[str], machines: int, server: str | None, image: str, gpus: int = 0
+    arguments: Sequence[str], machines: int, server: str | None, image: str = IMAGE, gpus: int = 0
 ) -> dict[str, Any]:
     """An indexed ``batch/v1`` Job: one pod for each machine, at most one of them on a node.
 

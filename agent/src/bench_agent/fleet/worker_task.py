@@ -63,10 +63,11 @@ class Ended:
 
 
 class _Note(Wire):
-    """The content of ``fleet.json``."""
+    """The content of ``fleet.json``; ``measurements``: of the whole run."""
 
     fleet: str
     run_id: str | None = None
+    measurements: int = 0
 
 
 def describe() -> Member:
@@ -88,18 +89,20 @@ def measure(fleet: str, arguments: Sequence[str]) -> Ended:
     Args:
         fleet: id of the fleet. If this machine began its run, the run is resumed; if the run is
             complete, nothing is measured again.
+
+    Raises:
+        UsageProblem: another run holds the folder, or has taken the place of the fleet's.
     """
     home = find_home()
     private_folder(home.root)
     _wait_for_other_run(home)
     note, open_run = _read(home), journal.unfinished(home)
-    ours = note is not None and note.fleet == fleet
-    if ours and note and note.run_id and (open_run is None or open_run.run_id != note.run_id):
-        return _complete(home, note.run_id)
-    resume = ours and open_run is not None
-    if not resume:
-        write_durably(_path(home), _Note(fleet=fleet).model_dump_json().encode())
-    return _run(home, fleet, [*arguments, "--resume" if resume else "--fresh"])
+    if note is None or note.fleet != fleet or note.run_id is None:  # nothing is measured yet
+        _write(home, note := _Note(fleet=fleet))
+        return _run(home, note, [*arguments, "--fresh"])
+    if open_run is not None and open_run.run_id == note.run_id:
+        return _run(home, note, [*arguments, "--resume"])
+    return _complete(home, note.run_id, note.measurements)
 
 
 def interrupt(dask_worker: Any) -> None:
@@ -110,7 +113,7 @@ def interrupt(dask_worker: Any) -> None:
             process.send_signal(signal.SIGINT)
 
 
-def _run(home: Home, fleet: str, arguments: Sequence[str]) -> Ended:
+def _run(home: Home, note: _Note, arguments: Sequence[str]) -> Ended:
     from distributed import get_worker  # here: the module is read without the extra too
 
     worker = get_worker()
@@ -133,9 +136,8 @@ def _run(home: Home, fleet: str, arguments: Sequence[str]) -> Ended:
                 event = json.loads(line)
                 if event["event"] == "summary":
                     results = event["results"]
-                if event["event"] == "finished":
-                    note = _Note(fleet=fleet, run_id=event["run_id"])
-                    write_durably(_path(home), note.model_dump_json().encode())
+                if (newer := _after(home, note, event)) != note:
+                    _write(home, note := newer)
                 if event["event"] in SHOWN:
                     worker.log_event(TOPIC, {"key_id": identity, **event})
     failed = sum(result["status"] == "failed" for result in results)
@@ -143,11 +145,31 @@ def _run(home: Home, fleet: str, arguments: Sequence[str]) -> Ended:
     return Ended(process.returncode, len(results) - failed, failed, words)
 
 
-def _complete(home: Home, run_id: str) -> Ended:
-    """The end of a run that the fleet did not hear of."""
+def _after(home: Home, note: _Note, event: dict[str, Any]) -> _Note:
+    """The note after an event. Before its first repeat a run is known by its journal."""
+    if event["event"] == "planned":
+        begun = journal.unfinished(home)
+        found = {"run_id": begun.run_id if begun else None, "measurements": event["measurements"]}
+        return note.model_copy(update=found)
+    if event["event"] == "finished":
+        return note.model_copy(update={"run_id": event["run_id"]})
+    return note
+
+
+def _complete(home: Home, run_id: str, measurements: int) -> Ended:
+    """The end of a run that the fleet did not hear of.
+
+    Raises:
+        UsageProblem: it is not complete, and has no journal to resume from.
+    """
     outbox = Outbox(home.outbox)
     entries = [*outbox.pending(), *outbox.sent(), *outbox.refused()]
     results = [result for entry in entries if (result := entry.result()).run_id == run_id]
+    if len(results) < measurements:
+        raise UsageProblem(
+            f"the fleet's run has {len(results)} of {measurements} measurements and cannot resume: "
+            "another run has replaced its journal"
+        )
     failed = sum(not isinstance(result.outcome, Measured) for result in results)
     return Ended(int(bool(failed)), len(results) - failed, failed)
 
@@ -170,6 +192,10 @@ def _read(home: Home) -> _Note | None:
         return _Note.model_validate_json(_path(home).read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+def _write(home: Home, note: _Note) -> None:
+    write_durably(_path(home), note.model_dump_json().encode())
 
 
 def _path(home: Home) -> Path:
