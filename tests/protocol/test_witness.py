@@ -16,7 +16,7 @@ from bench_protocol.workloads import Workload
     [
         ("mnist-cnn", 64, (1, 24, 64)),
         ("fashion-lstm", 1024, (1, 4, 8)),
-        ("cifar100-vgg16", 128, (1, 2)),
+        ("cifar100-vgg16", 128, (1, 2, 3)),
         ("resnet50-transfer", 500, (1,)),
         ("mnist-dense", 60_000, (1,)),
     ],

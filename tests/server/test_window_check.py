@@ -87,6 +87,19 @@ def test_a_message_may_be_late(late_ms: int, said: str) -> None:
     assert verdict.figures["verdict"] == said
 
 
+@pytest.mark.parametrize(
+    ("window_ms", "said"),
+    [(330, "filled"), (345, "longer"), (400, "longer")],
+)
+def test_a_short_window_has_little_slack(window_ms: int, said: str) -> None:
+    """0.3 s of blocks: 0.1 s of slack would let them claim a third more speed."""
+    made = {"step_ns": 3 * 10**6, "block_count": 10}
+    assert results.make_measurement(results.make_cell(), **made).blocks.total_ns == 300_000_000
+    verdict = window_verdict(results.make_complete(measured=made, window=seen(window_ms * 10**6)))
+    assert verdict.figures["verdict"] == said
+    assert verdict.passed == (said == "filled")
+
+
 @pytest.mark.parametrize("window_ns", [1, 120_000_000, 10**10])
 def test_blocks_that_the_worker_did_not_report_are_not_ranked(window_ns: int) -> None:
     """Whatever the window's length."""

@@ -1,5 +1,6 @@
 """``make faults``: a short set of its faults is caught by the real agent and server."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -83,8 +84,35 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     assert table.wrong([crashed]) == ["crashed: B3, a block trains only its first step"]
 
 
+def outcomes_of(page: str) -> list[Outcome]:
+    """The rows of the page's last table."""
+    honest = {str(control.setup): control for control in controls()}
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 7]
+    return [
+        Outcome(
+            honest[setup] if name == "control" else fault_named(name),
+            worker,
+            tuple(Check(*found, "") for found in re.findall(r"(\w+) \((\w+)\)", checks)),
+            ranked=ranked.lower() == "yes",
+            trust=int(trust),
+        )
+        for name, _, _, setup, worker, checks, ranked, trust in rows
+        if name not in ("fault", "---")
+    ]
+
+
 def test_the_page_of_the_last_run() -> None:
+    """Every sum, list and row follows from the outcomes that its rows state."""
     text = (ROOT / "docs" / "faults.md").read_text("utf-8")
     assert text.startswith(document.HEAD.strip())
-    for fault in FAULTS:
-        assert f"| {fault.name} | {fault.words} |" in text
+    outcomes = outcomes_of(text)
+    assert {one.fault.name for one in outcomes if not one.honest} == {one.name for one in FAULTS}
+    assert {one.fault.setup for one in outcomes if one.honest} == {one.setup for one in controls()}
+    added = re.findall(r"(\w+) was added and planted afterwards", text)
+    assert f"{len(outcomes) - len(added)} runs of one repeat each" in text
+    assert table.markdown(outcomes) in text
+    assert table.by_group(outcomes) in text
+    assert f"**{table.summary(outcomes).removesuffix('; 0 more ranked with a doubt')}.**" in text
+    assert table.wrong(outcomes) == []
+    for one in table.uncaught(outcomes):
+        assert f"* {one.fault.name}, {one.fault.words}: " in text

@@ -53,7 +53,7 @@ class Compared:
 def of_result(result: Result) -> Iterator[Compared]:
     """Recompute the traces and the first steps of the timed session, and compare.
 
-    Takes seconds of one core: a trace 0.01 to 5 s, a session up to 20 s.
+    Takes seconds of one core: a trace 0.01 to 5 s, a session up to 25 s.
     """
     origin = "self-seeded" if result.challenge is None else "seeded by its challenge"
     if not recomputation.traces_are_seeded(result):

@@ -17,9 +17,9 @@ from .training import Job, Masks, Split, Training, recompute
 # Chance that an honest value lies outside its range, if logarithms are normal.
 MISSED = 1e-3
 NORMAL_QUANTILE = 3.29
-# Used with one or two draws: standard deviation of the logarithm of a loss and of
-# a movement. cifar100-vgg16, batch 128, two steps: at most 2.8e-6 and 7.0e-2 (n = 4 draws, data of
-# version 1), 1.1e-6 and 4.7e-2 (n = 3, version 2).
+# Used with one or two draws: standard deviation of the logarithm of a loss and of a movement.
+# cifar100-vgg16, batch 128: at most 2.8e-6 and 7.0e-2 after two steps (n = 4 draws, data of
+# version 1), 1.1e-6 and 4.7e-2 (n = 3, version 2); 3.3e-6 and 5.8e-2 after three (n = 3).
 STORED_LOSS_SPREAD, STORED_MOVEMENT_SPREAD = 1e-5, 8e-2
 
 

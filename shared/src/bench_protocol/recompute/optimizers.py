@@ -7,8 +7,9 @@ import numpy as np
 from ..workloads import SGD, Adam, Optimizer, RMSprop
 from .arrays import Array
 
-# Values updated at a time, so that temporaries stay in the cache.
-PIECE = 1 << 15
+# Values updated at a time, so that temporaries stay in the cache, and below the size (128 KiB) from
+# which the C library maps and clears new pages for each of them.
+PIECE = 1 << 13
 
 
 class Update:

@@ -9,7 +9,7 @@ from .arrays import Array, Passed, Values
 
 Window = tuple[slice, slice, slice]
 # Values of the patches that are multiplied at a time.
-PATCH_VALUES = 1 << 19
+PATCH_VALUES = 1 << 20
 
 
 def convolution(layer: Conv2D, values: Values, x: Array) -> Passed:
@@ -55,15 +55,17 @@ def convolution(layer: Conv2D, values: Values, x: Array) -> Passed:
     def back(dy: Array, inputs: bool) -> tuple[Array, Values]:
         dx = np.empty(x.shape if inputs else 0)
         changes = dy.reshape(-1, layer.filters)
-        kernel_gradient = np.zeros(kernel.shape)
+        kernel_gradient, of_part = np.zeros(kernel.shape), np.empty(kernel.shape)
+        spread_parts = np.empty(padded.shape if inputs else 0)
         for part in parts:
             change = changes[part.start * rows : part.stop * rows]
-            copied = copy_patches(part)
-            kernel_gradient += copied.T @ change
+            np.matmul(copy_patches(part).T, change, out=of_part)
+            kernel_gradient += of_part
             if inputs:
                 samples = part.stop - part.start
                 np.matmul(change, kernel.T, out=patches[: samples * rows])
-                spread = np.zeros((samples, *padded.shape[1:]))
+                spread = spread_parts[:samples]
+                spread.fill(0)
                 for number, window in enumerate(windows):
                     spread[window] += places(samples)[:, :, :, number]
                 dx[part] = spread[inner]
