@@ -14,7 +14,7 @@ from . import results
 PATH = "/api/v1/speed-runs"
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
-SEGMENTS = 5
+SEGMENTS = 10
 
 
 def invented_states(segments: int = SEGMENTS) -> States:

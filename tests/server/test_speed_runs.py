@@ -244,6 +244,12 @@ def test_a_root_under_another_beacon(run: Run) -> None:
     refused(run.http.post(f"{PATH}/root", content=content, headers=JSON), 422, "beacon")
 
 
+def test_eight_segments_are_opened_by_default(run: Run) -> None:
+    run.begin()
+    run.commit()
+    assert len(run.opened) == max(speed_run.OPENINGS) == 8
+
+
 def test_bad_uploads(run: Run) -> None:
     run.begin()
     refused(run.put(0), 409, "segment")

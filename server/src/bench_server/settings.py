@@ -141,7 +141,7 @@ class Settings(BaseSettings):
         "BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one",
     )
     witness_openings: Literal[4, 8] = Field(
-        default=4,
+        default=8,
         description="segments of a witnessed run that are recomputed, 4 or 8; each takes about "
         "2 processor seconds and 1.75 MB until it is judged",
     )
