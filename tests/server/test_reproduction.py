@@ -117,10 +117,7 @@ def test_owners_needed(tau: float, needed: int | None) -> None:
         assert reproduction.judge(0, [0] * 50, tau).verdict == "undecided"
     else:
         more = "1 more confirmed owner" if needed == 2 else f"{needed - 1} more confirmed owners"
-        assert (
-            found.sentence
-            == f"no verdict yet: {more} must measure this set-up on this hardware"
-        )
+        assert found.sentence == f"no verdict yet: {more} must measure this set-up on this hardware"
         assert reproduction.judge(0, [0] * needed, tau).verdict == "reproduced"
         assert reproduction.judge(0, [0] * (needed - 1), tau).verdict == "undecided"
 

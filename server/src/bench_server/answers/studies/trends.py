@@ -176,9 +176,7 @@ def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:
     return sum(count > 1 for count in of_machines.values())
 
 
-def _most_with_several(
-    session: Session, slug: str, workload: Workload, choice: TrendChoice
-) -> int:
+def _most_with_several(session: Session, slug: str, workload: Workload, choice: TrendChoice) -> int:
     """How many machines have two or more versions, in the set-up with most of these."""
     query = (
         _runs(slug, workload, choice, *(TABLE.c[name] for name in Setup._fields))
