@@ -235,6 +235,8 @@ def test_the_commands_name_the_folder_and_end_with_their_code(
     assert verified.exit_code == 1
     (mnist,) = json.loads(verified.stdout)["data_sets"]
     assert "bench-agent data fetch mnist" in mnist["problem"]
+    shown = CliRunner().invoke(app, ["data", "verify", "mnist"])
+    assert shown.output.startswith("mnist is not on this machine")
     unknown = CliRunner().invoke(app, ["data", "fetch", "imagenet"])
     assert isinstance(unknown.exception, UsageProblem)
     assert "mnist, fashion-mnist, cifar-100" in str(unknown.exception)

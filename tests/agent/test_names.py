@@ -1,10 +1,16 @@
 """Unknown names get the one that was meant."""
 
+from pathlib import Path
+
 import pytest
 
 from bench_agent import engines
 from bench_agent.base.errors import UsageProblem
+from bench_agent.base.home import Home
 from bench_agent.base.names import unknown
+from bench_agent.cli import main
+from bench_agent.doctor.surroundings import Surroundings
+from bench_agent.doctor.table import examine
 from bench_agent.plan.plan import Selection, check_names
 from bench_agent.plan.presets import preset_named
 
@@ -37,3 +43,15 @@ def test_every_choice_of_a_run_guesses() -> None:
         preset_named("quik")
     with pytest.raises(LookupError, match="did you mean mlx"):
         engines.engine_named("mlxx")
+
+
+def test_every_choice_outside_a_run_guesses(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench-agent", "reprot"])
+    with pytest.raises(SystemExit) as left:
+        main.main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith("unknown command 'reprot'; did you mean report? ")
+    with pytest.raises(UsageProblem, match="unknown check 'pwoer'; did you mean power"):
+        list(examine(Surroundings(Home(tmp_path)), ("pwoer",)))

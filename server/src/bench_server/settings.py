@@ -341,6 +341,7 @@ def unknown(names: Iterable[str]) -> str | None:
         name = variable.upper().removeprefix(PREFIX)
         if name != variable.upper() and name not in settings:
             near = difflib.get_close_matches(name, settings, n=1)
-            meant = f"did you mean {near[0]}" if near else f"there are {', '.join(settings)}"
-            return f"{variable}: there is no such setting; after {PREFIX} {meant}"
+            if near:
+                return f"{variable}: no such setting; did you mean {PREFIX}{near[0]}?"
+            return f"{variable}: no such setting; after {PREFIX} there are {', '.join(settings)}"
     return None

@@ -33,7 +33,8 @@ SideA = Annotated[
     typer.Option(
         "--a",
         metavar="KEY=VALUE",
-        help="Side A: an option of a set-up (recipe=naive) or a variable (OMP_NUM_THREADS=1).",
+        help="Side A: an option of a set-up (recipe=naive) or an environment variable "
+        "(OMP_NUM_THREADS=1).",
     ),
 ]
 SideB = Annotated[list[str], typer.Option("--b", metavar="KEY=VALUE", help="Side B.")]

@@ -36,7 +36,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command()
 def add(place: Place) -> None:
-    """Add an interpreter. Frameworks and devices that others before it lack start under it."""
+    """Add an interpreter: it runs the frameworks and devices that those before it lack."""
     home = open_home()
     added = interpreters.add(home, place)
     frameworks = ", ".join(added.frameworks) or "no framework"

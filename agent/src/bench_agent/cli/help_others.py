@@ -30,8 +30,8 @@ HelpOthers = Annotated[
     typer.Option(
         "--help-others",
         metavar="ANSWER",
-        help="yes, no or ask: also measure up to three cells that the server wants again, in a "
-        "tenth of the run's time. Default: ask at a terminal, else no.",
+        help="yes, no or ask: also measure up to three set-ups that the server asks for, in at "
+        "most a tenth of the run's time. Default: ask at a terminal, else no.",
     ),
 ]
 

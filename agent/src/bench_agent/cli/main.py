@@ -91,6 +91,10 @@ class LazyCommands(TyperGroup):
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from ..base.names import unknown  # here: --help and --version need none
+
+            raise UsageProblem(unknown("command", args[0], COMMANDS))
         name, _listed, rest = super().resolve_command(ctx, args)
         return name, name and load(name), rest
 

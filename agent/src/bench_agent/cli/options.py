@@ -105,7 +105,7 @@ Budget = Annotated[
         min=0.5,
         metavar="SECONDS",
         rich_help_panel=LENGTH,
-        help="Time of each repeat, at least 0.5.",
+        help="Longest timed part of each repeat, at least 0.5.",
     ),
 ]
 

@@ -49,8 +49,8 @@ Resume = Annotated[
     typer.Option(
         "--resume/--fresh",
         show_default=False,
-        help="Continue a run that was cut off, with its own filters. Without one, or with --fresh, "
-        "start a new run.",
+        help="Continue an interrupted run with the filters that it began with; if there is none, "
+        "start one. --fresh always starts one.",
     ),
 ]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..base import names
 from ..base.errors import UsageProblem
 from . import apple, deep, frameworks, network, nvidia, python, quiet, software, storage
 from .finding import Finding
@@ -80,7 +81,7 @@ def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[
     check_ids = [check.id for check in CHECKS]
     unknown = sorted(set(only) - set(check_ids))
     if unknown:
-        raise UsageProblem(f"no check {', '.join(unknown)}; choose from: {', '.join(check_ids)}")
+        raise UsageProblem(names.unknown("check", unknown[0], check_ids))
     chosen = [check for check in CHECKS if not only or check.id in only]
     if any(check.id == "busy" for check in chosen):
         _ = surroundings.load  # before the probes load the machine

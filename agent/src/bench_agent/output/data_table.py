@@ -31,7 +31,9 @@ def print_list(document: Document, console: Console) -> None:
 def print_verified(document: Document, console: Console) -> None:
     """Lines of :func:`~bench_agent.data.inventory.verify_document`."""
     for item in document["data_sets"]:
-        status = item["problem"] or "every file has the expected digest; its arrays:"
-        say(console, f"{item['name']}: {status}", FAILURE if item["problem"] else "")
+        if item["problem"]:  # begins with a name or a path
+            say(console, item["problem"], FAILURE)
+        else:
+            say(console, f"{item['name']}: every file has the expected digest; its arrays:")
         for workload, digest in item["digests"].items():
             say(console, f"  {digest}  {workload}")

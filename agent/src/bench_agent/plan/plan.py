@@ -171,7 +171,9 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
     for name in wanted:
         if name not in here:
             shown = sorted(name for name in here if not name.endswith((":0", ":all")))
-            raise UsageProblem(f"{unknown('device', name, shown)}; KIND:all is all of a kind")
+            several = any(":" in name for name in shown)
+            every = "; KIND:all means all devices of a kind" if several else ""
+            raise UsageProblem(f"{unknown('device', name, shown)}{every}")
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:

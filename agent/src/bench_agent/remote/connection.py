@@ -42,7 +42,7 @@ def checked_address(server: str) -> str:
         usable = False
     if not usable:
         raise UsageProblem(
-            f"{server!r} is no server address; write http://HOST:PORT or https://..."
+            f"{server!r} is not the address of a server; write http://HOST:PORT or https://..."
         )
     if parts.username is not None or parts.password is not None:
         raise UsageProblem(

@@ -197,7 +197,7 @@ def _several(name: str, cells: list[Cell]) -> str:
     named = {*main, *missing} - {"recipe"}
     options = " ".join(f"--{axis} {differing[axis][0]}" for axis in AXES if axis in named)
     return (
-        f"side {name} is one cell, but {len(cells)} fit; give {lists}, for example:\n"
+        f"side {name} must be one set-up, but {len(cells)} match; name {lists}, for example:\n"
         f"bench-agent ab {options} --a recipe=naive --b recipe=tuned"
     )
 

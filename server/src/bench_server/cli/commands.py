@@ -31,7 +31,7 @@ def migrate(
         typer.Option(metavar="VERSION", help="Version to go to; 'base' removes every table."),
     ] = "head",
     lose: Annotated[
-        bool, typer.Option("--lose", help="Go back even if that deletes data for good.")
+        bool, typer.Option("--lose", help="Go to an older version even if that deletes data.")
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -133,7 +133,7 @@ def countersign(database_url: DatabaseUrl = None) -> None:
 
 @others.command()
 def import_published(database_url: DatabaseUrl = None) -> None:
-    """Import the published figures of this program's data, at trust level 0."""
+    """Import the figures of other sources that come with this program, at trust level 0."""
     with open_store(database_url) as (store, _), store.writing() as session:
         new, there = published.import_published(session)
     print(f"imported {new} published figures; {there - new} were there already")

@@ -61,7 +61,7 @@ def backup(
     ] = 30,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Write a consistent copy of the database to a file, or today's into a folder."""
+    """Write a consistent copy of the database to a file, or today's backup into a folder."""
     if (to is None) == (daily is None):
         raise stop("name a new file, or --daily FOLDER")
     try:
