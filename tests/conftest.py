@@ -31,9 +31,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def default_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Default folders are the tests' own, so that no test uses keys, results or settings of the
-    user who runs it."""
+    user who runs it, or leaves any: Keras and Chromium write theirs, and so does rustup, which pip
+    starts. Caches stay the user's."""
+    before = _hidden_in_home()
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("BENCH_")]:
             patch.delenv(name)
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("default-folders")))
+        for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "RUSTUP_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         yield
+    made = _hidden_in_home() - before - {".cache", ".nv"}
+    assert not made, f"tests left {sorted(made)} in {Path.home()}: give their program a folder"
+
+
+def _hidden_in_home() -> set[str]:
+    return {path.name for path in Path.home().glob(".*")}

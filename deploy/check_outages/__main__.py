@@ -2,8 +2,9 @@
 submit; then no acknowledged result may be lost or doubled.
 
 The real server, the agent's real outbox and client, one fault after the other on loopback. The end
-is a table in Markdown. Exit code 1 if a result is lost, doubled or left in an outbox, or if tree
-and rows disagree. ``KILLS`` (300) is the number of kills on both databases together.
+is a table in Markdown. Exit code 1 if a result is lost, doubled or left in an outbox, if tree and
+rows disagree, or if the server's starts take too much processor time. ``KILLS`` (300) is the number
+of kills on both databases together.
 """
 
 import argparse

@@ -12,6 +12,7 @@ from tests.fakes import postgres
 from . import agents, proxy, site
 from .databases import database
 from .faults import Fault, NotRecovered, Scene
+from .starts import reference_seconds, too_slow
 from .verdict import Verdict, judge, settle
 
 
@@ -20,7 +21,7 @@ class Outcome:
     """What one fault on one database came to.
 
     ``up_seconds``: from each start of the server in a new interpreter to its first answer, the
-    first start left out;
+    first start left out; their processor time is judged (:mod:`.starts`);
     ``again_seconds``: from the end of each outage to the next acknowledged result; ``unasked``:
     answers of 500 and more without Retry-After, by status.
     """
@@ -77,6 +78,8 @@ def play_all(
         agents.rest(scene.agents)
         agents.end(scene.agents)
         settle(scene.database.url)
+        if start is site.Fresh and (starts := scene.site.start_seconds[1:]):
+            failure = failure or too_slow(starts, reference_seconds())
         scene.site.close()
         verdict = judge(scene.database.url, home, scene.agents)
         return Outcome(

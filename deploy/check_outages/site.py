@@ -21,6 +21,7 @@ from tests.fakes.ports import free_port
 from tests.fakes.waiting import wait_for
 
 from .program import CLOCK_FILE
+from .starts import processor_seconds
 
 ENTRY = "deploy.check_outages.program"
 POLL_SECONDS = 0.02
@@ -93,6 +94,7 @@ class Site:
 
     Attributes:
         up_seconds: from each start of the server to its first answer of 200.
+        start_seconds: processor time of each start until then.
         early: status codes of the answers before; None for a refused connection.
     """
 
@@ -101,6 +103,7 @@ class Site:
     ) -> None:
         self.database_url, self.home, self.port = database_url, home, free_port()
         self.up_seconds: list[float] = []
+        self.start_seconds: list[float] = []
         self.early: Counter[int | None] = Counter()
         self._clock_file = home / "clock"
         self._start = start
@@ -136,7 +139,8 @@ class Site:
         if name == "server":
             self._watching.set()
             self._watching = ended = Event()
-            Thread(target=self._watch, args=(began, ended), daemon=True).start()
+            pid = self._running[name].pid
+            Thread(target=self._watch, args=(pid, began, ended), daemon=True).start()
 
     def pid(self, name: str) -> int:
         """The process of a program."""
@@ -187,11 +191,13 @@ class Site:
         asks = response.status != 503 or response.headers["Retry-After"]
         return response.status if asks else 500
 
-    def _watch(self, began: float, ended: Event) -> None:
+    def _watch(self, pid: int, began: float, ended: Event) -> None:
         while not ended.is_set():
             if (status := self.answer()) == 200:
                 if not ended.is_set():
                     self.up_seconds.append(time.monotonic() - began)
+                    if (seconds := processor_seconds(pid)) is not None:
+                        self.start_seconds.append(seconds)
                 return
             self.early[status] += 1
             ended.wait(POLL_SECONDS)

@@ -1,5 +1,6 @@
 """Old payloads in object storage: nothing shown changes, and withdrawing erases them there."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -7,15 +8,17 @@ from typing import Any, ClassVar
 
 import pytest
 from sqlalchemy import LargeBinary, select, type_coerce
-from tests.fakes import said
+from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.server.test_feeds import CUDA, SLUG, changed, entries
 from typer.testing import CliRunner
 
+from bench_protocol.differences import facts_of
 from bench_server.answers import log_entries
 from bench_server.audit.verify import audit
 from bench_server.cli.main import main as cli
-from bench_server.db import archive, backup, migrate
+from bench_server.db import archive, backup, environments, migrate
 from bench_server.db.archive import ArchiveProblem
 from bench_server.db.store import Store
 from bench_server.db.tables import Submission
@@ -25,6 +28,9 @@ from bench_server.projection import reindex
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 memory = pytest.importorskip("fsspec.implementations.memory")
 FAR = timedelta(days=365)
+JSON = {"Content-Type": "application/json"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
+__all__ = ["changed"]  # a fixture
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -105,6 +111,53 @@ def test_an_archive_that_is_away_stops_no_list_and_no_act(
     assert archiving.move(store, to, at).erased == 1
     with pytest.raises(ArchiveProblem):
         archive.get(address)
+
+
+def test_feeds_and_histories_are_answered_from_the_tables(
+    post: Poster, changed: str, store: Store, tmp_path: Path
+) -> None:
+    machine = post.http.get(f"/api/v1/results/{changed}").json()["machine_id"]
+    paths = [f"/machines/{machine}/feed.atom", f"/hardware/{SLUG}/feed.atom"]
+    before = [entries(post, path) for path in paths]
+    history = f"/api/v1/machines/{machine}/history"
+    signed = post.http.get(history).json()["changes"]
+    with store.reading() as session:
+        at = max(session.scalars(select(Submission.received_at)))  # type: ignore[call-overload]
+    archiving.move(store, f"file://{tmp_path / 'archive'}", at + FAR)
+    (tmp_path / "archive").rename(tmp_path / "away")
+    assert [entries(post, path) for path in paths] == before
+    assert post.http.get(history).json()["changes"] == signed
+    assert post.http.get(f"/machines/{machine}/badge.svg").status_code == 200
+    assert "driver" in signed[0]["changed"][0]["name"]
+
+
+def test_what_the_tables_hold_of_a_result_is_a_part_of_it() -> None:
+    machine = results.make_machine("AMD EPYC 9654", ("cuda", "NVIDIA H200", None))
+    gpus = (machine.gpus[0].model_copy(update={"driver": "550.9"}),)
+    result = results.make_result(
+        cell=results.make_cell(device=CUDA), machine=machine.model_copy(update={"gpus": gpus})
+    )
+    held = environments.facts(environments.environment_row(result), result.cell.framework, 0)
+    assert held.items() <= facts_of(result).items()
+    assert {"machine.os.version", "machine.gpus.0.driver", "agent.version"} <= held.keys()
+
+
+def test_a_payload_is_posted_again_while_its_archive_is_away(
+    post: Poster, store: Store, tmp_path: Path
+) -> None:
+    """Its first receipt is the answer, and one transaction saves what is new beside it."""
+    sealed = [results.sealed(results.make_result(run_id=f"{n:032x}")) for n in range(3)]
+    first = post.http.post("/api/v1/results", content=sealed[0], headers=JSON)
+    assert first.status_code == 201, first.text
+    with store.reading() as session:
+        (at,) = session.scalars(select(Submission.received_at))  # type: ignore[call-overload]
+    archiving.move(store, f"file://{tmp_path / 'archive'}", at + FAR)
+    (tmp_path / "archive").rename(tmp_path / "away")
+    again = post.http.post("/api/v1/results", content=sealed[0], headers=JSON)
+    assert (again.status_code, again.json()["receipt"]) == (200, first.json()["receipt"])
+    lines = b"\n".join(sealed)
+    both = post.http.post("/api/v1/results", content=lines, headers=NDJSON).text.splitlines()
+    assert [json.loads(line)["status"] for line in both] == [200, 201, 201]
 
 
 def test_a_changed_object_is_not_shown(post: Poster, store: Store, tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ def test_up_down_up(empty_database_url: str) -> None:
     engine.dispose()
 
 
+def test_the_newest_version_is_that_of_alembic() -> None:
+    assert migrate.head() == migrate._scripts().get_current_head()
+
+
 def test_migrations_make_the_tables(database_url: str) -> None:
     engine = open_engine(database_url)
     with engine.connect() as connection:

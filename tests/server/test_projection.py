@@ -45,6 +45,23 @@ def unprojected(app: FastAPI) -> Poster:
     return post
 
 
+def test_catching_up_ends_although_the_log_grows(unprojected: Poster, store: Store) -> None:
+    for _ in range(2):
+        unprojected.made()
+    with store.reading() as session:
+        size = position.lag(session).size
+    more = 5
+
+    def progress(_: int) -> None:
+        """A result comes for each that is applied."""
+        nonlocal more
+        if more:
+            unprojected.made()
+            more -= 1
+
+    assert Projector(store, batch=1).catch_up(progress) == size
+
+
 def test_an_outlier_is_compared_with_earlier_entries_alone(
     unprojected: Poster, store: Store
 ) -> None:

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
 
-NEEDED = ("sqlalchemy", "fastapi", "alembic", "uvicorn", "bench_server.app")
-NOT_NEEDED = ("scipy", "numpy", "pyarrow", "matplotlib", "bench_server.cli.commands")
+NEEDED = ("sqlalchemy", "fastapi", "uvicorn", "bench_server.app")
+NOT_NEEDED = ("alembic", "scipy", "numpy", "pyarrow", "matplotlib", "bench_server.cli.commands")
 PROGRAM = f"""
 import sys
 

@@ -3,11 +3,13 @@
 import ipaddress
 import socket
 import ssl
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.fakes.receiver import ALLOWED, NAME, Receiver, loopback
+from tests.fakes.waiting import wait_for
 
 from bench_server.webhooks import addresses, sending
 from bench_server.webhooks.addresses import RefusedAddress, Target
@@ -156,6 +158,23 @@ def test_a_receiver_that_is_gone_says_so(receiver: Receiver, certificate: Path) 
     with pytest.raises(NotDelivered) as caught:
         post(receiver, certificate)
     assert caught.value.gone
+
+
+def test_a_connection_made_after_its_end_begins_no_tls() -> None:
+    """The timer comes once: a connection that it did not see would never be cut."""
+
+    class NoTls:
+        def wrap_socket(self, *_: Any, **__: Any) -> None:
+            pytest.fail("TLS began")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        endpoint = addresses.Endpoint(socket.AF_INET, listening.getsockname())
+        ends, context = time.monotonic(), cast(ssl.SSLContext, NoTls())
+        connection = sending.CheckedConnection(NAME, endpoint.address[1], [endpoint], ends, context)
+        assert wait_for(lambda: connection.cut, 60)
+        with pytest.raises(TimeoutError):
+            connection.connect()
+        connection.close()
 
 
 def test_a_certificate_of_another_is_refused(receiver: Receiver, certificate: Path) -> None:

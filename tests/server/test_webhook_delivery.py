@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.fakes.receiver import NAME, Received, Receiver
 from tests.fakes.waiting import wait_for
 from tests.fakes.webhooks import AT, ON_SQLITE, Clock, add, delivered, machine_of, row
 
-from bench_server.db.store import Store
+from bench_server.db.store import Lock, Store
 from bench_server.db.tables import WebhookMessage
 from bench_server.webhooks import delivery, events, registry, signature
 from bench_server.webhooks.delivery import Deliverer
@@ -145,6 +146,52 @@ def test_a_kill_repeats_one_message_at_most_and_loses_none(
     assert len(told) == 3 + doubled
     assert told[0].id == told[doubled].id
     assert [message.data["result_id"] for message in told[doubled:]] == ids
+
+
+class EndsWithAMessage(Lock):
+    """A lock that ends when the receiver has a message."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        super().__init__(True)
+        self._receiver = receiver
+
+    def held(self) -> bool:
+        return not self._receiver.received
+
+
+@pytest.mark.parametrize("ends", ["the lock", "the process"])
+def test_a_turn_ends_with_the_lock_and_with_the_process(
+    post: Poster,
+    store: Store,
+    receiver: Receiver,
+    deliverer: Deliverer,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: str,
+) -> None:
+    """What is left is posted once, by the next process that has the lock."""
+    monkeypatch.setattr(delivery, "LOOK_SECONDS", 0.01)
+    add(store, receiver, machine=machine_of(post, post.made()))
+    ids = [post.made() for _ in range(3)]
+    stop = threading.Event()
+    if ends == "the lock":
+
+        def exclusive(name: str) -> Any:
+            if receiver.received:
+                stop.set()
+            return nullcontext(EndsWithAMessage(receiver))
+
+        monkeypatch.setattr(store, "exclusive", exclusive)
+    else:
+
+        def behave(_: Received) -> int:
+            stop.set()
+            return 200
+
+        receiver.behave = behave
+    deliverer.run(stop)
+    assert [message.data["result_id"] for message in receiver.received] == ids[:1]
+    delivered(deliverer)
+    assert [message.data["result_id"] for message in receiver.received] == ids
 
 
 @ON_SQLITE

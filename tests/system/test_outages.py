@@ -6,11 +6,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from deploy.check_outages import __main__ as command
-from deploy.check_outages import agents, scene, site, soak, table
+from deploy.check_outages import agents, scene, site, soak, starts, table
 from deploy.check_outages.databases import KINDS, CannotMount, database
 from deploy.check_outages.faults import FAULTS, KILLS, Fault
 from deploy.check_outages.verdict import Verdict, judge, settle
 from tests.fakes import postgres
+from tests.fakes.waiting import wait_for
 
 from bench_server.db.store import Store
 
@@ -73,6 +74,7 @@ def test_a_loss_is_noticed(tmp_path: Path) -> None:
     with database("sqlite", tmp_path) as made:
         with site.running(made.url, tmp_path, start=site.Forked) as here:
             posting = agents.start(2, tmp_path, here.address)
+            assert wait_for(lambda: here.start_seconds, site.START_SECONDS)
             agents.rest(posting)
             agents.end(posting)
             settle(made.url)
@@ -93,6 +95,17 @@ def test_a_loss_is_noticed(tmp_path: Path) -> None:
     assert not wrong.is_right
     assert wrong.wrong[0].startswith("agent 0 measured ")
     assert "a reindex gives other rows" in wrong.wrong
+
+
+def test_a_start_is_judged_by_the_processor_time_of_its_packages() -> None:
+    reference = starts.reference_seconds()
+    assert reference > 0
+    just = starts.MOST * reference
+    assert starts.too_slow([just, just, 9 * just], reference) is None
+    words = starts.too_slow([just, 1.1 * just, 1.1 * just], reference)
+    assert words is not None
+    assert f"more than {starts.MOST:g} times" in words
+    assert starts.too_slow([], reference) is None
 
 
 def test_a_plan_shares_the_kills_between_the_databases() -> None:

@@ -234,13 +234,7 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
     Raises:
         NotFound: it has no figure.
     """
-    figures = queries.machine_figures(session, machine_id)
-    if not figures:
-        raise NotFound(
-            f"no machine {machine_id[:40]!r} with ranked results",
-            field="id",
-            hint="GET /api/v1/machines lists them all",
-        )
+    figures = machine_figures(session, machine_id)
     newest = max(figures, key=lambda figure: figure.newest_at)
     submission, _ = queries.result_with_id(session, newest.evidence.result_id)
     signed = stored_result(submission.payload)
@@ -257,6 +251,26 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
         witnessed_speeds.of_machine(session, machine_id),
         _in_catalogue_order(figures, prices),
     )
+
+
+def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
+    """The figures of one machine, from the tables alone.
+
+    Raises:
+        NotFound: it has none.
+    """
+    if figures := queries.machine_figures(session, machine_id):
+        return figures
+    raise NotFound(
+        f"no machine {machine_id[:40]!r} with ranked results",
+        field="id",
+        hint="GET /api/v1/machines lists them all",
+    )
+
+
+def machine_cells(session: Session, machine_id: str) -> tuple[CellFigure, ...]:
+    """:func:`machine_figures` of the workloads this program knows."""
+    return _in_catalogue_order(machine_figures(session, machine_id), NO_PRICES)
 
 
 def _machines(

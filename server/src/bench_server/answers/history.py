@@ -1,6 +1,7 @@
 """The history of one machine in one cell: its runs over time, the points where their speed
 changed, and the changes of machine and software there."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,9 @@ from bench_protocol.comparison import LogSample
 from bench_protocol.differences import Difference, differences, facts_of
 from bench_protocol.result import Result
 
-from ..db.tables import Measurement, Submission
+from ..db import environments
+from ..db.archive import ArchiveProblem
+from ..db.tables import EnvironmentRow, Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
@@ -21,6 +24,8 @@ from ..ranking.medians import counting
 from . import queries
 from .filters import HistoryFilters
 from .runs import Repeat, Run, changes_of_level, counting_runs, middle_of, runs_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ class Change:
 
     ``result_id``: the first repeat of the run. ``speed_up_low`` and ``speed_up_high`` bound
     it with 95 % confidence, as if the place had been known before. ``changed`` lists what
-    differs from the last result of the run that counts before it.
+    differs from the last result of the run that counts before it; of a payload whose archive is
+    away, only what the tables hold.
     """
 
     run_id: str
@@ -189,7 +195,6 @@ def _change(
         median_high(old) / median_high(new), LogSample.of(new), LogSample.of(old)
     )
     before, first = runs[place - 1][-1], runs[place][0]
-    changed = differences(facts_of(_signed(session, before)), facts_of(_signed(session, first)))
     return Change(
         run_id=first.run_id,
         result_id=first.result_id,
@@ -197,8 +202,22 @@ def _change(
         speed_up=found.speed_up,
         speed_up_low=found.low,
         speed_up_high=found.high,
-        changed=changed,
+        changed=_differences(session, before, first),
     )
+
+
+def _differences(session: Session, before: Repeat, after: Repeat) -> tuple[Difference, ...]:
+    try:
+        return differences(facts_of(_signed(session, before)), facts_of(_signed(session, after)))
+    except ArchiveProblem as problem:
+        logger.warning("%s; a change has the differences that the tables hold", problem)
+        return differences(_in_tables(session, before), _in_tables(session, after))
+
+
+def _in_tables(session: Session, repeat: Repeat) -> dict[str, str]:
+    row = session.get_one(Measurement, repeat.result_id)
+    environment = session.get_one(EnvironmentRow, row.environment_id)
+    return environments.facts(environment, row.framework, row.device_index)
 
 
 def _signed(session: Session, repeat: Repeat) -> Result:

@@ -83,7 +83,9 @@ def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> No
 
 @others.command()
 def project(
-    once: Annotated[bool, typer.Option("--once", help="Stop at the end of the log.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop at the end that the log has at the start.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Apply new log entries to the boards and deliver webhooks, for servers with

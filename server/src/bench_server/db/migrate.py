@@ -1,17 +1,23 @@
-"""The schema's version: bring a database to it, and refuse to work on another one."""
+"""The schema's version: bring a database to it, and refuse to work on another one.
+
+Alembic is imported where a database is not at the newest version: a server that starts, and each
+request of ``/readyz``, only compare two versions.
+"""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, func, inspect, select, table
+from sqlalchemy import Connection, Engine, column, func, inspect, select, table
 
 from . import privileges
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
 PACKAGE = Path(__file__).resolve().parents[1]
+# Alembic's table, of one row.
+VERSION = table("alembic_version", column("version_num"))
 # What no other version can give back, by the version that brought its table. All else is derived.
 ONLY_HERE = {
     "0001": {"submission": "results", "signing_key": "keys"},
@@ -43,8 +49,9 @@ def migrations_folder() -> Path:
 
 
 def head() -> str:
-    """The newest version these migrations know."""
-    newest = _scripts().get_current_head()
+    """The newest version these migrations know. Their files are named by version, in order."""
+    files = (migrations_folder() / "versions").glob("[0-9]*_*.py")
+    newest = max((file.name.partition("_")[0] for file in files), default=None)
     if newest is None:
         raise FileNotFoundError(f"no migration in {migrations_folder()}")
     return newest
@@ -53,7 +60,10 @@ def head() -> str:
 def current(engine: Engine) -> str | None:
     """The database's version, None where nothing was migrated yet."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table(VERSION.name):
+            return None
+        version: str | None = connection.scalar(select(VERSION.c.version_num))
+        return version
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
@@ -64,6 +74,8 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         UnknownVersion: there is no such version to go to.
         SchemaMismatch: the database is at a version this program does not know.
     """
+    from alembic import command
+
     down = _is_down(engine, revision)
     with engine.execution_options(write=True).connect() as connection:
         _check_foreign_keys(connection, False)
@@ -151,12 +163,16 @@ def _newer_than(revision: str) -> set[str]:
     return {s.revision for s in scripts.iterate_revisions("head", revision)} - {revision}
 
 
-def _config() -> Config:
+def _config() -> "Config":
+    from alembic.config import Config
+
     config = Config()
     # Alembic reads this option through ConfigParser, where % begins an interpolation.
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     return config
 
 
-def _scripts() -> ScriptDirectory:
+def _scripts() -> "ScriptDirectory":
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory.from_config(_config())

@@ -24,7 +24,7 @@ from ..db.upsert import insert_new
 from ..errors import Conflict, Gone, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
-from . import challenges, columns, key_registry, submission_checks
+from . import challenges, key_registry, submission_checks
 from .challenges import StoredChallenge
 from .key_registry import KeyStatus
 from .verdicts import CheckVerdict
@@ -65,6 +65,7 @@ class StoredSubmission(NamedTuple):
     key_id: str
     received_at: datetime
     signature: bytes
+    challenge_id: str | None
 
 
 def attempt(step: Callable[[Given], Outcome], given: Given) -> Outcome | ProtocolError:
@@ -96,7 +97,7 @@ def accept_all(
         if isinstance(row, ProtocolError):
             raise row
         if result.id not in receipt_of:
-            return repeated(session, _refused_by(connection, row))
+            return repeated(session, _refused_by(connection, row), result.result)
         bound = batch.challenges.get(str(row["challenge_id"]))
         facts = challenges.facts(result.result, bound, result.received_at)
         return Accepted(
@@ -113,11 +114,13 @@ def accept_all(
     return [attempt(lambda pair: outcome(*pair), pair) for pair in pairs]
 
 
-def repeated(session: Session, stored: StoredSubmission) -> Accepted:
-    """The answer to a payload that was accepted before: the first one, but for ``created``."""
-    submission = session.get_one(Submission, stored.id)
-    result = columns.stored_result(submission.payload)
-    bound = session.get(Challenge, submission.challenge_id) if submission.challenge_id else None
+def repeated(session: Session, stored: StoredSubmission, result: Result) -> Accepted:
+    """The answer to a payload that was accepted before: the first one, but for ``created``.
+
+    Args:
+        result: of the payload. The stored one may be in an archive that is away.
+    """
+    bound = session.get(Challenge, stored.challenge_id) if stored.challenge_id else None
     facts = challenges.facts(result, bound, stored.received_at)
     return Accepted(
         stored.id,

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -22,7 +23,7 @@ from bench_protocol.errors import InvalidEnvelope, ProtocolError
 from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import Authority
-from . import beats, key_registry
+from . import beats, columns, key_registry
 from .accept import Accepted, Opened, StoredSubmission, accept_all, attempt, repeated, with_digests
 from .batching import GroupCommit
 
@@ -44,6 +45,13 @@ class Delivery:
     raw: bytes
     received_at: datetime
     spend: Spend
+
+
+class Repeat(NamedTuple):
+    """A stored submission whose payload and signature came again."""
+
+    stored: StoredSubmission
+    envelope: Envelope
 
 
 class Inbox:
@@ -90,14 +98,14 @@ class Inbox:
             next(outcomes)
             if isinstance(item, Opened)
             else self._answer_again(item)
-            if isinstance(item, StoredSubmission)
+            if isinstance(item, Repeat)
             else item
             for item in opened
         ]
 
     def _open(
         self, stored: Mapping[str, StoredSubmission], received: tuple[Delivery, Envelope]
-    ) -> Opened | StoredSubmission:
+    ) -> Opened | Repeat:
         """Verify an envelope and parse its result. Ed25519 signatures are deterministic: a stored
         payload under its stored signature was verified before."""
         delivery, sealed = received
@@ -108,7 +116,7 @@ class Inbox:
             signature.value,
         ):
             delivery.spend(signature.key_id)
-            return same
+            return Repeat(same, sealed)
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
         delivery.spend(signature.key_id)
         result = statement.parse_result(payload)
@@ -132,9 +140,10 @@ class Inbox:
             writer.take_turn(session)
             return accept_all(session, self.authority, opened)
 
-    def _answer_again(self, stored: StoredSubmission) -> Accepted:
+    def _answer_again(self, repeat: Repeat) -> Accepted:
+        result = columns.stored_result(repeat.envelope.payload)
         with self.store.reading() as session:
-            return repeated(session, stored)
+            return repeated(session, repeat.stored, result)
 
 
 def _read(raw: bytes) -> Envelope:

@@ -61,18 +61,20 @@ class Projector:
             stop.wait(RETRY_SECONDS)
 
     def catch_up(self, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Apply entries until none is left, beside another projector if there is one.
+        """Apply the entries that the log has now, beside another projector if there is one. It ends
+        while the log grows, however fast.
 
         Args:
             progress: is given the position after each batch.
 
         Returns:
-            The position, which is the log's size.
+            The position: the log's size at the start, or a later one.
 
         Raises:
             ProjectionStopped: an entry cannot be applied.
         """
-        while (lag := self._lag()).entries:
+        end = self._lag().size
+        while (lag := self._lag()).position < end:
             if not self.step():
                 time.sleep(PAUSE_SECONDS)
             progress(lag.position)

@@ -94,7 +94,7 @@ def hardware_badge(session: Session, slug: str) -> str:
 
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
-    return badge("training speed", _badge_value(hardware.machine(session, machine_id).figures))
+    return badge("training speed", _badge_value(hardware.machine_cells(session, machine_id)))
 
 
 def _badge_value(figures: tuple[hardware.CellFigure, ...]) -> str:

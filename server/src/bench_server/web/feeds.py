@@ -13,8 +13,8 @@ from bench_protocol.change_points import LEAST_RUNS
 from ..answers import hardware, known, queries
 from ..answers.filters import ResultPageFilters
 from ..answers.history import changes
-from ..db.tables import Measurement
-from ..ingest.columns import stored_result
+from ..db.tables import EnvironmentRow, Measurement
+from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from .cards import templates
 from .changes import in_words
@@ -52,10 +52,10 @@ def new_results(session: Session) -> Feed:
 
 def of_machine(session: Session, machine_id: str) -> Feed:
     """Results and changes of one machine. Raises NotFound if it has no figures."""
-    answer = hardware.machine(session, machine_id)
+    figures = hardware.machine_figures(session, machine_id)
     changed = _changes(session, TABLE.c.machine_id == machine_id)
     results = _results(session, {"machine_id": machine_id})
-    title = f"{answer.name}, machine {machine_id[:8]}"
+    title = f"{names_machine(figures).hardware}, machine {machine_id[:8]}"
     return Feed(title, f"/machines/{machine_id}", _newest(changed, results))
 
 
@@ -113,8 +113,9 @@ def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[E
     """The changes in a machine's history of one workload and set-up, dated by the arrival of the
     first result of the new level."""
     for change in changes(session, machine_id, result_id):
-        submission, row = queries.result_with_id(session, change.result_id)
-        words = in_words(change, {"os": {"name": _system(submission.payload)}})
+        row = session.get_one(Measurement, change.result_id)
+        environment = session.get_one(EnvironmentRow, row.environment_id)
+        words = in_words(change, {"os": {"name": environment.os}})
         setup = f"{row.workload}, {row.framework} {row.recipe} on {row.device}"
         interval = f" ({words.interval})" if words.interval else ""
         causes = "; ".join(words.causes) or "no known property of machine or software changed"
@@ -126,11 +127,6 @@ def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[E
             f"{words.words}{interval}: {causes}",
             row.received_at,
         )
-
-
-def _system(payload: bytes) -> str:
-    """The name of the system that a result was measured on."""
-    return stored_result(payload).machine.os.name
 
 
 def _title(row: Measurement) -> str:

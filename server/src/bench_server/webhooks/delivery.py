@@ -18,7 +18,7 @@ from sqlalchemy import func, update
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, delete, select
 
-from ..db.store import UNAVAILABLE, Store
+from ..db.store import UNAVAILABLE, Lock, Store
 from ..db.tables import Webhook, WebhookMessage
 from ..projection import position
 from . import events, signature
@@ -65,23 +65,31 @@ class Deliverer:
         while not stop.is_set():
             try:
                 with self.store.exclusive(LOCK) as lock:
-                    while not stop.is_set() and lock.held():
-                        stop.wait(0 if self.step() else LOOK_SECONDS)
+
+                    def going(lock: Lock = lock) -> bool:
+                        return not stop.is_set() and lock.held()
+
+                    while going():
+                        stop.wait(0 if self.step(going) else LOOK_SECONDS)
             except UNAVAILABLE as error:
                 logger.warning("webhooks wait for the database: %s", type(error).__name__)
             except Exception:
                 logger.exception("webhooks are delivered again in %g s", LOOK_SECONDS)
             stop.wait(LOOK_SECONDS)
 
-    def step(self) -> bool:
+    def step(self, going: Callable[[], bool] = lambda: True) -> bool:
         """One turn of each webhook.
+
+        Args:
+            going: whether to go on, asked before each post. Another process may post what is left
+                once this one has lost the lock.
 
         Returns:
             Whether anything was collected or delivered.
         """
         with self.store.reading() as session:
             lag = position.lag(session)
-        turns = [self._turn(hook, lag) for hook in self._enabled()]
+        turns = [self._turn(hook, lag, going) for hook in self._enabled()]
         return any(turns)
 
     def _enabled(self) -> Sequence[Webhook]:
@@ -89,13 +97,13 @@ class Deliverer:
             enabled = select(Webhook).where(col(Webhook.disabled).is_(False))
             return session.exec(enabled.order_by(col(Webhook.id))).all()
 
-    def _turn(self, hook: Webhook, lag: position.Lag) -> bool:
+    def _turn(self, hook: Webhook, lag: position.Lag, going: Callable[[], bool]) -> bool:
         if hook.next_attempt_at is not None and self.clock() < hook.next_attempt_at:
             return False
         pending = self._pending(hook)
         if not pending:
             return hook.position < lag.position and self._collect(hook, lag)
-        return all(self._deliver(hook, message) for message in pending)
+        return all(going() and self._deliver(hook, message) for message in pending)
 
     def _pending(self, hook: Webhook) -> Sequence[WebhookMessage]:
         with self.store.reading() as session:

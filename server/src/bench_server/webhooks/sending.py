@@ -8,7 +8,7 @@ import ssl
 import time
 from contextlib import suppress
 from http.client import HTTPException, HTTPSConnection
-from threading import Timer
+from threading import Lock, Timer
 
 from .addresses import Endpoint, RefusedAddress, Resolve, endpoints, resolve_name, target
 
@@ -38,6 +38,7 @@ class CheckedConnection(HTTPSConnection):
         self.cut = False
         self._found, self._ends, self._context = found, ends, context
         self._handle: socket.socket | None = None
+        self._lock = Lock()  # of the handle: the timer's thread shuts it down
         self._timer = Timer(ends - time.monotonic(), self._cut)
         self._timer.daemon = True
         self._timer.start()
@@ -53,8 +54,7 @@ class CheckedConnection(HTTPSConnection):
                 raw.close()
                 error = failed
                 continue
-            # TLS takes the socket over; a second handle can still shut it down.
-            self._handle = raw.dup()
+            self._let_cut(raw)
             self.sock = self._context.wrap_socket(raw, server_hostname=self.host)
             return
         raise error
@@ -62,14 +62,27 @@ class CheckedConnection(HTTPSConnection):
     def close(self) -> None:
         self._timer.cancel()
         super().close()
-        if self._handle is not None:
-            self._handle.close()
+        with self._lock:
+            if self._handle is not None:
+                self._handle.close()
+                self._handle = None
+
+    def _let_cut(self, raw: socket.socket) -> None:
+        """Keep a second handle of a connected socket, which TLS takes over. The timer may have
+        passed while it connected, and does not come again."""
+        with self._lock:
+            if not self.cut:
+                self._handle = raw.dup()
+                return
+        raw.close()
+        raise TimeoutError
 
     def _cut(self) -> None:
-        self.cut = True
-        if self._handle is not None:
-            with suppress(OSError):
-                self._handle.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self.cut = True
+            if self._handle is not None:
+                with suppress(OSError):
+                    self._handle.shutdown(socket.SHUT_RDWR)
 
 
 def post(
