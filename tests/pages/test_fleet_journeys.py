@@ -195,6 +195,12 @@ def test_a_comparison_says_in_how_many_workloads_one_machine_meets_one(fleet: Fl
     assert "In 1 of them there is one machine on each side" in page
 
 
+def test_the_baseline_is_not_compared_with_itself(fleet: Fleet) -> None:
+    page = httpx.get(f"{fleet.address}/hardware/apple-m2-max-30-core-gpu", timeout=30).text
+    assert "it is the baseline of all scores</small>" in page
+    assert "the speed of <bdi>Apple M2 Max (30-core GPU)" not in page
+
+
 def test_a_failed_repeat_says_how_it_failed(fleet: Fleet) -> None:
     page = httpx.get(f"{fleet.address}/results/{fleet.failed}", timeout=30).text
     found = re.search("<h1>(.*?)</h1>", page)
