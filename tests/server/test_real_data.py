@@ -123,6 +123,7 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "not_checked"
     page = html.unescape(http.get(f"/results/{sent}").text)
     assert BAND_WORDS[1:] in page
+    assert "There is no reference for this" in page
     assert "What is missing for level 4" in page
     with store.reading() as session:
         assert not jobs.are_due(session, NOW)
@@ -147,6 +148,7 @@ def test_with_the_files_the_witness_is_recomputed(
     assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "holds"
     page = http.get(f"/results/{sent}").text
     assert "wide band" not in page
+    assert "There is no reference for this" not in page
     stated = http.get(f"/api/v1/results/{sent}/recomputations").json()
     assert len(stated["statements"]) == 3
 

@@ -286,7 +286,7 @@ def _witness(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | 
 
 
 def _band(signed: Result, stated: Mapping[JobKey, Stated]) -> Band | None:
-    found = stated.get(JobKey(signed.seed, signed.cell.batch_size))
+    found = stated.get(JobKey(signed.seed, signed.cell.batch_size, signed.cell.data))
     if found is not None and found.statement.figures is not None:
         return found.statement.figures.band
     reference = witness_references.reference_of(signed)
