@@ -204,13 +204,13 @@ def test_without_a_device_the_accelerator_is_meant() -> None:
         (lambda: a_side("A", "batch-size=70000"), "side A cannot run here"),
         (
             lambda: a_side("B", base=Selection(frameworks=("mlx",))),
-            r"side B must be one set-up, but 8 match; name one --workload \(mnist-cnn, [^)]*\), for "
-            "example:\nbench-agent ab --workload mnist-cnn --framework mlx "
+            r"side B must be one set-up, but 8 match; name one --workload \(mnist-cnn, [^)]*\), "
+            "for example:\nbench-agent ab --workload mnist-cnn --framework mlx "
             "--a recipe=naive --b recipe=tuned$",
         ),
         (
             lambda: a_side("B", base=replace(MLX, batch_sizes=(32, 64))),
-            r"2 fit; give one --batch-size \(32, 64\), for example:\nbench-agent ab "
+            r"2 match; name one --batch-size \(32, 64\), for example:\nbench-agent ab "
             "--workload fashion-mlp --framework mlx --batch-size 32 --a",
         ),
         (lambda: ab.choose(MLX, [], "/nowhere/python"), "no Python at /nowhere/python"),

@@ -388,3 +388,20 @@ def test_one_thing_alone_gets_the_chooser(http: TestClient, query: str) -> None:
     assert answer.status_code == 200
     assert "Choose at least two different things" in answer.text
     assert http.get(f"/api/v1/compare?{query.split('&')[0]}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "detail", "hint"),
+    [
+        ("machine=x", "machine: there is no such parameter", "did you mean machine_id? "),
+        ("limit=0", "limit: must be greater than or equal to 1", "fix this parameter"),
+        ("limit=x", "limit: must be a valid integer", "fix this parameter"),
+        ("where=driver>x", "where: 'x' is not a version, such as 2.18.1", "fix this parameter"),
+    ],
+)
+def test_a_refused_parameter_is_named_in_plain_words(
+    http: TestClient, query: str, detail: str, hint: str
+) -> None:
+    refused = http.get(f"/api/v1/results?{query}").json()
+    assert (refused["detail"], refused["hint"][: len(hint)]) == (detail, hint)
+    assert http.get("/api/v1/compare").json()["detail"] == "ids: is required"

@@ -82,7 +82,7 @@ def _condition(text: str) -> str:
     if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
         raise ValueError(f"{name} is a whole number, not {value[:40]!r}")
     if name in VERSIONS and version_key(value) is None:
-        raise ValueError(f"{value[:40]!r} is no version")
+        raise ValueError(f"{value[:40]!r} is not a version, such as 2.18.1")
     if name in WORDS and operator not in ("=", "!="):
         raise ValueError(f"{name} has no order; use = or !=")
     return text

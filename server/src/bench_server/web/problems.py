@@ -21,6 +21,7 @@ from ..answers.known import hint_of, nearest
 from ..db.archive import ArchiveProblem
 from ..db.store import UNAVAILABLE
 from ..errors import InvalidQuery
+from . import refused_values
 from .canonical import Moved
 from .render import error_page
 from .security_headers import SECURITY_HEADERS
@@ -169,18 +170,16 @@ def install(app: FastAPI) -> None:
         errors: Sequence[dict[str, Any]] = error.errors()
         # The first two parts name the parameter; the rest are pydantic's own alternatives.
         field = str(errors[0]["loc"][:2][-1])
-        messages = [
-            item["msg"].removeprefix("Value error, ")
-            for item in errors
-            if str(item["loc"][:2][-1]) == field
-        ]
+        about = (item for item in errors if str(item["loc"][:2][-1]) == field)
+        messages = dict.fromkeys(map(refused_values.words, about))
         return answer(
             request,
             problem(
                 422,
                 InvalidQuery.code,
-                f"{field}: {'; or '.join(dict.fromkeys(messages))}"[:2000],
+                f"{field}: {'; or '.join(messages)}"[:2000],
                 field,
+                hint_of(refused_values.meant(request, errors), HINT_OF_STATUS[422]),
             ),
         )
 
