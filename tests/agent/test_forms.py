@@ -8,35 +8,51 @@ from typing import Any
 
 import pytest
 from tests.agent.test_ab import a_side, measures
+from tests.agent.test_patience import plan_on
+from tests.agent.test_resume import Quiet, measure
 from tests.fakes.engine import FakeEngine
-from tests.fakes.workloads import TINY, job_of
+from tests.fakes.workloads import TINY, cell_of, job_of
 
-from bench_agent.base.messages import FormAnswer, FormChoice, Job
-from bench_agent.run import ab
+from bench_agent.base.home import Home
+from bench_agent.base.messages import Answer, FormAnswer, FormChoice, Job, Timing
+from bench_agent.plan.estimates import MeasuredTimes
+from bench_agent.plan.plan import PlannedCell
+from bench_agent.run import ab, journal
 from bench_agent.run.forms import Forms
+from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.patience import (
     FORM_SECONDS,
+    FORMS_IN_A_REPEAT,
     PTX_SECONDS,
     Place,
     form_limits,
     with_form,
 )
-from bench_agent.run.worker_process import Limits, run_form, run_job, worker_command
+from bench_agent.run.run import run_plan
+from bench_agent.run.worker_process import (
+    IN_TURNS,
+    Limits,
+    Listener,
+    run_form,
+    run_job,
+    worker_command,
+)
 from bench_agent.worker import forms as worker_forms
 from bench_agent.worker import main as worker
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell, Device
+from bench_protocol.readings import Conditions
 from bench_protocol.result import Failed, Measured, Trace
 
-CUDA, COMMAND = Device(kind="cuda"), ("worker",)
+CUDA = Device(kind="cuda")
 RIGHT = Trace(optimizer="workload", batch_size=32, seed="0" * 32, losses=(2.3, 2.2), movements=(1,))
 PLAIN, GRAPH, COMPILED = "eager", "cuda_graph", "compiled_cuda_graph"
 
 
-def on_cuda(name: str = "fashion-mlp") -> Job:
-    job = job_of(workload_named(name), "torch")
-    cell = job.cell.model_copy(update={"device": CUDA, "recipe": "tuned"})
-    return job.model_copy(update={"cell": cell})
+def planned(name: str = "fashion-mlp", device: Device = CUDA, framework: str = "torch") -> Any:
+    workload = workload_named(name)
+    cell = cell_of(workload, framework, "tuned").model_copy(update={"device": device})
+    return PlannedCell(cell=cell, workload=workload, timing=Timing(), estimate_seconds=1.0)
 
 
 def figures(step_us: float, **changes: Any) -> FormAnswer:
@@ -62,9 +78,11 @@ class Machine:
         self.ran.append(form)
         return self.answers[form]
 
-    def choice(self, job: Job | None = None) -> FormChoice | None:
-        forms = Forms(self.said.append, self.run)
-        return forms.chosen(job or on_cuda(), Path("0001.log"), Limits(), COMMAND).form
+    def forms(self) -> Forms:
+        return Forms(Home(Path("nowhere")), self.said.append, self.run)
+
+    def choice(self) -> FormChoice | None:
+        return self.forms().choice(planned())
 
 
 def test_the_fastest_right_form_is_chosen_and_all_are_told() -> None:
@@ -122,22 +140,23 @@ def test_without_figures_of_the_plain_form_nothing_is_chosen() -> None:
 
 def test_a_cell_with_one_form_starts_nothing() -> None:
     machine = Machine({})
-    for job in (job_of(TINY, "torch"), job_of(TINY, "mlx")):
-        assert machine.choice(job) is None
+    for cell in (planned(device=Device(kind="cpu")), planned(framework="mlx")):
+        assert machine.forms().choice(cell) is None
     assert machine.ran == []
 
 
 def test_all_repeats_of_a_cell_have_one_choice() -> None:
     machine = Machine(dict.fromkeys((PLAIN, GRAPH, COMPILED), figures(900)))
-    forms = Forms(run=machine.run)
+    forms = machine.forms()
     for name in ("fashion-mlp", "fashion-mlp", "mnist-cnn"):
-        forms.chosen(on_cuda(name), Path("0001.log"), Limits(), COMMAND)
+        forms.choice(planned(name))
     assert machine.ran == [PLAIN, GRAPH, COMPILED] * 2
 
 
-def test_both_sides_of_ab_run_in_their_form(tmp_path: Path, monkeypatch: Any) -> None:
-    chosen = FormChoice(name=GRAPH, tried={})
-    monkeypatch.setattr(Forms, "_choice", lambda self, *given: chosen)
+CHOSEN = FormChoice(name=GRAPH, tried={})
+
+
+def test_both_sides_of_ab_run_in_their_form(tmp_path: Path) -> None:
     given: list[tuple[FormChoice | None, float]] = []
     measure = measures({"tuned": 1_000_000}, [])
 
@@ -145,20 +164,53 @@ def test_both_sides_of_ab_run_in_their_form(tmp_path: Path, monkeypatch: Any) ->
         given.append((job.form, limits.silence_seconds))
         return measure(job, log, limits, *others)
 
-    list(ab.pairs(a_side("A"), a_side("B"), 1, tmp_path, run_job=run, whole_runs=True))
-    assert given == [(chosen, 4 * FORM_SECONDS)] * 2
+    a, b = a_side("A"), a_side("B")
+    forms = {"A": CHOSEN, "B": None}
+    list(
+        ab.pairs(
+            *(a, b, 1, tmp_path),
+            run_job=run,
+            whole_runs=True,
+            choose_form=lambda planned, command: forms["A" if planned is a.planned else "B"],
+        )
+    )
+    assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS), (None, IN_TURNS.silence_seconds)]
+
+
+def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
+    """It is chosen before the machine is looked at, so that it cools down after it."""
+    home, order = Home(tmp_path), []
+    given: list[tuple[FormChoice | None, float]] = []
+
+    def choose(planned: PlannedCell) -> FormChoice:
+        order.append("form")
+        return CHOSEN
+
+    def look(device: Device) -> Conditions:
+        order.append("look")
+        return Conditions()
+
+    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        given.append((job.form, limits.silence_seconds))
+        return measure(job, log, limits, listener)
+
+    begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
+    gate = IdleGate(0.0, look=look)
+    run_plan(begun, home, None, Quiet(), run_job=run, gate=gate, choose_form=choose)
+    assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS)] * len(begun.plan())
+    assert order[0] == "form"
 
 
 def test_a_repeat_in_a_form_may_compile_in_silence() -> None:
-    job, usual = on_cuda(), Limits()
-    assert with_form(usual, job) == usual
-    longer = with_form(usual, job.model_copy(update={"form": FormChoice(name=GRAPH, tried={})}))
+    usual = Limits()
+    assert with_form(usual, None) == usual
+    longer = with_form(usual, CHOSEN)
     # After the timing a mixed cell opens seven sessions; a form's process opens three at most.
     assert longer.silence_seconds >= 3 * FORM_SECONDS
     assert longer.total_seconds - usual.total_seconds >= 3 * FORM_SECONDS
-    assert form_limits(Place("torch", CUDA, None)).total_seconds == FORM_SECONDS
-    first = form_limits(Place("tensorflow", CUDA, None))
-    assert first.total_seconds > PTX_SECONDS
+    times = MeasuredTimes()
+    assert form_limits(Place("torch", CUDA, None), times).total_seconds == FORM_SECONDS
+    assert form_limits(Place("tensorflow", CUDA, None), times).total_seconds > PTX_SECONDS
 
 
 class FormedEngine(FakeEngine):
@@ -226,7 +278,7 @@ def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> Non
     assert answer.step_ns
     assert answer.trace is not None
     assert len(answer.trace.losses) == 3
-    job = job.model_copy(update={"form": FormChoice(name=GRAPH, tried={})})
+    job = job.model_copy(update={"form": CHOSEN})
     outcome = run_job(job, tmp_path / "repeat").outcome
     assert isinstance(outcome, Measured)
     assert outcome.measurement.recipe_settings["form"] == GRAPH

@@ -20,6 +20,7 @@ from bench_agent.cli import watch as command
 from bench_agent.cli.main import app
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import run
+from bench_agent.run.forms import Forms
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.sign import RunClock
@@ -116,6 +117,7 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(command, "read_machine", lambda home: lab.machine)
     monkeypatch.setattr(run, "read_machine", lambda home: lab.machine)
     monkeypatch.setattr(SelfTests, "refusal", lambda self, planned: None)
+    monkeypatch.setattr(Forms, "choice", lambda self, planned: None)
     monkeypatch.setattr(command, "datetime", SimpleNamespace(now=lambda zone: lab.now))
     monkeypatch.setattr(command, "IdleGate", lambda *_, strict: IdleGate(0.0, strict, lab.look))
     monkeypatch.setattr(doubts, "of_other_load", lambda *_: [])  # of the real machine

@@ -105,7 +105,7 @@ def ab(
                 display.heard,
                 limits=limits_in_turns(sides, times),
                 whole_runs=whole_runs,
-                forms=Forms(lambda line: typer.echo(line, err=True)),
+                choose_form=Forms(home, lambda line: typer.echo(line, err=True)).choice,
             )
             for pair in runs:
                 done.append(pair)

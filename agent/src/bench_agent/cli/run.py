@@ -21,6 +21,7 @@ from ..output.summary import show_end
 from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for
 from ..run import interpreters
+from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
 from ..run.journal import Journal, begin, unfinished
@@ -136,6 +137,7 @@ def run(
                 gate=gate,
                 token=token,
                 self_test=tests.refusal,
+                choose_form=Forms(home, reporter.note).choice,
             )
     if events:
         lines.summary(summary_document(summary))

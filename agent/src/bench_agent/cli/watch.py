@@ -21,6 +21,7 @@ from ..plan.presets import preset_named
 from ..remote.connection import token_for
 from ..remote.outbox import Outbox
 from ..run import journal
+from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
 from ..run.probe import merged, probe_each
@@ -148,6 +149,7 @@ def _measure(
                 gate=IdleGate(wait_seconds, strict=True),
                 token=token,
                 self_test=tests.refusal,
+                choose_form=Forms(home, reporter.note).choice,
             )
 
     return measure

@@ -25,13 +25,12 @@ from bench_protocol.result import Failed, Measurement, Warn
 from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.errors import UsageProblem
-from ..base.messages import Answer, Job, Probe, Timing, WorkerEvent
+from ..base.messages import Answer, FormChoice, Job, Probe, Timing, WorkerEvent
 from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
-from .forms import Forms
-from .patience import form_limits, place_of, with_form
+from .patience import with_form
 from .worker_process import IN_TURNS, Limits, Listener, run_job, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
@@ -56,6 +55,7 @@ AXES = {
 }
 
 RunJob = Callable[[Job, Path, Limits, Listener, tuple[str, ...]], Answer]
+ChooseForm = Callable[[PlannedCell, tuple[str, ...]], FormChoice | None]
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def pairs(
     *,
     limits: Limits = IN_TURNS,
     whole_runs: bool = False,
-    forms: Forms | None = None,
+    choose_form: ChooseForm = lambda planned, command: None,
 ) -> Iterator[Pair]:
     """Run pairs and yield each when it is done.
 
@@ -222,20 +222,27 @@ def pairs(
         listener: receives the messages of both workers, in a thread of each.
         limits: of each worker; see :func:`.patience.limits_in_turns`.
         whole_runs: alternate whole runs, A B, B A, ...; otherwise alternate blocks.
-        forms: chooses the form of each side's step, while nothing else runs.
+        choose_form: the form of a side's step, chosen while nothing else runs.
 
     Raises:
         RunFailed: a run failed.
     """
 
-    forms = forms or Forms()
-    jobs = {side.name: forms.chosen(*_asked(side, logs)) for side in (a, b)}
+    forms = {side.name: choose_form(side.planned, side.command) for side in (a, b)}
 
     def ran(side: Side, number: int, *arguments: str) -> Measurement:
         log = logs / f"{number:03d}-{side.name}.log"
-        job = jobs[side.name]
-        patience = with_form(limits, job)
-        outcome = run_job(job, log, patience, listener, (*side.command, *arguments)).outcome
+        planned = side.planned
+        job = Job(
+            workload=planned.workload,
+            cell=planned.cell,
+            seed=DEFAULT_SEED,
+            timing=planned.timing,
+            form=forms[side.name],
+        )
+        outcome = run_job(
+            job, log, with_form(limits, job.form), listener, (*side.command, *arguments)
+        ).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)
         return outcome.measurement
@@ -262,16 +269,6 @@ def pairs(
             for doubt in doubts.of_blocks(measurements[side.name].blocks)
         ]
         yield Pair(speed_a, speed_b, tuple(doubted))
-
-
-def _asked(side: Side, logs: Path) -> tuple[Job, Path, Limits, tuple[str, ...]]:
-    """What :meth:`.forms.Forms.chosen` needs."""
-    planned = side.planned
-    job = Job(
-        workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
-    )
-    log = logs / f"{side.name}.log"
-    return job, log, form_limits(place_of(planned)), side.command
 
 
 def compare_sides(done: list[Pair]) -> SpeedVerdict:

@@ -11,68 +11,73 @@ from pathlib import Path
 from bench_protocol.conformance import deviations
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Failed
+from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.trace_limits import LEAST_MOVEMENT, TOLERANCES, loss_limits, movement_limit
 from bench_protocol.units import plain_text
 from bench_protocol.workloads import Workload
 
+from ..base.home import Home
 from ..base.messages import FormAnswer, FormChoice, Job
 from ..engines import engine_named
 from ..engines.seam import HasForms
-from .worker_process import Limits, run_form
+from ..plan import estimates
+from ..plan.plan import PlannedCell
+from .patience import form_limits, place_of
+from .worker_process import Limits, run_form, worker_command
 
 LONGEST_WORDS = 200
 RunForm = Callable[[Job, str, Path, Limits, Sequence[str]], FormAnswer | Failed]
 
 
 class Forms:
-    """The choices of a run, one a cell.
+    """The choices of this process, one a cell and command.
 
     Args:
         say: shows a line to the user.
         run: measures a form in a worker process.
     """
 
-    def __init__(
-        self, say: Callable[[str], None] = lambda line: None, run: RunForm = run_form
-    ) -> None:
-        self._say, self._run = say, run
+    def __init__(self, home: Home, say: Callable[[str], None], run: RunForm = run_form) -> None:
+        self._home, self._say, self._run = home, say, run
         self._choices: dict[tuple[Cell, tuple[str, ...]], FormChoice | None] = {}
 
-    def chosen(self, job: Job, log: Path, limits: Limits, command: Sequence[str]) -> Job:
-        """The job in the form to run; as it is where the cell has one form only, or where its plain
-        one gives no figures.
+    def choice(
+        self, planned: PlannedCell, command: Sequence[str] | None = None
+    ) -> FormChoice | None:
+        """The form to run a cell in; None where it has one form only, or where its plain one gives
+        no figures.
 
         Args:
-            log: of the repeat; each form has one beside it.
-            limits: of the process of each form.
-            command: starts the worker.
+            command: starts the worker; by default of the cell's interpreter.
         """
-        key = job.cell, tuple(command)
+        command = tuple(command or worker_command(planned.python))
+        key = planned.cell, command
         if key not in self._choices:
-            self._choices[key] = self._choice(job, log, limits, command)
-        return job.model_copy(update={"form": self._choices[key]})
+            self._choices[key] = self._chosen(planned, command)
+        return self._choices[key]
 
-    def _choice(
-        self, job: Job, log: Path, limits: Limits, command: Sequence[str]
-    ) -> FormChoice | None:
-        engine = engine_named(job.cell.framework)
-        forms = engine.forms(job.cell) if isinstance(engine, HasForms) else ()
+    def _chosen(self, planned: PlannedCell, command: Sequence[str]) -> FormChoice | None:
+        cell, engine = planned.cell, engine_named(planned.cell.framework)
+        forms = engine.forms(cell) if isinstance(engine, HasForms) else ()
         if not forms:
             return None
-        self._say(f"measuring the forms of {job.cell}: {', '.join(forms)}")
+        job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=planned.timing)
+        limits = form_limits(place_of(planned), estimates.load(self._home.measured_times))
+        self._say(f"measuring the forms of {cell}: {', '.join(forms)}")
         plain: FormAnswer | None = None
         tried: dict[str, str] = {}
         right: dict[str, float] = {}
         for form in forms:
-            answer = self._run(job, form, log.with_suffix(f".{form}.log"), limits, command)
-            problem = why_not(answer, plain, job.workload, job.cell)
+            log = self._home.logs / "forms" / f"{cell.digest[:16]}-{form}.log"
+            answer = self._run(job, form, log, limits, command)
+            problem = why_not(answer, plain, planned.workload, cell)
             if isinstance(answer, FormAnswer) and answer.step_ns and not problem:
                 right[form] = answer.step_ns
                 plain = plain or answer
             words = f"left out: {problem}" if problem else f"{right[form] / 1e3:.1f} us a step"
             tried[form] = plain_text(words)[:LONGEST_WORDS]
             if plain is None:
-                self._say(f"{job.cell}: the form {form} gave no figures ({tried[form]})")
+                self._say(f"{cell}: the form {form} gave no figures ({tried[form]})")
                 return None
         name = min(right, key=right.__getitem__)
         self._say(f"form {name}; " + "; ".join(f"{form}: {tried[form]}" for form in forms))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bench_protocol.matrix import Device
 
-from ..base.messages import Job
+from ..base.messages import FormChoice
 from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell
 from .worker_process import IN_TURNS, Limits
@@ -77,16 +77,16 @@ def limits_for(
     return Limits(total_seconds=total_seconds)
 
 
-def form_limits(place: Place, measured_times: MeasuredTimes = MeasuredTimes()) -> Limits:
+def form_limits(place: Place, measured_times: MeasuredTimes) -> Limits:
     """The limits of the process that measures one form of a step."""
     compiling = PTX_SECONDS if may_compile_kernels(place, measured_times) else 0.0
     seconds = FORM_SECONDS + compiling
     return Limits(silence_seconds=seconds, total_seconds=seconds)
 
 
-def with_form(limits: Limits, job: Job) -> Limits:
+def with_form(limits: Limits, form: FormChoice | None) -> Limits:
     """The limits of a repeat whose sessions may compile their step."""
-    if job.form is None:
+    if form is None:
         return limits
     longer = FORMS_IN_A_REPEAT * FORM_SECONDS
     return replace(

@@ -16,7 +16,7 @@ from bench_protocol.result import Measured, Result
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home
 from ..base.keys import load_or_create_key
-from ..base.messages import Answer, Job, WorkerEvent
+from ..base.messages import Answer, FormChoice, Job, WorkerEvent
 from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
@@ -26,13 +26,12 @@ from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
 from .beats import Beats
-from .forms import Forms
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
 from .keep_awake import awake
 from .monitor import Monitor
-from .patience import form_limits, limits_for, place_of, why_silent, with_form
+from .patience import limits_for, place_of, why_silent, with_form
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job, worker_command
@@ -100,6 +99,7 @@ def run_plan(
     gate: IdleGate = IdleGate(),
     token: str | None = None,
     self_test: Callable[[PlannedCell], Answer | None] = lambda planned: None,
+    choose_form: Callable[[PlannedCell], FormChoice | None] = lambda planned: None,
     new_clock: Callable[[], RunClock] = RunClock,
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
@@ -114,6 +114,7 @@ def run_plan(
         token: the server's read token, where it is private.
         self_test: the answer in place of a repeat whose device fails its self-test, or None; see
             :meth:`.self_test.SelfTests.refusal`.
+        choose_form: the form of a cell's step; see :meth:`.forms.Forms.choice`.
         new_clock: starts the run's clock, again at each challenge.
 
     Raises:
@@ -137,7 +138,6 @@ def run_plan(
     reporter.planned(plan, left)
     post.knock()
     measured_here = False
-    forms = Forms(reporter.note)
     try:
         with awake():
             for number, (repeat, planned) in enumerate(plan, 1):
@@ -146,6 +146,7 @@ def run_plan(
                     reporter.skipped(planned)
                     continue
                 refusal = self_test(planned)
+                form = None if refusal else choose_form(planned)
                 wait_for = COOL if measured_here else IDLE_AND_COOL
                 before = (
                     Conditions()
@@ -159,15 +160,14 @@ def run_plan(
                 if reason := why_silent(place_of(planned), measured_times):
                     reporter.note(reason)
                 seconds = planned.estimate_seconds
-                limits = limits_for(place_of(planned), seconds, measured_times)
+                usual = limits_for(place_of(planned), seconds, measured_times)
+                limits = with_form(usual, form)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                runs = (
-                    answering(refusal)
-                    if refusal
-                    else run_job or in_worker(planned, forms, measured_times)
+                runs = answering(refusal) if refusal else run_job or in_worker(planned)
+                result = _one_repeat(
+                    run, planned, repeat, form, log, limits, runs, reporter, before
                 )
-                result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
                 measured_here = measured_here or refusal is None
                 summary.entries.append(outbox.put(result, sign(result, key)))
                 _note_times(home, planned, result)
@@ -186,18 +186,12 @@ def run_plan(
     return summary
 
 
-def in_worker(
-    planned: PlannedCell, forms: Forms, measured_times: estimates.MeasuredTimes
-) -> RunJob:
-    """Runs a job in a worker process of the cell's interpreter, in the fastest form of its step."""
+def in_worker(planned: PlannedCell) -> RunJob:
+    """Runs a job in a worker process of the cell's interpreter."""
     command = worker_command(planned.python)
-
-    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
-        job = forms.chosen(job, log, form_limits(place_of(planned), measured_times), command)
-        limits = with_form(limits, job)
-        return run_job(job, log, limits=limits, listener=listener, command=command)
-
-    return run
+    return lambda job, log, limits, listener: run_job(
+        job, log, limits=limits, listener=listener, command=command
+    )
 
 
 def answering(answer: Answer) -> RunJob:
@@ -209,6 +203,7 @@ def _one_repeat(
     run: RunIdentity,
     planned: PlannedCell,
     repeat: int,
+    form: FormChoice | None,
     log: Path,
     limits: Limits,
     run_job: RunJob,
@@ -222,6 +217,7 @@ def _one_repeat(
         seed=run.seed_of(cell),
         timing=planned.timing,
         nonce=run.nonce,
+        form=form,
     )
     cores = run.machine.cpu.logical_cores or 1
 
