@@ -50,7 +50,11 @@ def test_a_session_that_does_not_repeat_its_losses_is_wrong(engine: FakeEngine) 
     assert isinstance(ended.outcome, Measured)
     told = ended.outcome.measurement.witness
     assert told is not None
-    assert told.rewound == Rewound(start_loss=0.5, losses=told.losses)
+    again = told.rewound
+    assert again is not None
+    assert again == Rewound(start_loss=0.5, losses=told.losses, movements=again.movements)
+    assert len(again.movements) == len(told.movements)
+    assert all(again.movements)
     assert engine.session.rewinds == 1
     engine.session.evaluated = 0.6
     ended, _ = answer(engine)
@@ -129,7 +133,10 @@ def test_repeated_masks_are_seen(losses: list[float]) -> None:
 def test_a_weight_that_is_no_number_moved_by_nothing_known(engine: FakeEngine) -> None:
     engine.session.weights = [np.full(1, np.nan, np.float32)] * 4
     ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
+    assert ended.outcome.measurement is not None
     witness = ended.outcome.measurement.witness
     assert witness is not None
-    assert witness.movements == (None,) * 4
+    assert witness.rewound is not None
+    assert witness.movements == witness.rewound.movements == (None,) * 4

@@ -129,16 +129,18 @@ def test_a_rewound_session_trains_the_same_again(
     workload = variant(ALL[name], layers=without_dropout(ALL[name]).layers)
     session = opened(framework, workload, recipe, BATCH)
     first = witness.losses_after(session, READ)
+    start = seeded.initial_weights(workload)
+    moved = witness.movements(session, workload, start)
     session.train_block(20)
     session.sync()
-    session.rewind(seeded.initial_weights(workload))
+    session.rewind(start)
     assert session.step_count() == 0
-    assert set(witness.movements(session, workload, seeded.initial_weights(workload))) == {0.0}
+    assert set(witness.movements(session, workload, start)) == {0.0}
     data = tiny_data(workload)
-    rows = data.order[:BATCH]
-    start, _ = session.evaluate(data.train_x[rows], data.train_y[rows])
-    assert start == pytest.approx(first[0], rel=1e-6)
-    assert witness.losses_after(session, READ) == pytest.approx(first, rel=1e-5)
+    again = witness.rewound(session, workload, seeded.DEFAULT_SEED, data, BATCH, READ)
+    assert again.start_loss == pytest.approx(first[0], rel=1e-6)
+    assert again.losses == pytest.approx(first, rel=1e-5)
+    assert again.movements == pytest.approx(moved, rel=1e-5)
     assert session.step_count() == READ[-1]
 
 

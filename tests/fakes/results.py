@@ -194,7 +194,7 @@ def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witn
     if "rewound" in overrides:
         return told
     start = right.start if right is not None else next(iter(told.losses), 2.3)
-    again = Rewound(start_loss=start, losses=told.losses)
+    again = Rewound(start_loss=start, losses=told.losses, movements=fields["movements"])
     return told.model_copy(update={"rewound": again})
 
 

@@ -31,17 +31,18 @@ def figures_of(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> 
 
 def invented(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
     """Figures that cost nothing: the public job's losses under every nonce."""
+    moved = (0.5,) * len(list(trained_tensors(workload)))
     if purpose != "timed":
         losses = conformance.references()[workload.digest, purpose].losses
         steps = conformance.seeded_steps(workload, purpose)
-        moved = (0.5,) * len(list(trained_tensors(workload)))
         return Figures(losses=losses[:steps], movements=moved, start_loss=losses[0])
     if one := _stored(workload, batch_size):
-        return Figures(losses=one.low, high=one.high, start_loss=one.start or 0.0)
+        start = one.start or 0.0
+        return Figures(losses=one.low, high=one.high, movements=moved, start_loss=start)
     guessing = math.log(workload.data_set.classes)
     steps = witness_steps(workload, batch_size)[-1]
     losses = tuple(guessing / step for step in range(1, steps + 1))
-    return Figures(losses=losses, start_loss=guessing)
+    return Figures(losses=losses, movements=moved, start_loss=guessing)
 
 
 def _stored(workload: Workload, batch_size: int) -> WitnessReference | None:
@@ -104,7 +105,7 @@ def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
         return result
     right = of(timed[0])
     losses = tuple(right.losses[step - 1] for step in told.steps)
-    again = Rewound(start_loss=right.start_loss, losses=losses)
+    again = Rewound(start_loss=right.start_loss, losses=losses, movements=right.movements)
     told = told.model_copy(update={"losses": losses, "rewound": again})
     measured = result.measurement.model_copy(update={"witness": told})
     return with_measurement(result, measured)

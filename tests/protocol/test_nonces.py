@@ -61,8 +61,14 @@ def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
     plain = figures(DENSE, "timed", NONCE, 1024)
     assert len(plain.losses) == witness_steps(DENSE, 1024)[-1]
     assert plain.band.low == plain.band.high
+    assert len(plain.band.low.movements) == 4
     dropping = figures(workload_named("fashion-mlp"), "timed", NONCE, 16_384)
-    assert all(low < high for low, high in zip(dropping.losses, dropping.high, strict=True))
+    for low, high in (
+        (dropping.losses, dropping.high),
+        (dropping.movements, dropping.movements_high),
+    ):
+        assert all(one < other for one, other in zip(low, high, strict=True))
+    assert dropping.band.high.movements == dropping.movements_high
 
 
 def test_a_deep_network_is_traced_two_steps_under_adam() -> None:

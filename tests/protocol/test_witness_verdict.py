@@ -13,7 +13,7 @@ from bench_protocol import witness_references
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D, Dense, Dropout, Flatten
 from bench_protocol.matrix import Device, DeviceKind, Precision
-from bench_protocol.recompute import Band, timed_job, witness_band
+from bench_protocol.recompute import Band, Recomputed, timed_job, witness_band
 from bench_protocol.student_t import quantile
 from bench_protocol.witness import Rewound
 from bench_protocol.witness_verdict import MEASURED, SAME, WIDE, WitnessVerdict, judge, limits
@@ -37,14 +37,20 @@ def judged(
     precision: Precision = "float32",
     loss_factor: float = 1.0,
     movement_factor: float = 1.0,
+    again_factor: float = 1.0,
     **changes: Any,
 ) -> WitnessVerdict:
-    """The verdict on the recomputation itself, its last values multiplied."""
+    """The verdict on the recomputation itself, its last values multiplied.
+
+    ``movement_factor``: of the session's end; ``again_factor``: of the second reading.
+    """
     right = band(workload).high
     losses = [right.losses[step - 1] for step in STEPS]
     losses[-1] *= loss_factor
     movements = list(right.movements)
     movements[-1] *= movement_factor
+    again = rewound(workload=workload)
+    moved = (*right.movements[:-1], again_factor * right.movements[-1])
     cell = cell_of(workload, batch_size=16, precision=precision)
     values: dict[str, Any] = {
         "steps": STEPS,
@@ -52,7 +58,7 @@ def judged(
         "step_count": 108,
         "reference": band(workload),
         "movements": movements,
-        "moved_steps": STEPS[-1],
+        "rewound": again.model_copy(update={"movements": moved}),
         "expected_step_count": 108,
     }
     return judge(
@@ -70,7 +76,15 @@ def test_the_recomputation_is_conformant() -> None:
     ("changes", "said"),
     [
         ({"loss_factor": 1.001}, "the loss of step 8 deviates by 1.0e-03; the limit is 5.0e-05"),
-        ({"movement_factor": 1.01}, "the movement of 2/bias deviates by 1.0e-02"),
+        (
+            {"again_factor": 1.01},
+            "the movement of 2/bias in the rewound session deviates by 1.0e-02",
+        ),
+        (
+            {"again_factor": 0.0},
+            "the movement of 2/bias in the rewound session deviates by 1.0e+00",
+        ),
+        ({"again_factor": math.nan}, "the movement of 2/bias in the rewound session is not finite"),
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 deviates"),
@@ -89,13 +103,35 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize("changes", [{"reference": None}, {"steps": (1, 4, 9)}, {"steps": ()}])
 def test_what_was_not_recomputed_is_unverified(changes: dict[str, Any]) -> None:
     if changes.get("steps") == ():
-        changes = changes | {"losses": ()}
+        changes = changes | {"losses": (), "rewound": None}
     assert judged(**changes).kind == "unverified"
 
 
-def test_movements_of_another_step_must_only_be_there() -> None:
-    assert judged(movement_factor=3.0, moved_steps=108).kind == "conformant"
-    assert judged(movement_factor=0.0, moved_steps=108).kind == "wrong_result"
+def test_movements_of_the_end_must_only_be_there() -> None:
+    assert judged(movement_factor=3.0).kind == "conformant"
+    assert judged(movement_factor=0.0).kind == "wrong_result"
+
+
+def test_movements_of_the_second_reading_are_compared_where_both_sides_have_them() -> None:
+    """A payload of before, and a statement of before."""
+    bare = rewound()
+    short = bare.model_copy(update={"movements": (0.5,)})
+    assert judged(rewound=bare).kind == "conformant"
+    losses = [Recomputed(end.losses, ()) for end in (band().low, band().high)]
+    assert judged(again_factor=1.01, reference=Band(*losses)).kind == "conformant"
+    assert judged(rewound=short).sentence == "1 movements were sent, 4 tensors are trained"
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
+)
+def test_a_tensor_that_moved_twice_as_far_is_wrong_everywhere(
+    device: DeviceKind, precision: Precision
+) -> None:
+    assert judged(device=device, precision=precision).kind == "conformant"
+    wrong = judged(device=device, precision=precision, again_factor=2.0)
+    assert wrong.kind == "wrong_result"
+    assert "the movement of 2/bias in the rewound session" in wrong.sentence
 
 
 @pytest.mark.parametrize(
@@ -189,7 +225,10 @@ def test_a_gpu_without_a_measurement_has_a_derived_limit() -> None:
 def test_with_dropout_a_band_decides() -> None:
     low, high = band(DROPPED).low, band(DROPPED).high
     inside = [(low.losses[step - 1] * high.losses[step - 1]) ** 0.5 for step in STEPS]
-    assert judged(DROPPED, losses=inside).kind == "conformant"
+    again = Rewound(start_loss=0.999 * inside[0], losses=tuple(inside), movements=low.movements)
+    assert judged(DROPPED, losses=inside, rewound=again).kind == "conformant"
+    far = again.model_copy(update={"movements": tuple(1.5 * moved for moved in high.movements)})
+    assert "movement" in judged(DROPPED, losses=inside, rewound=far).sentence
     assert judged(DROPPED, loss_factor=1.5).kind == "wrong_result"
 
 

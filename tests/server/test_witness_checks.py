@@ -14,7 +14,7 @@ from bench_protocol import long_trace, witness_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import Failed, Result
-from bench_protocol.witness import Mask, Witness
+from bench_protocol.witness import Mask, Rewound, Witness
 from bench_server.ingest import result_checks
 from bench_server.ingest.verdicts import CheckVerdict
 from bench_server.projection.eligibility import eligibility
@@ -22,6 +22,9 @@ from bench_server.projection.eligibility import eligibility
 DROPOUT = "fashion-cnn"
 # The first loss of mnist-cnn on generated data.
 START = 2.304098312
+STORED = results.stored_reference(results.make_cell())
+assert STORED is not None
+ENDS = tuple(STORED.low[step - 1] for step in STORED.steps)
 CELLS = [
     results.make_cell(workload.name, batch_size=size)
     for workload in CATALOGUE
@@ -114,6 +117,7 @@ def test_a_loss_between_the_masks_of_dropout_passes() -> None:
         ({"steps": (), "losses": ()}, "of steps [], not [1, 24, 64]"),
         ({"movements": ()}, "no movements"),
         ({"rewound": None}, "no second reading"),
+        ({"rewound": Rewound(start_loss=START, losses=ENDS)}, "reading has no movements"),
     ],
 )
 def test_a_part_of_a_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
@@ -185,6 +189,19 @@ def test_a_loss_without_masks_is_not_ranked(reading: str) -> None:
     verdict = verdicts(results.make_complete(cell, witness=changed))["witness"]
     assert verdict.effect == "unranked"
     assert verdict.sentence == "dropout does not change the loss of step 1"
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.6])
+def test_movements_of_the_second_reading_are_compared(factor: float) -> None:
+    """The losses are right; a convolution's movement may be half off."""
+    told = witness(results.make_cell())
+    assert told.rewound is not None
+    moved = tuple(factor * (norm or 0) for norm in told.rewound.movements)
+    again = told.rewound.model_copy(update={"movements": moved})
+    result = results.make_complete(witness=told.model_copy(update={"rewound": again}))
+    assert failed(result) == {"witness": "unranked"}
+    sentence = verdicts(result)["witness"].sentence
+    assert "the movement of 0/kernel in the rewound session deviates by 6.0e-01" in sentence
 
 
 def test_half_precision_shows_under_dropout() -> None:

@@ -48,6 +48,17 @@ def witness(**fields: Any) -> Sent:
     return measurement(change)
 
 
+def moves_too_far(made: Measurement) -> dict[str, Any]:
+    """The second reading of a session with a wrong learning rate, beside the losses of a right one:
+    under Adam a movement grows with the rate."""
+    told = made.witness
+    if told is None or told.rewound is None:
+        return {}
+    moved = tuple(norm and 1.01 * norm for norm in told.rewound.movements)
+    again = told.rewound.model_copy(update={"movements": moved})
+    return {"witness": told.model_copy(update={"rewound": again})}
+
+
 def one_reading(told: Witness) -> Witness:
     """The first step's loss alone, in both readings."""
     again = told.rewound and told.rewound.model_copy(update={"losses": told.rewound.losses[:1]})
@@ -110,5 +121,7 @@ FAULTS = tuple(
         ("N46", "a witness without masks", "run/sign.py", Setup("fashion-mlp", "jax"),
          witness(masks=()), ""),
         ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, ""),
+        ("N48", "learning rate 1 % too high, losses copied", "run/sign.py", TORCH,
+         measurement(moves_too_far), ""),
     )
 )  # fmt: skip

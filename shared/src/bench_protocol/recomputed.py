@@ -30,16 +30,20 @@ class Figures(Wire):
 
     ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
     where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the
-    catalogue's order after the last step of a trace; a session reports those of its end.
-    ``start_loss``: of the first batch with the starting weights, dropout off.
+    catalogue's order after the last step; ``movements_high`` as ``high``. ``start_loss``: of the
+    first batch with the starting weights, dropout off.
     """
 
     losses: tuple[Finite, ...]
     high: tuple[Finite, ...] = ()
     movements: tuple[Finite, ...] = ()
+    movements_high: tuple[Finite, ...] = ()
     start_loss: Finite
 
     @property
     def band(self) -> Band:
-        """The range of the losses, without movements."""
-        return Band(Recomputed(self.losses, ()), Recomputed(self.high or self.losses, ()))
+        """The range of losses and movements."""
+        return Band(
+            Recomputed(self.losses, self.movements),
+            Recomputed(self.high or self.losses, self.movements_high or self.movements),
+        )

@@ -41,11 +41,12 @@ class Rewound(Wire):
     programs, back at its starting weights, an empty optimiser state and its first step.
 
     ``start_loss``: mean loss of the first batch with the starting weights, dropout off.
-    ``losses``: as in :class:`Witness`, after the same steps.
+    ``losses``: as in :class:`Witness`, after the same steps. ``movements``: after the last of them.
     """
 
     start_loss: Finite | None
     losses: tuple[Finite | None, ...] = Field(max_length=MOST_READINGS)
+    movements: Movements = Field(default=(), exclude_if=lambda value: not value)
 
 
 class Witness(Wire):

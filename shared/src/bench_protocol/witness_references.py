@@ -73,7 +73,7 @@ class WitnessReference(Wire):
 
     @property
     def band(self) -> Band:
-        """The range, without movements: a session tells those of its end."""
+        """The range of the losses. It shows nothing, so it has no movements."""
         return Band(Recomputed(self.low, ()), Recomputed(self.high or self.low, ()))
 
 

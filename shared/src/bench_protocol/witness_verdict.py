@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from . import architectures
+from . import architectures, trace_limits
 from .layers import Conv2D, Dropout, Residual
 from .matrix import Cell, DeviceKind, Precision
 from .recomputed import Band
@@ -46,14 +46,17 @@ class Limits:
 # or a maximum, the gradient changes; that is why few and many steps differ so much.
 # mixed_bfloat16, none trained (8): 4.3e-4, -, 2.1e-1; movements 6.6e-3 (2).
 # mixed_bfloat16, trained (8): 1.8e-5, -, 1.1e-1; movements 1.0e-1 (2).
-# Losses: python -m bench_agent.tools.witness_deviations.
+# Second readings, tuned, after 64 steps or 3: movements 5.4e-7 without trained convolutions in
+# float32 (mnist-dense and resnet50-transfer, four frameworks, n = 8), 1.6e-1 with them (a bias of
+# mnist-cnn, n = 4), 1.4e-2 in mixed_bfloat16 without (n = 1).
+# Made by: python -m bench_agent.tools.witness_deviations.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
 # A dash: not measured; there the limit is at least that of the conformance traces.
 MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
     ("cpu", "float32", False): Limits(1e-6, 1e-5, 5e-5, 1e-5, 1e-5, "measured, n = 36"),
-    ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 1.5e-1, "measured, n = 32"),
-    ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 2e-2, 2e-2, "measured, n = 8"),
-    ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 3e-1, 3e-1, "measured, n = 8"),
+    ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 5e-1, "measured, n = 32"),
+    ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 1e-1, 1e-1, "measured, n = 8"),
+    ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 5e-1, 5e-1, "measured, n = 8"),
 }
 # Half the distance between 1 and the next number.
 UNIT_ROUNDOFF: dict[Precision, float] = {
@@ -102,8 +105,8 @@ def limits(workload: Workload, device: DeviceKind, precision: Precision) -> Limi
             OTHER_DEVICE * base.first,
             OTHER_DEVICE * base.few,
             OTHER_DEVICE * base.many,
-            OTHER_DEVICE * base.few_moved,
-            OTHER_DEVICE * base.many_moved,
+            min(DERIVED_MOVEMENT, OTHER_DEVICE * base.few_moved),
+            min(DERIVED_MOVEMENT, OTHER_DEVICE * base.many_moved),
             f"not measured on {device}: {OTHER_DEVICE} times the limit of a CPU",
         )
     unit = UNIT_ROUNDOFF[precision]
@@ -126,7 +129,6 @@ def judge(
     reference: Band | None,
     *,
     movements: Sequence[float | None] = (),
-    moved_steps: int | None = None,
     expected_step_count: int | None = None,
     architecture: str = architectures.MEASURED,
     rewound: Rewound | None = None,
@@ -139,20 +141,21 @@ def judge(
         losses: None where a loss was not finite.
         step_count: steps that the session counted.
         reference: of at least ``steps[-1]`` steps; None if it was not recomputed.
-        movements: of each trained tensor, in the catalogue's order; None where not finite.
-        moved_steps: after how many steps ``movements`` were read. They are compared if the
-            reference has movements of that step. In every case each tensor must have moved.
+        movements: of each trained tensor at the session's end, in the catalogue's order; None where
+            not finite. Each must have moved. How far, no reference of the first steps tells.
         expected_step_count: the first step, warm-up and timed steps, as the result has them; None
             skips the check.
         architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
             others a value beyond them is unverified before it is wrong.
-        rewound: the second reading. Without Dropout it is also compared with the first.
+        rewound: the second reading. Without Dropout it is also compared with the first. Its
+            movements are compared if the reference has those of its last step.
         start: what ``rewound.start_loss`` must be; None if it was not recomputed.
     """
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
-    if wrong := _wrong_at_once(
-        steps, losses, step_count, expected_step_count, movements, tensors, rewound
-    ):
+    wrong = _not_finite(steps, losses, rewound)
+    if wrong is None and expected_step_count not in (None, step_count):
+        wrong = f"the session counted {step_count} steps; {expected_step_count} were expected"
+    if wrong := wrong or _not_moved(tensors, movements, rewound):
         return WitnessVerdict("wrong_result", wrong, math.inf)
     allowed = limits(workload, cell.device.kind, cell.precision)
     factor = architectures.wrong_beyond(cell.device.kind, architecture)
@@ -180,14 +183,8 @@ def judge(
         if start is not None:
             off = deviation(rewound.start_loss or 0.0, start, start)
             compared.append((START, off, allowed.first))
-    if movements and moved_steps == recomputed_steps:
-        limit = allowed.few_moved if recomputed_steps <= FEW_STEPS else allowed.many_moved
-        compared += [
-            (f"the movement of {name}", deviation(moved or 0.0, low, high, 0.0), limit)
-            for name, moved, low, high in zip(
-                tensors, movements, reference.low.movements, reference.high.movements, strict=True
-            )
-        ]
+        if steps[-1] == recomputed_steps:
+            compared += _movements(tensors, rewound.movements, reference, allowed)
     return _verdict([*compared, *between], allowed, factor, architecture)
 
 
@@ -201,6 +198,24 @@ def _losses(
     return [
         (f"the loss of step {step}{when}", deviation(loss or 0.0, *ends), _limit(allowed, step))
         for step, loss, ends in zip(steps, losses, ranges, strict=True)
+    ]
+
+
+def _movements(
+    tensors: Sequence[str], movements: Sequence[float | None], reference: Band, allowed: Limits
+) -> list[Compared]:
+    """Those of the second reading, if both sides have them."""
+    if not (movements and reference.low.movements):
+        return []
+    limit = allowed.few_moved if len(reference.low.losses) <= FEW_STEPS else allowed.many_moved
+    ends = zip(reference.low.movements, reference.high.movements, strict=True)
+    return [
+        (
+            f"the movement of {name}{REWOUND}",
+            deviation(moved or 0.0, low, high, trace_limits.LEAST_MOVEMENT),
+            limit,
+        )
+        for name, moved, (low, high) in zip(tensors, movements, ends, strict=True)
     ]
 
 
@@ -273,16 +288,10 @@ def _verdict(
     )
 
 
-def _wrong_at_once(
-    steps: Sequence[int],
-    losses: Sequence[float | None],
-    step_count: int,
-    expected_step_count: int | None,
-    movements: Sequence[float | None],
-    tensors: Sequence[str],
-    rewound: Rewound | None,
+def _not_finite(
+    steps: Sequence[int], losses: Sequence[float | None], rewound: Rewound | None
 ) -> str | None:
-    """The first fault that needs no recomputation."""
+    """The first loss that is not finite, of both readings."""
     named = [(f"the loss of step {step}", loss) for step, loss in zip(steps, losses, strict=True)]
     if rewound:
         again = zip(steps, rewound.losses, strict=True)
@@ -291,15 +300,22 @@ def _wrong_at_once(
     for name, loss in named:
         if loss is None or not math.isfinite(loss):
             return f"{name} is not finite"
-    if expected_step_count is not None and step_count != expected_step_count:
-        return f"the session counted {step_count} steps; {expected_step_count} were expected"
-    if movements and len(movements) != len(tensors):
-        return f"{len(movements)} movements were sent, {len(tensors)} tensors are trained"
-    for name, moved in zip(tensors, movements, strict=False):
-        if moved is None or not math.isfinite(moved):
-            return f"the movement of {name} is not finite"
-        if moved <= 0:
-            return f"{name} has not moved"
+    return None
+
+
+def _not_moved(
+    tensors: Sequence[str], movements: Sequence[float | None], rewound: Rewound | None
+) -> str | None:
+    """What is wrong with movements without a reference, of both readings."""
+    readings = [("", movements), (REWOUND, rewound.movements if rewound else ())]
+    for when, moves in readings:
+        if moves and len(moves) != len(tensors):
+            return f"{len(moves)} movements were sent, {len(tensors)} tensors are trained"
+        for name, moved in zip(tensors, moves, strict=False):
+            if moved is None or not math.isfinite(moved):
+                return f"the movement of {name}{when} is not finite"
+            if moved <= 0 and not when:
+                return f"{name} has not moved"
     return None
 
 

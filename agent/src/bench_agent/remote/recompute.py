@@ -193,6 +193,7 @@ def _difference(one: Figures, other: Figures) -> float:
         (one.losses, other.losses),
         (one.high, other.high),
         (one.movements, other.movements),
+        (one.movements_high, other.movements_high),
     )
     if any(len(said) != len(right) for said, right in pairs):
         return float("inf")

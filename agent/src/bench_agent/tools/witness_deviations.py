@@ -1,19 +1,20 @@
-"""How far the losses of real sessions are from the recomputation: what limits are chosen from.
+"""How far real sessions are from the recomputation: what limits are chosen from.
 
 ``python -m bench_agent.tools.witness_deviations --framework jax --recipe tuned`` opens a session of
-each workload as a repeat does, reads its loss after the witness's steps, the ones between two
-readings in one call, and prints how far each loss lies outside of its recomputed range. The limits
-of ``bench_protocol.witness_verdict`` are about three times what this printed.
+each workload as a repeat does, takes the witness's second reading, and prints how far each loss,
+and the movement that is farthest, lie outside of their recomputed range. The limits of
+``bench_protocol.witness_verdict`` are about three times what this printed.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from bench_protocol import seeded, witness_verdict
+from bench_protocol import seeded, trace_limits, witness_verdict
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.recompute import Band, timed_job, witness_band
+from bench_protocol.witness import Rewound
 from bench_protocol.witness_steps import witness_steps
 from bench_protocol.workloads import Workload
 
@@ -47,34 +48,49 @@ def main(arguments: Sequence[str]) -> int:
         for seed in chosen.seeds:
             steps = witness_steps(workload, cell.batch_size)
             band = witness_band(timed_job(workload, cell.batch_size, seed), steps[-1])
-            losses = session_losses(workload, cell, seed, steps)
-            verdict = witness_verdict.judge(cell, workload, steps, losses, steps[-1], band)
-            off = " ".join(f"{off:.1e}" for off in deviations(steps, losses, band))
-            sys.stdout.write(f"{cell} seed {seed[:4]} steps {steps}: {off} ({verdict.kind})\n")
+            read = second_reading(workload, cell, seed, steps)
+            verdict = witness_verdict.judge(
+                cell, workload, steps, read.losses, steps[-1], band, rewound=read
+            )
+            off = " ".join(f"{off:.1e}" for off in deviations(steps, read.losses, band))
+            moved = max(movement_deviations(read.movements, band))
+            sys.stdout.write(
+                f"{cell} seed {seed[:4]} steps {steps}: {off}; moved {moved:.1e} ({verdict.kind})\n"
+            )
             sys.stdout.flush()
     return 0
 
 
-def session_losses(workload: Workload, cell: Cell, seed: str, steps: Sequence[int]) -> list[float]:
-    """Losses of a session that is opened as timed ones are, after each of ``steps``."""
+def second_reading(workload: Workload, cell: Cell, seed: str, steps: Sequence[int]) -> Rewound:
+    """The second reading of a session that is opened as timed ones are."""
     engine = engines.engine_named(cell.framework)
     engine.load(workload, cell)
     train = seeded.generated_data(workload.data_set, "train")
     test = seeded.generated_data(workload.data_set, "test")
-    order = seeded.order(len(train[1]), 0, seed)
-    weights = seeded.initial_weights(workload, seed)
-    session = engine.open(workload, cell, weights, Data(*train, *test, order))
+    data = Data(*train, *test, seeded.order(len(train[1]), 0, seed))
+    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), data)
     try:
-        return [loss or 0.0 for loss in witness.losses_after(session, steps)]
+        return witness.rewound(session, workload, seed, data, cell.batch_size, steps)
     finally:
         session.close()
 
 
-def deviations(steps: Sequence[int], losses: Sequence[float], band: Band) -> list[float]:
+def deviations(steps: Sequence[int], losses: Sequence[float | None], band: Band) -> list[float]:
     """How far each loss lies outside of its range, as verdicts count it."""
     return [
-        witness_verdict.deviation(loss, band.low.losses[step - 1], band.high.losses[step - 1])
+        witness_verdict.deviation(
+            loss or 0.0, band.low.losses[step - 1], band.high.losses[step - 1]
+        )
         for step, loss in zip(steps, losses, strict=True)
+    ]
+
+
+def movement_deviations(movements: Sequence[float | None], band: Band) -> list[float]:
+    """How far each movement lies outside of its range."""
+    ends = zip(band.low.movements, band.high.movements, strict=True)
+    return [
+        witness_verdict.deviation(moved or 0.0, low, high, trace_limits.LEAST_MOVEMENT)
+        for moved, (low, high) in zip(movements, ends, strict=True)
     ]
 
 

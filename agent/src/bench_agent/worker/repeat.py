@@ -188,7 +188,7 @@ class Repeat:
             job.seed,
             self._all_samples(),
             job.cell.batch_size,
-            told,
+            told.steps,
         )
         told = told.model_copy(update={"rewound": again})
         return measurement.model_copy(update={"witness": told})

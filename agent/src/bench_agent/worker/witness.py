@@ -77,13 +77,27 @@ def read(
 
 
 def rewound(
-    session: Session, workload: Workload, seed: str, data: Data, batch_size: int, told: Witness
+    session: Session,
+    workload: Workload,
+    seed: str,
+    data: Data,
+    batch_size: int,
+    steps: Sequence[int],
 ) -> Rewound:
-    """The second reading: the session goes back to its start and trains ``told.steps`` again."""
-    session.rewind(seeded.initial_weights(workload, seed))
+    """The second reading: the session goes back to its start and trains its first steps again.
+
+    Args:
+        steps: of the first reading.
+    """
+    start = seeded.initial_weights(workload, seed)
+    session.rewind(start)
     rows = data.order[:batch_size]
     start_loss, _ = session.evaluate(data.train_x[rows], data.train_y[rows])
-    return Rewound(start_loss=finite(start_loss), losses=losses_after(session, told.steps))
+    return Rewound(
+        start_loss=finite(start_loss),
+        losses=losses_after(session, steps),
+        movements=movements(session, workload, start),
+    )
 
 
 def repeats_itself(cell: Cell, workload: Workload, told: Witness, architecture: str) -> bool:

@@ -84,6 +84,8 @@ def _missing_readings(workload: Workload, batch_size: int, told: Witness) -> Ite
         yield "its dropout masks"
     if told.rewound is None:
         yield "the losses of the rewound session"
+    elif told.movements and not told.rewound.movements:
+        yield "how far the rewound session's weights moved"
 
 
 def _long(traces: tuple[Trace, ...]) -> list[Trace]:

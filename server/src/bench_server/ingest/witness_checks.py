@@ -120,6 +120,8 @@ def _missing(case: Case, told: Witness) -> str | None:
         return "its witness has no masks"
     if told.rewound is None:
         return "its witness has no second reading"
+    if told.movements and not told.rewound.movements:
+        return "its second reading has no movements"
     return None
 
 

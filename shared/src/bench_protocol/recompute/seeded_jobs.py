@@ -33,11 +33,18 @@ def figures(
         return Figures(losses=losses, movements=movements, start_loss=losses[0])
     band = witness_band(job, witness_steps(workload, batch_size)[-1], split=split)
     low, high = _rounded(band.low.losses), _rounded(band.high.losses)
+    moved = _rounded(band.low.movements)
     if high == low:
-        return Figures(losses=low, start_loss=low[0])
+        return Figures(losses=low, movements=moved, start_loss=low[0])
     # The recomputation leaves dropout out unless it is given masks.
     (start_loss,) = _rounded(recompute(job, 1, split).losses)
-    return Figures(losses=low, high=high, start_loss=start_loss)
+    return Figures(
+        losses=low,
+        high=high,
+        movements=moved,
+        movements_high=_rounded(band.high.movements),
+        start_loss=start_loss,
+    )
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
