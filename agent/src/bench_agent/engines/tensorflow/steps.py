@@ -46,8 +46,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         *,
         precision: Precision,
         fused_updates: bool,
-        xla: bool,
-        indices: Literal["int32", "int64"],
+        xla: bool = False,
+        indices: Literal["int32", "int64"] = "int32",
     ) -> None:
         """
         Args:
