@@ -89,7 +89,7 @@ def test_a_message_may_be_late(late_ms: int, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("window_ms", "said"),
-    [(330, "filled"), (345, "longer"), (400, "longer")],
+    [(360, "filled"), (375, "longer"), (400, "longer")],
 )
 def test_a_short_window_has_little_slack(window_ms: int, said: str) -> None:
     """0.3 s of blocks: 0.1 s of slack would let them claim a third more speed."""
