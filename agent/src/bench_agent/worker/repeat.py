@@ -178,8 +178,8 @@ class Repeat:
 
     def _rewound(self, measurement: Measurement) -> Measurement:
         """The measurement with the witness's second reading."""
-        job, told = self._job, measurement.witness
-        if told is None:
+        job, recorded = self._job, measurement.witness
+        if recorded is None:
             raise RuntimeError("there is no first reading")
         self._enter("conformance")
         again = witness.rewound(
@@ -188,10 +188,10 @@ class Repeat:
             job.seed,
             self._all_samples(),
             job.cell.batch_size,
-            told.steps,
+            recorded.steps,
         )
-        told = told.model_copy(update={"rewound": again})
-        return measurement.model_copy(update={"witness": told})
+        recorded = recorded.model_copy(update={"rewound": again})
+        return measurement.model_copy(update={"witness": recorded})
 
     def _traced(self, measurement: Measurement) -> Measurement:
         """The measurement with the conformance traces, trained in this process by the cell's step.
@@ -218,10 +218,10 @@ class Repeat:
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        cell, workload, told = self._job.cell, self._job.workload, measurement.witness
+        cell, workload, recorded = self._job.cell, self._job.workload, measurement.witness
         machine = platform.machine()
-        if told and not witness.repeats_itself(cell, workload, told, machine):
-            print(f"the timed session does not repeat its first losses: {told}", flush=True)
+        if recorded and not witness.repeats_itself(cell, workload, recorded, machine):
+            print(f"the timed session does not repeat its first losses: {recorded}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
         verdict = conformance_trace.judged(
             cell, workload, measurement.traces, machine, self._job.nonce

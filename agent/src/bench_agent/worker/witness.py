@@ -100,7 +100,7 @@ def rewound(
     )
 
 
-def repeats_itself(cell: Cell, workload: Workload, told: Witness, architecture: str) -> bool:
+def repeats_itself(cell: Cell, workload: Workload, recorded: Witness, architecture: str) -> bool:
     """Whether both readings agree as far as can be said without a reference.
 
     Args:
@@ -109,12 +109,12 @@ def repeats_itself(cell: Cell, workload: Workload, told: Witness, architecture: 
     verdict = witness_verdict.judge(
         cell,
         workload,
-        told.steps,
-        told.losses,
-        told.step_count,
+        recorded.steps,
+        recorded.losses,
+        recorded.step_count,
         None,
         architecture=architecture,
-        rewound=told.rewound,
+        rewound=recorded.rewound,
     )
     return verdict.kind != "wrong_result"
 

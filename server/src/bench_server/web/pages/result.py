@@ -267,20 +267,20 @@ def _witness(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | 
     measured = signed.measurement
     if measured is None or measured.witness is None:
         return None
-    told, blocks = measured.witness, measured.blocks
+    recorded, blocks = measured.witness, measured.blocks
     band = _band(signed, stated)
-    again = told.rewound.losses if told.rewound else (None,) * len(told.steps)
+    again = recorded.rewound.losses if recorded.rewound else (None,) * len(recorded.steps)
     ranges: list[tuple[float, float]] = []
     if band is not None:
         ranges = list(zip(band.low.losses, band.high.losses, strict=True))
     return WitnessTable(
         tuple(
             WitnessStep(step, *read, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
-            for step, *read in zip(told.steps, told.losses, again, strict=True)
+            for step, *read in zip(recorded.steps, recorded.losses, again, strict=True)
         ),
-        counted=told.step_count,
+        counted=recorded.step_count,
         expected=1 + blocks.warm_up_steps + blocks.steps,
-        tensors=len(told.movements),
+        tensors=len(recorded.movements),
         has_reference=band is not None,
     )
 
