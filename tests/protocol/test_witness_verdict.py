@@ -63,14 +63,15 @@ def judged(
 def test_the_recomputation_is_conformant() -> None:
     verdict = judged()
     assert (verdict.kind, verdict.deviation) == ("conformant", 0)
+    assert "matches the recomputation exactly; the limit is" in verdict.sentence
     assert "measured, n = 36" in verdict.sentence
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 1.0e-03; the limit is 5.0e-05"),
-        ({"movement_factor": 1.01}, "the movement of 2/bias deviates by 1.0e-02"),
+        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 0.001; the limit is 5e-05"),
+        ({"movement_factor": 1.01}, "the movement of 2/bias deviates by 0.01"),
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 deviates"),
