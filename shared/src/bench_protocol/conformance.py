@@ -225,7 +225,10 @@ def _verdict(
                 allowed = f"{people.deviation(factor * limit)} is allowed{derived}"
                 return ConformanceVerdict("wrong_result", f"{why}, {allowed}", max(step_deviations))
             if deviation > limit:
-                beyond = beyond or f"{why}, {people.deviation(limit)} was measured on {architectures.MEASURED}"
+                beyond = (
+                    beyond
+                    or f"{why}, {people.deviation(limit)} was measured on {architectures.MEASURED}"
+                )
         moved = _moved(cell, optimizer, trace, reference)
         if not moved.off <= factor * moved.limit or moved.off == math.inf:
             return ConformanceVerdict("wrong_result", moved.sentence, max(step_deviations))

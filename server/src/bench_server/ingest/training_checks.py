@@ -61,7 +61,9 @@ def right_computation(case: Case) -> Finding:
     wrong = found.kind == "wrong_result"
     compared = found.deviation is not None
     right = "its traces show no other computation" if compared else NOT_COMPARED
-    return Finding(not wrong, found.reason if wrong else right, {"verdict": found.kind}, checked=compared)
+    return Finding(
+        not wrong, found.reason if wrong else right, {"verdict": found.kind}, checked=compared
+    )
 
 
 def conformance(case: Case) -> Finding:

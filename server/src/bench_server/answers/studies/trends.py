@@ -106,7 +106,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
             return TrendsAnswer(None, None, None, None, choice.by, 0, (), ())
         slug, workload = max(
             ((slug, digests[digest]) for slug, digest in measured),
-            key=lambda one: _most_with_several(session, *one, choice),
+            key=lambda one: _most_with_several(session, one[0], one[1], choice),
         )
     groups = _by_version(session, slug, workload, choice)
     if not groups:
