@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import architectures, trace_limits
+from . import format as people
 from .layers import Conv2D, Dropout, Residual
 from .matrix import Cell, DeviceKind, Precision
 from .recomputed import Band
@@ -266,7 +267,8 @@ def _verdict(
             times = "" if factor == 1 else f", {factor:g} times that on {architecture}"
             return WitnessVerdict(
                 "wrong_result",
-                f"{name} deviates by {off:.1e}; the limit is {limit:.1e} ({allowed.source}){times}",
+                f"{name} deviates by {people.deviation(off)}; the limit is "
+                f"{people.deviation(limit)} ({allowed.source}){times}",
                 off,
                 factor * limit,
             )
@@ -274,15 +276,16 @@ def _verdict(
     if off > limit:
         return WitnessVerdict(
             "unverified",
-            f"{name} deviates by {off:.1e}; the limit of {limit:.1e} was measured on "
-            f"{architectures.MEASURED}, not on {architecture}",
+            f"{name} deviates by {people.deviation(off)}; the limit of {people.deviation(limit)} "
+            f"was measured on {architectures.MEASURED}, not on {architecture}",
             off,
             limit,
         )
+    how = " exactly" if off == 0 else f": {name} deviates by {people.deviation(off)}"
     return WitnessVerdict(
         "conformant",
-        f"the witness matches the recomputation: {name} deviates by {off:.1e}; "
-        f"the limit is {limit:.1e} ({allowed.source})",
+        f"the witness matches the recomputation{how}; "
+        f"the limit is {people.deviation(limit)} ({allowed.source})",
         off,
         limit,
     )
