@@ -35,7 +35,7 @@ def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
     assert [option for option in options.values() if not option.help] == []
     assert "a process of its own" in options["repeats"].help
     if name == "run":
-        assert "start a new run" in options["resume"].help
+        assert "if there is none, start one" in options["resume"].help
 
 
 def test_both_programs_tell_their_version() -> None:

@@ -23,6 +23,16 @@ def test_every_module_of_the_architecture_exists() -> None:
         assert any((folder / name).exists() for folder in (*SOURCES, *PACKAGES)), name
 
 
+def test_every_name_that_the_architecture_gives_for_a_module_is_defined_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_/]+\.py)` \(`([A-Za-z_]+)`", text)
+    assert named
+    for module, name in named:
+        files = [folder / module for folder in (*SOURCES, *PACKAGES) if (folder / module).exists()]
+        defined = rf"^ *(?:def|class) {name}\b"
+        assert any(re.search(defined, file.read_text(), re.M) for file in files), (module, name)
+
+
 def test_every_folder_of_both_programs_is_in_the_architecture() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     for package in PACKAGES:

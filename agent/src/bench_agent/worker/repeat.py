@@ -1,4 +1,4 @@
-"""One repeat, phase by phase, and its outcome when a phase fails."""
+"""One repeat, phase by phase, and its outcome when a phase fails. :mod:`.stopwatch` times it."""
 
 import os
 import platform

@@ -1,7 +1,8 @@
-"""Steps after the timing: ``sync`` leaves nothing to do, and the session still trains.
+"""Steps after the timing: ``sync`` leaves no work undone, and the session still trains.
 
-The timed session trains them when nothing else is asked of it any more. A loop whose ``sync`` does
-not wait, or that stopped training after its first steps, shows it here.
+The timed session trains them last, just before it is rewound. They detect a loop whose ``sync``
+does not wait, and a loop that stopped training after its first steps. :mod:`.witness` checks the
+number of steps.
 """
 
 from collections import deque

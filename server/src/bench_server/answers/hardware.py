@@ -20,10 +20,10 @@ from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
-from . import asks, known, queries, witnessed_speeds
+from . import asks, queries, query_names, witnessed_speeds
 from .baseline import baseline_slug
 from .filters import ListFilters
-from .places import MachinePlace, places_of
+from .machine_places import MachinePlace, places_of
 from .prices import NO_PRICES, Price, Prices
 from .specifications import Specification, specifications
 from .types import FigureAnswer, figure_fields, rate_fields
@@ -197,7 +197,7 @@ def hardware(
     """
     figures = queries.hardware_figures(session, slug)
     if not figures:
-        raise known.no_hardware(session, slug)
+        raise query_names.no_hardware(session, slug)
     first = figures[0]
     relative_to = baseline_slug(session, of_operator)
     baseline = queries.hardware_figures(session, relative_to) if relative_to else ()

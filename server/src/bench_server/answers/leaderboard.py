@@ -16,7 +16,7 @@ from ..ranking import compare as ranking
 from ..ranking.compare import RankedRow, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
-from . import families, known, leaderboard_sql, unranked
+from . import families, leaderboard_sql, query_names, unranked
 from .baseline import baseline_slug
 from .filters import BoardFilters
 from .orders import RANK_BY, Order
@@ -91,7 +91,7 @@ def standings(
     of_operator: str | None = None,
 ) -> list[Standing]:
     """All rows of the workloads' boards; see :func:`leaderboard`."""
-    known.require_known(session, filters)
+    query_names.require_known(session, filters)
     figures = {}
     if filters.rank_by == "energy" or filters.group != "result":
         figures = leaderboard_sql.figures(session, workloads, _question(filters))

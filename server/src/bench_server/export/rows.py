@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlmodel import Session
 
-from ..answers import known, queries
 from ..answers import leaderboard as leaderboards
+from ..answers import queries, query_names
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import history
 from ..answers.selection import Selection
@@ -83,7 +83,7 @@ Rows = Iterator[dict[str, Any]]
 
 def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
     """Every result that matches the filters, newest first."""
-    known.require_known(session, filters)
+    query_names.require_known(session, filters)
     rows = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
     return ResultAnswer, (_dumped(result_fields(*row)) for row in rows)
 

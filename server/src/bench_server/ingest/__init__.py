@@ -1,1 +1,1 @@
-"""What is received: verify, check, decide, save; keys, challenges and moderation."""
+"""What is received: verify, refuse or store; the checks of results; keys, challenges, acts."""

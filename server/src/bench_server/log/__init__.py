@@ -1,1 +1,1 @@
-"""The transparency log in the database: append entries, sign checkpoints, read tiles."""
+"""The transparency log in the database: append, sign, read, have countersigned."""

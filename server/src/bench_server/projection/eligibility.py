@@ -1,7 +1,8 @@
 """Eligibility: whether a result is ranked, and its trust level from 1 to 3. Computed, never sent.
 
 Whether it is ranked follows from its checks, its moderation and its key, its level from the checks
-alone. Level 1 is not ranked: such a result may have been measured at any time.
+alone. Level 1 is not ranked: such a result may have been measured at any time. A disturbed result
+is ranked; :func:`..ranking.medians.counting` leaves it out of a figure while others count.
 :mod:`..ingest.result_checks` defines the effect of each failed check, :mod:`.reproduced` level 4.
 """
 

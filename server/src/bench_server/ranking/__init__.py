@@ -1,1 +1,1 @@
-"""Figures and what follows from them: medians, aggregates, scores, peak rates."""
+"""Figures and what follows from them: medians, aggregates, ranks, scores, reproduction."""

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.change_points import LEAST_RUNS
 
-from ..answers import hardware, known, queries
+from ..answers import hardware, queries, query_names
 from ..answers.filters import ResultPageFilters
 from ..answers.history import changes
 from ..db.tables import EnvironmentRow, Measurement
@@ -64,7 +64,7 @@ def of_hardware(session: Session, slug: str) -> Feed:
     figures."""
     figures = queries.hardware_figures(session, slug)
     if not figures:
-        raise known.no_hardware(session, slug)
+        raise query_names.no_hardware(session, slug)
     changed = _changes(session, TABLE.c.hardware_slug == slug)
     results = _results(session, {"hardware": slug})
     return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changed, results))

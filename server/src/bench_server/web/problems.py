@@ -17,7 +17,7 @@ from starlette.routing import Match, Mount
 
 from bench_protocol.errors import ProtocolError
 
-from ..answers.known import hint_of, nearest
+from ..answers.query_names import hint_of, nearest
 from ..db.archive import ArchiveProblem
 from ..db.store import UNAVAILABLE
 from ..errors import InvalidQuery

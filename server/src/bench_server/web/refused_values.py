@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 
-from ..answers.known import nearest
+from ..answers.query_names import nearest
 
 SHOULD = re.compile(r"^(?:Value error, |Input should |String should |List should |Value should )")
 

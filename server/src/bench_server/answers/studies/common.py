@@ -11,7 +11,7 @@ from sqlmodel import Session
 from ...ranking.compare import Comparison, section
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
-from .. import known, queries
+from .. import queries, query_names
 from ..filters import AHardware
 from ..types import rate_fields
 
@@ -65,7 +65,7 @@ def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Fi
     """
     figures_found = queries.hardware_figures(session, slug)
     if not figures_found:
-        raise known.unknown_hardware(session, slug, field)
+        raise query_names.unknown_hardware(session, slug, field)
     return figures_found
 
 

@@ -24,7 +24,7 @@ from ...ranking.medians import of_machines
 from ...ranking.owners import kinds_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
-from ..known import require_known
+from ..query_names import require_known
 from ..types import rate_fields
 from .common import HardwareChoice
 from .updates import Update, Version, updates

@@ -19,7 +19,7 @@ from bench_protocol.hardware import slug
 from bench_protocol.shows import Row
 from bench_protocol.trust_levels import TrustLevel
 
-from ...answers import known, log_entries
+from ...answers import log_entries, query_names
 from ...answers.types import CountersignedCheckpoint, LogAnswer, LogRecord
 from ...errors import NotFound
 from ...export import daily
@@ -135,7 +135,7 @@ def document_page(name: str) -> DocumentPage:
     file = f"{name}.md"
     if file not in _files():
         names = [path.removesuffix(".md") for path in _files()]
-        near = known.nearest(name[:100], names)
+        near = query_names.nearest(name[:100], names)
         raise NotFound(f"no document {name[:100]!r}", field="name", near=near)
     title, text, sections = _document(file)
     return DocumentPage(title, "/api/v1/workloads", text, sections)

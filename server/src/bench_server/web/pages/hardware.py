@@ -13,10 +13,10 @@ from bench_protocol.machine import Environment, Machine
 from bench_protocol.standing_text import beside_words, rank_words
 from bench_protocol.workloads import Workload
 
-from ...answers import hardware, known, leaderboard
+from ...answers import hardware, leaderboard, query_names
 from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
 from ...answers.history import HistoryAnswer, HistoryPoint, history
-from ...answers.places import MachinePlace
+from ...answers.machine_places import MachinePlace
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
@@ -244,7 +244,7 @@ def workload_called(name: str) -> Workload:
             f"no workload {name[:64]!r}",
             field="name",
             hint=f"there are {', '.join(WORKLOADS)}",
-            near=known.nearest(name[:64], WORKLOADS),
+            near=query_names.nearest(name[:64], WORKLOADS),
         )
     return workload
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from sqlmodel import Session
 
-from ...answers import hardware, known, queries
+from ...answers import hardware, queries, query_names
 from ...answers.filters import WORKLOADS, ListPageFilters, ResultListFilters
 from ...answers.types import ResultAnswer, result_fields
 from .common import Choice, address
@@ -81,7 +81,7 @@ def machine_list(session: Session, filters: ListPageFilters) -> MachineListPage:
 
 def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
     """Fill the context. Raises InvalidQuery if a framework or hardware is unknown."""
-    known.require_known(session, filters)
+    query_names.require_known(session, filters)
     rows, cursor = queries.results(session, filters)
     chosen = filters.model_dump(mode="json", exclude_defaults=True)
     fields = ("q", "workload", "framework", "status", "ranked", "cursor")

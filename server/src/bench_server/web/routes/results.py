@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
-from ...answers import known, queries, statements
+from ...answers import queries, query_names, statements
 from ...answers.selection import ResultQuery
 from ...answers.statements import StatementsAnswer
 from ...answers.types import (
@@ -122,7 +122,7 @@ async def submit_results(request: Request) -> Response:
 def list_results(
     request: Request, session: Reading, filters: Annotated[ResultQuery, Query()]
 ) -> Response:
-    known.require_known(session, filters)
+    query_names.require_known(session, filters)
     rows, cursor = queries.results(session, filters)
     answers = (ResultAnswer(**result_fields(*row, filters.verdicts)) for row in rows)
     return listing(request, PAGE, ResultPageAnswer(tuple(answers), cursor), "results", filters)

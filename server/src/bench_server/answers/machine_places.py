@@ -1,5 +1,5 @@
 """Where a machine stands: the rank of its hardware on each board, and the machine among the
-machines of that hardware."""
+machines of that hardware. The ranks of a board are computed in :mod:`.leaderboard`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
