@@ -41,8 +41,9 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """The table as Markdown."""
-    return people.markdown(HEAD, map(cells, outcomes))
+    """The table as Markdown, honest controls last."""
+    faults_first = sorted(outcomes, key=lambda outcome: outcome.honest)
+    return people.markdown(HEAD, map(cells, faults_first))
 
 
 def by_group(outcomes: Sequence[Outcome]) -> str:

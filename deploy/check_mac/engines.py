@@ -50,7 +50,8 @@ def install(folder: Path) -> Path:
     limits.write_text(constraints(f"{major}.{minor}"), encoding="utf-8")
     python, uv = folder / "bin" / "python", [sys.executable, "-m", "uv"]
     run([*uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
-    command = [*uv, "pip", "install", "--quiet", "--python", str(python), "--only-binary", ":all:"]
+    command = [*uv, "pip", "install", "--quiet", "--no-sources", "--python", str(python)]
+    command += ["--only-binary", ":all:"]
     for name in check_pins.OUR_OWN:
         command += ["--no-binary", name]
     command += ["--constraint", str(limits), "--editable", str(ROOT / "shared")]

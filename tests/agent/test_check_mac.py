@@ -104,6 +104,20 @@ def test_the_macs_versions_are_constraints_under_linux_names_too(
     assert engines.constraints("3.12") == "tensorflow==2.19.1\ntensorflow-cpu==2.19.1\n"
 
 
+def test_the_agent_and_its_protocol_do_not_conflict(
+    tmp_path: Path, pins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent's own source of the protocol is the same folder, which is editable here. Without a
+    network the resolution ends there, or at the first package that is not in uv's cache."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(engines, "run", asked.append)
+    engines.install(tmp_path / "engines")
+    made, install = asked
+    subprocess.run(made, check=True)
+    dry = subprocess.run([*install, "--dry-run", "--offline"], capture_output=True, text=True)
+    assert "conflicting" not in dry.stderr
+
+
 def test_a_test_that_fails_is_no_pass(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text("def test_it(): assert False, 'planted'\n")

@@ -1,7 +1,7 @@
 """The forms of a cell's step: measured one by one, the fastest right one is chosen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from bench_agent.plan.plan import PlannedCell
 from bench_agent.run import ab, journal
 from bench_agent.run.forms import Forms
 from bench_agent.run.idle_gate import IdleGate
+from bench_agent.run.interrupt import Stop
 from bench_agent.run.patience import (
     FORM_SECONDS,
     FORMS_IN_A_REPEAT,
@@ -119,6 +120,10 @@ def test_a_form_that_wins_nothing_is_not_taken() -> None:
         (figures(1, trace=RIGHT.model_copy(update={"movements": (0.001,)})), "a movement"),
         (figures(1, trace=RIGHT.model_copy(update={"movements": (None,)})), "a movement"),
         (figures(1, masks_change=False), "it repeats its dropout masks"),
+        (figures(0), "no figures"),
+        (figures(-1), "no figures"),
+        (figures(1, trace=other_losses(2.3)), "its trace has other steps or tensors"),
+        (figures(1, trace=RIGHT.model_copy(update={"movements": ()})), "its trace has other"),
     ],
 )
 def test_a_form_that_fails_or_is_wrong_is_left_out_with_its_reason(
@@ -151,6 +156,18 @@ def test_all_repeats_of_a_cell_have_one_choice() -> None:
     for name in ("fashion-mlp", "fashion-mlp", "mnist-cnn"):
         forms.choice(planned(name))
     assert machine.ran == [PLAIN, GRAPH, COMPILED] * 2
+
+
+def test_no_form_is_measured_once_the_user_wants_to_stop() -> None:
+    machine, stop = Machine({PLAIN: figures(900)}), Stop()
+
+    def run(*arguments: Any) -> FormAnswer | Failed:
+        stop.requested = True
+        return machine.run(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        Forms(Home(Path("nowhere")), machine.said.append, run, stop).choice(planned())
+    assert machine.ran == [PLAIN]
 
 
 CHOSEN = FormChoice(name=GRAPH, tried={})
@@ -199,6 +216,56 @@ def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
     run_plan(begun, home, None, Quiet(), run_job=run, gate=gate, choose_form=choose)
     assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS)] * len(begun.plan())
     assert order[0] == "form"
+
+
+def test_a_stop_during_a_repeat_measures_no_form_of_the_next_cell(tmp_path: Path) -> None:
+    home, stop, chosen = Home(tmp_path), Stop(), []
+
+    def choose(planned: PlannedCell) -> None:
+        chosen.append(planned.cell)
+
+    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        stop.requested = True
+        return measure(job, log, limits, listener)
+
+    begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
+    gate = IdleGate(0.0, look=lambda device: Conditions())
+    summary = run_plan(
+        begun, home, None, Quiet(), stop=stop, run_job=run, gate=gate, choose_form=choose
+    )
+    assert summary.interrupted
+    assert len(begun.plan()) > 1
+    assert len(chosen) == 1
+
+
+def test_a_run_that_resumes_keeps_the_form_of_its_cells(tmp_path: Path) -> None:
+    home, stop = Home(tmp_path), Stop()
+    given: list[FormChoice | None] = []
+
+    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        given.append(job.form)
+        stop.requested = True
+        made = measure(job, log, limits, listener)
+        assert isinstance(made.outcome, Measured)
+        settings = {"recipe_settings": worker_forms.settings(job.form)}
+        measured = made.outcome.measurement.model_copy(update=settings)
+        outcome = made.outcome.model_copy(update={"measurement": measured})
+        return made.model_copy(update={"outcome": outcome})
+
+    plan = plan_on("cuda", "torch")
+    begun = journal.begin(home, "a" * 32, "0" * 64, replace(plan, cells=plan.cells[:1], repeats=2))
+    gate = IdleGate(0.0, look=lambda device: Conditions())
+    for choice in (FormChoice(name=GRAPH, tried={PLAIN: "900.0 us a step"}), None):
+        stop.requested = False
+        run_plan(
+            *(begun, home, None, Quiet()),
+            stop=stop,
+            run_job=run,
+            gate=gate,
+            choose_form=lambda planned, choice=choice: choice,
+        )
+    assert given[0] is not None
+    assert given == [given[0]] * 2
 
 
 def test_a_repeat_in_a_form_may_compile_in_silence() -> None:

@@ -166,3 +166,23 @@ def test_a_servers_statement_is_computed_again(
     ended = run(str(file), "--recompute")
     assert ended.exit_code == status, ended.output
     assert "the trace under SGD of mnist-dense" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({}, 0), ({"losses": (2.3, 2.2)}, 1), ({"start_loss": 2.4}, 1), ({"movements": (0.5,)}, 1)],
+)
+def test_a_statement_of_an_earlier_server_is_computed_as_it_was(
+    run: Callable[..., Ended], tmp_path: Path, changes: dict[str, Any], status: int
+) -> None:
+    """About a session it had no movements, and about a large model fewer steps."""
+    job = SeededJob(workload_named("mnist-dense"), "timed", NONCE, 32)
+    said = statement(job, "1" * 32, "here", figures_of_job)
+    assert said.figures is not None
+    earlier = {"losses": said.figures.losses[:2], "movements": ()} | changes
+    said = said.model_copy(update={"figures": said.figures.model_copy(update=earlier)})
+    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
+    file = tmp_path / "statement.json"
+    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
+    ended = run(str(file), "--recompute")
+    assert ended.exit_code == status, ended.output

@@ -71,8 +71,8 @@ def test_the_captured_step_trains_as_the_plain_one(opened: Opener, optimizer: Op
 
 
 def recorded(step: Step) -> Step:
-    """A CUDA graph on a CPU: the operations of one step, repeated on the same memory. Fails where
-    the step reads a number back."""
+    """A CUDA graph on a CPU: the operations of one step, repeated on the same memory. It fails
+    where the step reads a number back."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves

@@ -120,7 +120,7 @@ def train_on(result: Result, splits: tuple[Split, Split], times: float = 1.0) ->
     told = result.measurement.witness
     assert told is not None
     losses = tuple(times * right.losses[step - 1] for step in told.steps)
-    again = Rewound(start_loss=times * right.start_loss, losses=losses)
+    again = Rewound(start_loss=times * right.start_loss, losses=losses, movements=right.movements)
     witness = told.model_copy(update={"losses": losses, "rewound": again})
     changes = {"witness": witness, "data_digest": seeded.data_digest(*splits)}
     return with_measurement(result, result.measurement.model_copy(update=changes))

@@ -49,6 +49,10 @@ def test_a_table_in_markdown() -> None:
     assert table == "| cell | rate |\n| --- | --- |\n| a | 1 |\n| b | 2 |"
 
 
+def test_deviations() -> None:
+    assert [people.deviation(value) for value in (0, 0.6, 1.23e-5)] == ["0", "0.6", "1.2e-05"]
+
+
 def test_percentages() -> None:
     assert people.percent(0.0234) == "2.3 %"
     assert people.percent(5.68) == "568 %"

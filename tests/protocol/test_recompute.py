@@ -1,5 +1,6 @@
 """The NumPy recomputation: against the stored references, by finite differences, with faults."""
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -27,6 +28,7 @@ from bench_protocol.layers import (
 from bench_protocol.recompute import (
     Job,
     Recomputed,
+    band,
     pictures,
     recompute,
     timed_job,
@@ -35,6 +37,7 @@ from bench_protocol.recompute import (
     witness_band,
 )
 from bench_protocol.recompute import layers as recompute_layers
+from bench_protocol.student_t import quantile
 from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD, Adam, RMSprop
 
@@ -282,18 +285,18 @@ def test_a_job_that_cannot_be(changes: dict[str, Any]) -> None:
 
 def test_without_dropout_the_band_is_a_line() -> None:
     job = timed_job(TINY, 16, SEED)
-    band = witness_band(job, 2)
-    assert band.low == band.high == recompute(job, 2)
+    line = witness_band(job, 2)
+    assert line.low == line.high == recompute(job, 2)
 
 
 def test_another_draw_of_masks_lies_in_the_band() -> None:
     layers = (Flatten(), Dense(units=64), Dropout(rate=0.3), Dense(units=10, activation="linear"))
     job = timed_job(variant(TINY, layers=layers), 16, SEED)
-    band = witness_band(job, 8, draws=6)
+    found = witness_band(job, 8, draws=6)
     other = witness_band(replace(job), 8, draws=7)
-    assert band == witness_band(job, 8, draws=6)
+    assert found == witness_band(job, 8, draws=6)
     for values in ("losses", "movements"):
-        low, high = getattr(band.low, values), getattr(band.high, values)
+        low, high = getattr(found.low, values), getattr(found.high, values)
         assert all(below < above for below, above in zip(low, high, strict=True))
         centre = [
             (below * above) ** 0.5
@@ -302,3 +305,28 @@ def test_another_draw_of_masks_lies_in_the_band() -> None:
             )
         ]
         assert all(a < c < b for a, c, b in zip(low, centre, high, strict=True))
+
+
+def test_all_movements_together_are_missed_as_seldom_as_one_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four movements that are as spread as the loss have a wider range each."""
+    drawn = iter((1.0, 1.1, 0.9, 1.2, 1.0, 0.8))
+
+    def run(*arguments: Any) -> Recomputed:
+        value = next(drawn)
+        return Recomputed((value,), (value,) * 4)
+
+    monkeypatch.setattr(band, "_run", run)
+    layers = (Flatten(), Dropout(rate=0.3), Dense(units=10, activation="linear"))
+    found = witness_band(timed_job(variant(TINY, layers=layers), 16, SEED), 1, draws=6)
+    loss, *moved = (
+        math.log(high / low)
+        for low, high in zip(
+            found.low.losses + found.low.movements,
+            found.high.losses + found.high.movements,
+            strict=True,
+        )
+    )
+    wider = quantile(5, 1 - band.MISSED / 4) / quantile(5, 1 - band.MISSED)
+    assert moved == pytest.approx([wider * loss] * 4)

@@ -188,6 +188,12 @@ def test_a_long_trace_is_compared(name: str, loss: float, movement: float, kind:
     assert long_verdict(name, loss, movement).kind == kind
 
 
+def test_an_equal_long_trace_agrees_exactly() -> None:
+    sentence = long_verdict("mnist-dense").sentence
+    assert sentence == "the long trace agrees exactly with its reference"
+    assert "off by 8e-05 in losses" in long_verdict("mnist-dense", 8e-5).sentence
+
+
 def test_a_long_trace_that_was_not_measured_has_the_witness_limits() -> None:
     on_gpu = {"device": Device(kind="cuda")}
     assert long_verdict("mnist-dense", 1e-4, cell=on_gpu).kind == "conformant"

@@ -69,20 +69,21 @@ def judged(
 def test_the_recomputation_is_conformant() -> None:
     verdict = judged()
     assert (verdict.kind, verdict.deviation) == ("conformant", 0)
+    assert "matches the recomputation exactly; the limit is" in verdict.sentence
     assert "measured, n = 36" in verdict.sentence
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 1.0e-03; the limit is 5.0e-05"),
+        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 0.001; the limit is 0.00015"),
         (
             {"again_factor": 1.01},
-            "the movement of 2/bias in the rewound session deviates by 1.0e-02",
+            "the movement of 2/bias in the rewound session deviates by 0.01",
         ),
         (
             {"again_factor": 0.0},
-            "the movement of 2/bias in the rewound session deviates by 1.0e+00",
+            "the movement of 2/bias in the rewound session deviates by 1",
         ),
         ({"again_factor": math.nan}, "the movement of 2/bias in the rewound session is not finite"),
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
@@ -120,6 +121,24 @@ def test_movements_of_the_second_reading_are_compared_where_both_sides_have_them
     losses = [Recomputed(end.losses, ()) for end in (band().low, band().high)]
     assert judged(again_factor=1.01, reference=Band(*losses)).kind == "conformant"
     assert judged(rewound=short).sentence == "1 movements were sent, 4 tensors are trained"
+
+
+def test_a_relu_that_rounding_decides_is_not_wrong() -> None:
+    """Seen: a movement 3.8e-4 and a loss 4.1e-5 off (mnist-dense, PyTorch, 1 of 46 sessions)."""
+    assert judged(again_factor=1 + 3.8e-4, loss_factor=1 + 4.1e-5).kind == "conformant"
+
+
+def test_updates_that_a_dynamic_loss_scale_leaves_out_are_not_wrong() -> None:
+    """A gradient that overflows in the first step of one leaves a tensor where it was."""
+
+    def verdict(factor: float, may_skip_updates: bool) -> str:
+        return judged(
+            precision="mixed_float16", again_factor=factor, may_skip_updates=may_skip_updates
+        ).kind
+
+    assert verdict(0.0, may_skip_updates=True) == "conformant"
+    assert verdict(0.0, may_skip_updates=False) == "wrong_result"
+    assert verdict(2.0, may_skip_updates=True) == "wrong_result"
 
 
 @pytest.mark.parametrize(
@@ -235,16 +254,16 @@ def test_with_dropout_a_band_decides() -> None:
 @pytest.mark.parametrize(
     ("architecture", "factor", "kind"),
     [
-        ("x86_64", 1 + 1e-4, "wrong_result"),
+        ("x86_64", 1 + 3e-4, "wrong_result"),
         ("arm64", 1 + 5e-6, "conformant"),
-        ("arm64", 1 + 1e-4, "unverified"),
-        ("arm64", 1 + 1e-3, "wrong_result"),
+        ("arm64", 1 + 3e-4, "unverified"),
+        ("arm64", 1 + 3e-3, "wrong_result"),
     ],
 )
 def test_limits_of_cpus_are_those_of_one_architecture(
     architecture: str, factor: float, kind: str
 ) -> None:
-    """The last loss is that of many steps: 5e-5 is allowed, measured on x86-64."""
+    """The last loss is that of many steps: 1.5e-4 is allowed, measured on x86-64."""
     verdict = judged(loss_factor=factor, architecture=architecture)
     assert verdict.kind == kind
     if kind == "unverified":

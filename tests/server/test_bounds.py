@@ -168,6 +168,8 @@ def test_winograd_saves_products_inside_residual_blocks_too() -> None:
         result = results.make_result(cell=cell, machine=machine, measurement=measurement)
         verdicts = {verdict.check: verdict for verdict in result_checks.of_result(result)}
         assert verdicts["below_peak"].passed is passes
+        limit = "; the limit is 20 TFLOP/s: the vendor's peak, 8.1 TFLOP/s, times 1.1 for clocks"
+        assert f"{limit} and 2.25 for 3x3 convolutions" in verdicts["below_peak"].sentence
 
 
 def test_a_matrix_product_above_the_bound_is_quarantined() -> None:

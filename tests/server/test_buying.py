@@ -192,6 +192,8 @@ def test_pages_show_specifications_and_charts(fleet: Poster) -> None:
     page = fleet.http.get(f"/hardware/{RTX}?energy_price=0.3").text
     for words in ("400 W", "24.0 GiB", "1,599 USD", "at launch, 2022-10-12", "for 1,000 epochs"):
         assert words in page, words
+    assert page.index('id="w-mnist-cnn"') < page.index('id="facts"') < page.index('id="worth"')
+    assert "Enter both prices in one currency" in page
     assert "Speed in mnist-cnn by price" in page
     assert "Price at launch in USD" in page
     # One more GPU has energies of this scope; the Mac's are of another.

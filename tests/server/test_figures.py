@@ -161,14 +161,14 @@ def test_below_three_established_owners_a_figure_is_provisional() -> None:
 @pytest.mark.parametrize(
     ("counted", "kinds", "words"),
     [
-        (1, (1, 0, 100), "1 confirmed, 100 new; the 1 confirmed decides"),
-        (1, (0, 1, 100), "1 established, 100 new; the 1 established decides"),
+        (1, (1, 0, 100), "1 confirmed, 100 new; only the 1 confirmed counts"),
+        (1, (0, 1, 100), "1 established, 100 new; only the 1 established counts"),
         (
             3,
             (1, 2, 100),
-            "1 confirmed, 2 established, 100 new; the 3 confirmed and established decide",
+            "1 confirmed, 2 established, 100 new; only the 3 confirmed and established count",
         ),
-        (3, (3, 2, 100), "3 confirmed, 2 established, 100 new; the 3 confirmed decide"),
+        (3, (3, 2, 100), "3 confirmed, 2 established, 100 new; only the 3 confirmed count"),
     ],
 )
 def test_a_hundred_new_owners_move_no_median(

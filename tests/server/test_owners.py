@@ -107,7 +107,7 @@ def test_a_hundred_new_owners_move_no_place_median_or_bound(
         ("intel-core-i3-8100", 2, "new")
     ]
     assert bounds(store) == bound
-    words = f"1 {kind}, 100 new; the 1 {kind} decides"
+    words = f"1 {kind}, 100 new; only the 1 {kind} counts"
     for address in ("/?workload=mnist-cnn", "/hardware/intel-core-i7-8700"):
         assert words in post.http.get(address).text
     # With a filter the figure is computed from its runs, by the same rule.

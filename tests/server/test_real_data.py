@@ -19,6 +19,7 @@ from tests.fakes.projected import project, rows
 from tests.fakes.seeding import invented, train_on
 
 from bench_protocol import recomputation, shows
+from bench_protocol.errors import DataProblem
 from bench_protocol.nonces import Purpose
 from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
@@ -127,7 +128,7 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     assert "What is missing for level 4" in page
     with store.reading() as session:
         assert not jobs.are_due(session, NOW)
-        assert jobs.pending(session) == 0
+        assert (jobs.pending(session), jobs.pending_on_real_data(session)) == (0, 1)
 
 
 def without_the_digest_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +235,31 @@ def test_a_session_on_generated_data_is_another_job(
     assert job.id != recomputation.JobKey(job.seed, job.batch_size).text
 
 
+def test_the_oldest_job_comes_first_whatever_its_data(
+    store: Store, splits: Any, here: RealData
+) -> None:
+    """Results on real data that keep coming let the others come to their turn."""
+    key = results.private_key()
+    generated = results.make_cell("mnist-dense")
+    trusted.send(store, key, [1_000_000], cell=generated, projected=False)
+    send(store, trained(splits))
+    project(store)
+    taken = [jobs.take(store, NOW, here.workloads) for _ in range(6)]
+    data = [jobs.data_of(job) for job in taken if job is not None]
+    assert data == ["generated"] * 3 + ["real"] + ["generated"] * 2
+
+
+def test_a_job_on_real_data_is_never_computed_without_it(
+    store: Store, splits: Any, here: RealData
+) -> None:
+    send(store, trained(splits))
+    project(store)
+    job = jobs.take(store, NOW, here.workloads)
+    assert job is not None
+    with pytest.raises(DataProblem, match="no data of mnist-dense"):
+        worker(store, None)._work(job)
+
+
 # -- the folder -----------------------------------------------------------------------------------
 
 
@@ -253,6 +279,26 @@ def test_a_wrong_file_is_a_warning_and_the_band_applies(
     send(store, trained(splits))
     assert settle(store, wrong) == 2
     assert {"mnist-dense", "mnist-cnn"} == RealData(folder, made[0]).workloads
+
+
+def test_files_that_come_and_go_are_noticed(
+    tmp_path: Path, made: tuple[Manifest, tuple[Split, Split]], folder: Path
+) -> None:
+    """Else a server would start a worker again and again that has nothing to do."""
+    changing = RealData(tmp_path, made[0])
+    assert changing.workloads == frozenset()
+    datasets.put(tmp_path, "mnist.npz", (folder / "mnist.npz").read_bytes())
+    assert changing.workloads == {"mnist-dense", "mnist-cnn"}
+    (tmp_path / "mnist.npz").unlink()
+    assert (changing.workloads, changing.problems) == (frozenset(), {})
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem(
+    tmp_path: Path, made: tuple[Manifest, tuple[Split, Split]]
+) -> None:
+    """Root may read all folders, so here the name is longer than a name may be."""
+    unreadable = RealData(tmp_path / ("x" * 300), made[0])
+    assert "mnist.npz cannot be read: File name too long" in unreadable.problems["mnist"]
 
 
 def test_the_warning_names_the_setting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -124,6 +124,13 @@ DOUBTS = {
 }
 
 
+def test_traces_that_were_not_compared_say_so() -> None:
+    for changed, words in ((traces(), "show no other"), ((), "were not compared with")):
+        judged = verdicts_of(traced(*changed))["right_computation"]
+        assert (judged.passed, judged.checked) == (True, bool(changed))
+        assert words in judged.sentence
+
+
 def verdicts_of(
     result: Result, others: OtherOwners = NONE, **arrival: Any
 ) -> dict[str, result_checks.CheckVerdict]:

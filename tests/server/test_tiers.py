@@ -192,7 +192,7 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
         rows += [(row["rank"], row["tier"]) for row in page["rows"]]
         cursor = page["next_cursor"]
     assert rows == [(1, "confirmed"), (2, "provisional")]
-    assert "2 confirmed, 1 new; the 2 confirmed decide" in text
+    assert "2 confirmed, 1 new; only the 2 confirmed count" in text
     # The first row is not the fastest, and the pages say so.
     contested = (
         "Intel Core i7-8700 looks faster, but ranks lower: fewer owners, or new ones, measured it."

@@ -10,7 +10,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_known, under_nonce
 
-from bench_protocol import long_trace, witness_references
+from bench_protocol import long_trace, recomputation, witness_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import Failed, Result
@@ -202,6 +202,22 @@ def test_movements_of_the_second_reading_are_compared(factor: float) -> None:
     assert failed(result) == {"witness": "unranked"}
     sentence = verdicts(result)["witness"].sentence
     assert "the movement of 0/kernel in the rewound session deviates by 6.0e-01" in sentence
+
+
+@pytest.mark.parametrize(("scale", "kind"), [("dynamic", "conformant"), ("1024", "wrong_result")])
+def test_an_update_that_overflows_may_be_left_out(scale: str, kind: str) -> None:
+    """Keras leaves it out under its dynamic loss scale. The server and the agent say the same."""
+    cell = results.make_cell("mnist-dense", device=Device(kind="cuda"), precision="mixed_float16")
+    told = witness(cell)
+    assert told.rewound is not None
+    none = told.rewound.model_copy(update={"movements": (0.0,) * len(told.movements)})
+    still = told.model_copy(update={"rewound": none})
+    settings = {"recipe_settings": {"loss_scale": scale}}
+    result = under_nonce(results.make_complete(cell, settings, witness=still))
+    assert verdicts(result)["witness"].figures["verdict"] == kind
+    judged = recomputation.session_verdict(result, invented_known(result))
+    assert judged is not None
+    assert judged.kind == kind
 
 
 def test_half_precision_shows_under_dropout() -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import TypeAdapter
 
 from . import architectures
+from . import format as people
 from .catalogue import workload_named
 from .layers import Conv2D, Dense, Dropout
 from .matrix import Cell, Precision
@@ -218,13 +219,16 @@ def _verdict(
         factor = architectures.wrong_beyond(cell.device.kind, architecture) if table else 1.0
         limits = loss_limits(table, optimizer, len(reference.losses), reference.rounding)
         for step, (deviation, limit) in enumerate(zip(step_deviations, limits, strict=True), 1):
-            why = f"the {optimizer} trace is off by {deviation:.1e} at step {step}"
+            why = f"the {optimizer} trace is off by {people.deviation(deviation)} at step {step}"
             if not deviation <= factor * limit or deviation == math.inf:
                 derived = "" if table and factor == 1 else " (derived, not measured)"
-                allowed = f"{factor * limit:.0e} is allowed{derived}"
+                allowed = f"{people.deviation(factor * limit)} is allowed{derived}"
                 return ConformanceVerdict("wrong_result", f"{why}, {allowed}", max(step_deviations))
             if deviation > limit:
-                beyond = beyond or f"{why}, {limit:.0e} was measured on {architectures.MEASURED}"
+                beyond = (
+                    beyond
+                    or f"{why}, {people.deviation(limit)} was measured on {architectures.MEASURED}"
+                )
         moved = _moved(cell, optimizer, trace, reference)
         if not moved.off <= factor * moved.limit or moved.off == math.inf:
             return ConformanceVerdict("wrong_result", moved.sentence, max(step_deviations))
@@ -263,7 +267,7 @@ def _moved(cell: Cell, optimizer: TracedOptimizer, trace: Trace, reference: Refe
     largest = max(range(len(off)), key=off.__getitem__)
     sentence = (
         f"in the {optimizer} trace the movement of trained tensor {largest + 1} is off by "
-        f"{off[largest]:.1e}, {limit:.0e} is allowed"
+        f"{people.deviation(off[largest])}, {people.deviation(limit)} is allowed"
     )
     return _Moved(off[largest], limit, sentence)
 

@@ -74,6 +74,11 @@ def times(value: float) -> str:
     return f"{value:.3f}" if value < 1.0995 else _three(value)
 
 
+def deviation(value: float) -> str:
+    """A relative deviation or its limit: ``0``, ``0.6``, ``1.2e-05``."""
+    return f"{value:.2g}"
+
+
 def ordinal(number: int) -> str:
     """``1st``, ``12th``, ``23rd``."""
     last = number % 10 if number % 100 not in (11, 12, 13) else 0

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from . import architectures, witness_verdict
+from . import format as people
 from .conformance import deviations
 from .layers import Conv2D, Residual
 from .matrix import Cell
@@ -93,16 +94,19 @@ def judge(
         if not off <= factor * limit or off == math.inf:
             return LongVerdict(
                 "wrong_result",
-                f"the {what} of the long trace are off by {off:.1e}, "
-                f"{factor * limit:.0e} is allowed{source}",
+                f"the {what} of the long trace are off by {people.deviation(off)}, "
+                f"{people.deviation(factor * limit)} is allowed{source}",
                 off,
             )
+    if off_losses == off_movements == 0:
+        return LongVerdict("conformant", "the long trace agrees exactly with its reference", 0.0)
     within = off_losses <= loss_limit and off_movements <= movement_limit
     measured_on = "" if within else f" on {architectures.MEASURED}, not measured on {architecture}"
     return LongVerdict(
         "conformant" if within else "unverified",
-        f"the long trace is off by {off_losses:.1e} in losses and {off_movements:.1e} in "
-        f"movements; {loss_limit:.0e} and {movement_limit:.0e} are allowed{source}{measured_on}",
+        f"the long trace is off by {people.deviation(off_losses)} in losses, "
+        f"{people.deviation(loss_limit)} is allowed, and by {people.deviation(off_movements)} in "
+        f"movements, {people.deviation(movement_limit)} is allowed{source}{measured_on}",
         max(off_losses, off_movements),
     )
 

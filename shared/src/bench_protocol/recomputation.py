@@ -26,6 +26,7 @@ from .nonces import Purpose
 from .recomputed import Figures
 from .result import Result, RunId, Seed
 from .units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
+from .witness import may_skip_updates
 from .witness_references import GENERATED_WEIGHTS
 from .witness_steps import is_affordable
 from .witness_verdict import WitnessVerdict
@@ -307,9 +308,11 @@ def session_verdict(
 ) -> WitnessVerdict | None:
     """Compare the witness with the recomputation of its session; None without either."""
     job = next((job for job in jobs(result) if job.purpose == "timed"), None)
-    witness = result.measurement.witness if result.measurement else None
+    measured = result.measurement
     statement = None if job is None else known.get(job.key)
-    if job is None or witness is None or statement is None or statement.figures is None:
+    if job is None or measured is None or statement is None or statement.figures is None:
+        return None
+    if (witness := measured.witness) is None:
         return None
     return witness_verdict.judge(
         result.cell,
@@ -322,4 +325,5 @@ def session_verdict(
         architecture=architecture,
         rewound=witness.rewound,
         start=statement.figures.start_loss,
+        may_skip_updates=may_skip_updates(measured.recipe_settings, result.cell.precision),
     )

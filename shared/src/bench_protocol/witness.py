@@ -5,13 +5,14 @@ losses in its warm-up, its steps and the movement of its weights after the last 
 losses again once it is rewound (docs/methodology.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from .layers import Layer, PlainLayer, Residual, Shape
+from .matrix import Precision
 from .units import Count, DurationNs, Finite, OffsetNs, PositiveCount, Share, Wire
 from .workloads import Workload
 
@@ -118,6 +119,12 @@ class TrainedTensor:
     def own_name(self) -> str:
         """The name without a residual block's prefix: ``kernel``, ``bias``, ``gamma``, ..."""
         return self.name.rpartition(".")[2]
+
+
+def may_skip_updates(recipe_settings: Mapping[str, str], precision: Precision) -> bool:
+    """Whether an honest session may update its weights in fewer steps than it trains: Keras'
+    dynamic loss scale, in float16, leaves out updates whose gradients overflow."""
+    return precision == "mixed_float16" and recipe_settings.get("loss_scale") == "dynamic"
 
 
 def trained_tensors(workload: Workload) -> Iterator[TrainedTensor]:

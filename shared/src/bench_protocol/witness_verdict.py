@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import architectures, trace_limits
+from . import format as people
 from .layers import Conv2D, Dropout, Residual
 from .matrix import Cell, DeviceKind, Precision
 from .recomputed import Band
@@ -48,12 +49,15 @@ class Limits:
 # mixed_bfloat16, trained (8): 1.8e-5, -, 1.1e-1; movements 1.0e-1 (2).
 # Second readings, tuned, after 64 steps or 3: movements 5.4e-7 without trained convolutions in
 # float32 (mnist-dense and resnet50-transfer, four frameworks, n = 8), 1.6e-1 with them (a bias of
-# mnist-cnn, n = 4), in mixed_bfloat16 1.4e-2 and 1.2e-1 (n = 2).
+# mnist-cnn, n = 4), in mixed_bfloat16 1.4e-2 and 1.2e-1 (n = 2). mnist-dense, PyTorch, other seeds
+# (n = 46): in one session rounding flipped a ReLU, loss 4.1e-5 and movement 3.8e-4; in the others
+# at most 1.3e-7 and 3.5e-7. So a movement may be as far off as a short trace's
+# (trace_limits.KINKED_MOVED).
 # Made by: python -m bench_agent.tools.witness_deviations.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
 # A dash: not measured; there the limit is at least that of the conformance traces.
 MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
-    ("cpu", "float32", False): Limits(1e-6, 1e-5, 5e-5, 1e-5, 1e-5, "measured, n = 36"),
+    ("cpu", "float32", False): Limits(1e-6, 1e-5, 1.5e-4, 5e-3, 5e-3, "measured, n = 36"),
     ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 5e-1, "measured, n = 32"),
     ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 1e-1, 1e-1, "measured, n = 8"),
     ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 5e-1, 5e-1, "measured, n = 8"),
@@ -133,6 +137,7 @@ def judge(
     architecture: str = architectures.MEASURED,
     rewound: Rewound | None = None,
     start: float | None = None,
+    may_skip_updates: bool = False,
 ) -> WitnessVerdict:
     """Compare a witness with the recomputation of its job.
 
@@ -150,6 +155,7 @@ def judge(
         rewound: the second reading. Without Dropout it is also compared with the first. Its
             movements are compared if the reference has those of its last step.
         start: what ``rewound.start_loss`` must be; None if it was not recomputed.
+        may_skip_updates: :func:`.witness.may_skip_updates`. Then a tensor may have moved less.
     """
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
     wrong = _not_finite(steps, losses, rewound)
@@ -184,7 +190,7 @@ def judge(
             off = deviation(rewound.start_loss or 0.0, start, start)
             compared.append((START, off, allowed.first))
         if steps[-1] == recomputed_steps:
-            compared += _movements(tensors, rewound.movements, reference, allowed)
+            compared += _movements(tensors, rewound.movements, reference, allowed, may_skip_updates)
     return _verdict([*compared, *between], allowed, factor, architecture)
 
 
@@ -202,13 +208,18 @@ def _losses(
 
 
 def _movements(
-    tensors: Sequence[str], movements: Sequence[float | None], reference: Band, allowed: Limits
+    tensors: Sequence[str],
+    movements: Sequence[float | None],
+    reference: Band,
+    allowed: Limits,
+    may_skip_updates: bool,
 ) -> list[Compared]:
     """Those of the second reading, if both sides have them."""
     if not (movements and reference.low.movements):
         return []
     limit = allowed.few_moved if len(reference.low.losses) <= FEW_STEPS else allowed.many_moved
-    ends = zip(reference.low.movements, reference.high.movements, strict=True)
+    least = [0.0 if may_skip_updates else low for low in reference.low.movements]
+    ends = zip(least, reference.high.movements, strict=True)
     return [
         (
             f"the movement of {name}{REWOUND}",
@@ -266,7 +277,8 @@ def _verdict(
             times = "" if factor == 1 else f", {factor:g} times that on {architecture}"
             return WitnessVerdict(
                 "wrong_result",
-                f"{name} deviates by {off:.1e}; the limit is {limit:.1e} ({allowed.source}){times}",
+                f"{name} deviates by {people.deviation(off)}; the limit is "
+                f"{people.deviation(limit)} ({allowed.source}){times}",
                 off,
                 factor * limit,
             )
@@ -274,15 +286,16 @@ def _verdict(
     if off > limit:
         return WitnessVerdict(
             "unverified",
-            f"{name} deviates by {off:.1e}; the limit of {limit:.1e} was measured on "
-            f"{architectures.MEASURED}, not on {architecture}",
+            f"{name} deviates by {people.deviation(off)}; the limit of {people.deviation(limit)} "
+            f"was measured on {architectures.MEASURED}, not on {architecture}",
             off,
             limit,
         )
+    how = " exactly" if off == 0 else f": {name} deviates by {people.deviation(off)}"
     return WitnessVerdict(
         "conformant",
-        f"the witness matches the recomputation: {name} deviates by {off:.1e}; "
-        f"the limit is {limit:.1e} ({allowed.source})",
+        f"the witness matches the recomputation{how}; "
+        f"the limit is {people.deviation(limit)} ({allowed.source})",
         off,
         limit,
     )

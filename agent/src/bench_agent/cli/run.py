@@ -137,7 +137,7 @@ def run(
                 gate=gate,
                 token=token,
                 self_test=tests.refusal,
-                choose_form=Forms(home, reporter.note).choice,
+                choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
             )
     if events:
         lines.summary(summary_document(summary))

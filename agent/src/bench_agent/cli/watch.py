@@ -149,7 +149,7 @@ def _measure(
                 gate=IdleGate(wait_seconds, strict=True),
                 token=token,
                 self_test=tests.refusal,
-                choose_form=Forms(home, reporter.note).choice,
+                choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
             )
 
     return measure

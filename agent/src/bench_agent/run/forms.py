@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_protocol.conformance import deviations
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed
+from bench_protocol.result import Failed, Trace
 from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.trace_limits import LEAST_MOVEMENT, TOLERANCES, loss_limits, movement_limit
 from bench_protocol.units import plain_text
@@ -22,6 +22,8 @@ from ..engines import engine_named
 from ..engines.seam import HasForms
 from ..plan import estimates
 from ..plan.plan import PlannedCell
+from ..remote.outbox import Outbox
+from .interrupt import Stop
 from .patience import form_limits, place_of
 from .worker_process import Limits, run_form, worker_command
 
@@ -35,10 +37,17 @@ class Forms:
     Args:
         say: shows a line to the user.
         run: measures a form in a worker process.
+        stop: says, before each form, whether the user wants to stop.
     """
 
-    def __init__(self, home: Home, say: Callable[[str], None], run: RunForm = run_form) -> None:
-        self._home, self._say, self._run = home, say, run
+    def __init__(
+        self,
+        home: Home,
+        say: Callable[[str], None],
+        run: RunForm = run_form,
+        stop: Stop | None = None,
+    ) -> None:
+        self._home, self._say, self._run, self._stop = home, say, run, stop
         self._choices: dict[tuple[Cell, tuple[str, ...]], FormChoice | None] = {}
 
     def choice(
@@ -49,6 +58,10 @@ class Forms:
 
         Args:
             command: starts the worker; by default of the cell's interpreter.
+
+        Raises:
+            KeyboardInterrupt: the user wants to stop.
+            HomeProblem: a log cannot be written.
         """
         command = tuple(command or worker_command(planned.python))
         key = planned.cell, command
@@ -68,10 +81,12 @@ class Forms:
         tried: dict[str, str] = {}
         right: dict[str, float] = {}
         for form in forms:
+            if self._stop and self._stop.requested:
+                raise KeyboardInterrupt
             log = self._home.logs / "forms" / f"{cell.digest[:16]}-{form}.log"
             answer = self._run(job, form, log, limits, command)
             problem = why_not(answer, plain, planned.workload, cell)
-            if isinstance(answer, FormAnswer) and answer.step_ns and not problem:
+            if isinstance(answer, FormAnswer) and answer.step_ns is not None and not problem:
                 right[form] = answer.step_ns
                 plain = plain or answer
             words = f"left out: {problem}" if problem else f"{right[form] / 1e3:.1f} us a step"
@@ -82,6 +97,25 @@ class Forms:
         name = min(right, key=right.__getitem__)
         self._say(f"form {name}; " + "; ".join(f"{form}: {tried[form]}" for form in forms))
         return FormChoice(name=name, tried=tried)
+
+
+def earlier_choice(outbox: Outbox, run_id: str, cell: Cell, repeat: int) -> FormChoice | None:
+    """The form of the cell's earlier repeats in a run that resumes; None if they name none.
+
+    Args:
+        repeat: the number of the next repeat, from 1.
+    """
+    entries = (outbox.find(run_id, cell, number) for number in range(1, repeat))
+    measured = (entry.result().measurement for entry in entries if entry)
+    settings = next((one.recipe_settings for one in measured if one), {})
+    if "form" not in settings:
+        return None
+    tried = {
+        name.removeprefix("form."): text
+        for name, text in settings.items()
+        if name.startswith("form.")
+    }
+    return FormChoice(name=settings["form"], tried=tried)
 
 
 def why_not(
@@ -97,10 +131,12 @@ def why_not(
         return f"{answer.kind.replace('_', ' ')}{why}"
     if answer.problem:
         return answer.problem
-    if answer.trace is None or answer.step_ns is None:
+    if answer.trace is None or answer.step_ns is None or answer.step_ns <= 0:
         return "no figures"
     if plain is None or plain.trace is None:
         return None
+    if _lengths(answer.trace) != _lengths(plain.trace):
+        return "its trace has other steps or tensors than the plain form's"
     right, kind, precision = plain.trace, cell.device.kind, cell.precision
     table = TOLERANCES.get((kind, precision, "workload"))
     limits = loss_limits(table, "workload", len(right.losses), ())
@@ -113,3 +149,7 @@ def why_not(
     if not most <= movement_limit(workload, kind, precision):
         return f"a movement of its weights differs by {most:.1e} from the plain form's"
     return None if answer.masks_change else "it repeats its dropout masks"
+
+
+def _lengths(trace: Trace) -> tuple[int, int]:
+    return len(trace.losses), len(trace.movements)

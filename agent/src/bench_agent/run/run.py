@@ -26,6 +26,7 @@ from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
 from .beats import Beats
+from .forms import earlier_choice
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
@@ -145,8 +146,14 @@ def run_plan(
                     summary.entries.append(done)
                     reporter.skipped(planned)
                     continue
+                if stop and stop.requested:
+                    raise KeyboardInterrupt
                 refusal = self_test(planned)
-                form = None if refusal else choose_form(planned)
+                measured_times = estimates.load(home.measured_times)
+                if reason := why_silent(place_of(planned), measured_times):
+                    reporter.note(reason)
+                earlier = earlier_choice(outbox, run.run_id, planned.cell, repeat)
+                form = None if refusal else earlier or choose_form(planned)
                 wait_for = COOL if measured_here else IDLE_AND_COOL
                 before = (
                     Conditions()
@@ -156,9 +163,6 @@ def run_plan(
                 if stop and stop.requested:
                     raise KeyboardInterrupt
                 run = post.bound(run)
-                measured_times = estimates.load(home.measured_times)
-                if reason := why_silent(place_of(planned), measured_times):
-                    reporter.note(reason)
                 seconds = planned.estimate_seconds
                 usual = limits_for(place_of(planned), seconds, measured_times)
                 limits = with_form(usual, form)

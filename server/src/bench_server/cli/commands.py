@@ -84,7 +84,7 @@ def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> No
 @others.command()
 def project(
     once: Annotated[
-        bool, typer.Option("--once", help="Stop at the end that the log has at the start.")
+        bool, typer.Option("--once", help="Stop at the log's present end; deliver no webhooks.")
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -97,7 +97,7 @@ def project(
             return
         with no_traceback():
             count = Projector(store).catch_up()
-    print(f"the boards include all {count:,} log entries")
+    print(f"the boards include {count:,} log entries")
 
 
 @others.command()

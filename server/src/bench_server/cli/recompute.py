@@ -73,17 +73,17 @@ def work(store: Store, settings: Settings, once: bool, workers: Workers | None =
 
 
 def real_data(settings: Settings) -> "RealData | None":
-    """The real data that is here; what cannot be used is a warning."""
+    """The real data that is here; what cannot be used, and an empty folder, are warnings."""
     if settings.data_dir is None:
         return None
     from ..recompute.real_data import RealData  # here: it needs NumPy
 
     here = RealData(settings.data_dir)
-    problems = list(here.problems.values())
-    if not here.workloads and not problems:
-        problems = [f"{settings.data_dir} has no data set; bench-agent data list names the files"]
-    for problem in problems:
-        logger.warning("BENCH_SERVER_DATA_DIR: %s; without the data a wide band applies", problem)
+    if not here.workloads and not here.problems:
+        logger.warning(
+            "BENCH_SERVER_DATA_DIR: %s has no data set; bench-agent data list names the files",
+            settings.data_dir,
+        )
     return here
 
 
@@ -114,8 +114,8 @@ def recomputing(store: Store, settings: Settings) -> Iterator[None]:
 
 def _follow(store: Store, settings: Settings, stop: Event) -> None:
     here = real_data(settings)
-    real = here.workloads if here else ()
     while not stop.wait(LOOK_SECONDS):
+        real = here.workloads if here else ()
         try:
             with store.reading() as session:
                 now = utc_now()

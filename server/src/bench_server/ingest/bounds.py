@@ -44,6 +44,7 @@ def below_peak(case: Case) -> Finding:
         sentence = f"{_tera(flops)} TFLOP/s; no bound is known for {hardware}"
         return Finding(True, sentence, {"flops": flops}, checked=False)
     allowed = bound.flops * PEAK_MARGIN
+    factors = f"times {PEAK_MARGIN:g} for clocks"
     numbers = {"flops": flops, "peak_flops": bound.flops}
     product_flops = _product_flops(case.measured.gemm)
     if product_flops > allowed:
@@ -51,11 +52,14 @@ def below_peak(case: Case) -> Finding:
         numbers |= {"product_flops": product_flops, "bound_flops": allowed}
     else:
         sentence = f"{_tera(flops)} TFLOP/s"
-        allowed *= WINOGRAD if has_3x3_convolutions(case.workload) else 1
+        if has_3x3_convolutions(case.workload):
+            allowed *= WINOGRAD
+            factors += f" and {WINOGRAD:g} for 3x3 convolutions"
         numbers |= {"bound_flops": allowed}
     return Finding(
         max(flops, product_flops) <= allowed,
-        f"{sentence}; {bound.words}, {_tera(bound.flops)}, allows {_tera(allowed)}",
+        f"{sentence}; the limit is {_tera(allowed)} TFLOP/s: {bound.words}, "
+        f"{_tera(bound.flops)} TFLOP/s, {factors}",
         numbers,
     )
 

@@ -12,7 +12,7 @@ from bench_protocol.result import FIRST_VERSION, Measured, Measurement, Result
 from bench_protocol.workloads import Workload
 
 SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
-PENDING = "pending: the server has not recomputed it yet; until then its trust level is at most 2"
+PENDING = "pending: the server has not recomputed it yet"
 NOT_DRAWN = (
     "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
 )

@@ -7,6 +7,8 @@ from bench_protocol import accuracy, long_trace, loss_by_steps
 from .case import PUBLIC, Case
 from .verdicts import Effect, Finding
 
+NOT_COMPARED = "its traces were not compared with a recomputation or a reference"
+
 
 def parameter_count(case: Case) -> Finding:
     found, wanted = case.measured.parameter_count, case.workload.parameter_count
@@ -57,9 +59,11 @@ def right_computation(case: Case) -> Finding:
     """No loss of the traces is so far off that another computation was timed."""
     found = case.conformance
     wrong = found.kind == "wrong_result"
-    sentence = found.reason if wrong else "nothing shows that another computation was timed"
     compared = found.deviation is not None
-    return Finding(not wrong, sentence, {"verdict": found.kind}, checked=compared)
+    right = "its traces show no other computation" if compared else NOT_COMPARED
+    return Finding(
+        not wrong, found.reason if wrong else right, {"verdict": found.kind}, checked=compared
+    )
 
 
 def conformance(case: Case) -> Finding:

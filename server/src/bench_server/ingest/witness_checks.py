@@ -5,7 +5,7 @@ import math
 from bench_protocol import recomputation, shows, witness_references, witness_verdict
 from bench_protocol.layers import Dropout
 from bench_protocol.recomputed import Band
-from bench_protocol.witness import Witness, trained_tensors
+from bench_protocol.witness import Witness, may_skip_updates, trained_tensors
 from bench_protocol.witness_steps import witness_steps
 from bench_protocol.workloads import Workload
 
@@ -45,6 +45,7 @@ def witness(case: Case) -> Finding:
         architecture=case.architecture,
         rewound=told.rewound,
         start=start,
+        may_skip_updates=_may_skip_updates(case),
     )
     numbers = {
         "verdict": judged.kind,
@@ -125,6 +126,10 @@ def _missing(case: Case, told: Witness) -> str | None:
     return None
 
 
+def _may_skip_updates(case: Case) -> bool:
+    return may_skip_updates(case.measured.recipe_settings, case.result.cell.precision)
+
+
 def _rates(workload: Workload) -> list[float]:
     return [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
 
@@ -139,13 +144,9 @@ def steps(case: Case) -> Finding:
     numbers: dict[str, object] = {"expected": expected}
     if told is None:
         return Finding(True, "no witness counted its steps", numbers, checked=False)
-    dynamic = (
-        case.measured.recipe_settings.get("loss_scale") == "dynamic"
-        and case.result.cell.precision == "mixed_float16"
-    )
     counted = told.step_count
     return Finding(
-        counted == expected or (dynamic and counted < expected),
+        counted == expected or (_may_skip_updates(case) and counted < expected),
         f"its {told.counted_by} counted {counted:,} steps of {expected:,}",
         numbers | {"counted": counted},
     )

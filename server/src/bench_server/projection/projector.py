@@ -73,10 +73,12 @@ class Projector:
         Raises:
             ProjectionStopped: an entry cannot be applied.
         """
-        end = self._lag().size
-        while (lag := self._lag()).position < end:
+        lag = self._lag()
+        end = lag.size
+        while lag.position < end:
             if not self.step():
                 time.sleep(PAUSE_SECONDS)
+            lag = self._lag()
             progress(lag.position)
         return lag.position
 

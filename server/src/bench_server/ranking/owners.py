@@ -63,18 +63,18 @@ class OwnerCounts(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As in "3 confirmed, 2 established, 100 new; the 3 confirmed decide"."""
+        """As in "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
         numbers = zip(self, OWNER_KINDS, strict=True)
         kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
         if self.total == sum(self[: self.deciding + 1]):
             return kinds
         if self.deciding == CONFIRMED:
-            return f"{kinds}; the {self.confirmed:,} confirmed decide"
+            return f"{kinds}; only the {self.confirmed:,} confirmed count"
         first = "confirmed and established" if self.confirmed else "established"
         if not self.established:
             first = "confirmed"
-        verb = "decides" if self.older == 1 else "decide"
-        return f"{kinds}; the {self.older:,} {first} {verb}"
+        verb = "counts" if self.older == 1 else "count"
+        return f"{kinds}; only the {self.older:,} {first} {verb}"
 
     def tier(self, counted: int) -> Tier:
         """The tier of a figure.

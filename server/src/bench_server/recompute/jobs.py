@@ -109,23 +109,24 @@ def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob 
     """Lease the oldest job that nobody has; None if there is none.
 
     Args:
-        real: workloads whose real data the worker has. Jobs on it come first: a result reaches
-            level 3 by its traces.
+        real: workloads whose real data the worker has. Of a result's jobs that on real data comes
+            first: the result reaches level 3 by its traces.
     """
     with store.writing() as session:
-        job = None
-        for free in _queues(now, real):
-            job = session.exec(
+        oldest = [
+            session.exec(
                 select(RecomputeJob)  # type: ignore[call-overload]
                 .where(*free)
                 .order_by(col(RecomputeJob.first_index), col(RecomputeJob.id))
                 .limit(1)
                 .with_for_update(skip_locked=True)
             ).scalar_one_or_none()
-            if job is not None:
-                break
-        if job is None:
+            for free in _queues(now, real)
+        ]
+        free_jobs = [job for job in oldest if job is not None]
+        if not free_jobs:
             return None
+        job = min(free_jobs, key=lambda job: job.first_index)
         job.leased_until = now + LEASE
         session.add(job)
         return RecomputeJob(**job.model_dump())
@@ -158,9 +159,13 @@ def data_of(row: RecomputeJob) -> DataKind:
 
 
 def pending(session: Session) -> int:
-    """Number of jobs that nothing was stated about, without those on real data."""
-    query = select(func.count()).select_from(_JOBS).where(_JOBS.c.statement_index.is_(None))
-    return int(session.connection().scalar(query) or 0)
+    """Number of jobs on generated data that nothing was stated about."""
+    return _count(session, _JOBS.c.statement_index.is_(None))
+
+
+def pending_on_real_data(session: Session) -> int:
+    """Number of jobs on real data that nothing was stated about, whoever has the data."""
+    return _count(session, _JOBS.c.statement_index == ON_REAL_DATA)
 
 
 def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
@@ -186,6 +191,11 @@ def _queues(now: datetime, real: Iterable[str]) -> Iterator[tuple[ColumnElement[
         is_real = _JOBS.c.statement_index == ON_REAL_DATA
         yield is_real, _JOBS.c.workload.in_(workloads), free
     yield _JOBS.c.statement_index.is_(None), free
+
+
+def _count(session: Session, condition: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(_JOBS).where(condition)
+    return int(session.connection().scalar(query) or 0)
 
 
 def _waits() -> ColumnElement[bool]:

@@ -1,7 +1,7 @@
 """The real data sets of ``BENCH_SERVER_DATA_DIR``: what sessions on real data are recomputed on."""
 
+import logging
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -11,8 +11,11 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import DataProblem
 from bench_protocol.real_data import cut, files
 from bench_protocol.real_data.manifest import MANIFEST, Manifest, real_data_named
+from bench_protocol.real_data.manifest import RealData as DataSetFiles
 from bench_protocol.real_data.parse import Split
 from bench_protocol.workloads import Workload
+
+logger = logging.getLogger(__name__)
 
 
 class RealSplit(NamedTuple):
@@ -22,11 +25,18 @@ class RealSplit(NamedTuple):
     digest: str
 
 
+class _Checked(NamedTuple):
+    """What was found of a data set's files when they had these stamps; empty without a problem."""
+
+    stamps: tuple[str, ...]
+    problem: str
+
+
 class RealData:
     """The data sets of a folder, which has the layout of the agent's ``BENCH_DATA_DIR``.
 
-    Files are read whole, and their size and SHA-256 are checked, at the first question and whenever
-    a workload's samples are read.
+    Files are read whole, and their size and SHA-256 are checked, at the first question, after a
+    change of their size or time, and whenever a workload's samples are read.
     """
 
     def __init__(
@@ -38,36 +48,44 @@ class RealData:
         self._places = (folder,)
         self._manifest = manifest
         self._catalogue = catalogue
+        self._checked: dict[str, _Checked] = {}
         self._last: tuple[str, RealSplit] | None = None
         self._lock = Lock()
 
-    @cached_property
+    @property
     def problems(self) -> dict[str, str]:
         """Why a data set that is in the folder cannot be used, by its name."""
-        return {name: problem for name, problem in self._looked.items() if problem}
+        return {name: problem for name, problem in self._look().items() if problem}
 
-    @cached_property
+    @property
     def workloads(self) -> frozenset[str]:
-        """The workloads whose real data is here."""
+        """The workloads whose real data is here now."""
+        problems = self._look()
         return frozenset(
             workload.name
             for workload in self._catalogue
-            if self._looked.get(workload.data_set.name) == ""
+            if problems.get(workload.data_set.name) == ""
         )
 
-    @cached_property
-    def _looked(self) -> dict[str, str]:
+    def _look(self) -> dict[str, str]:
         """The problem of each data set that has a file here, empty for none."""
-        looked = {}
-        for data in self._manifest:
-            if not files.is_there(data, self._places):
-                continue
-            try:
-                files.contents(data, self._places)
-                looked[data.name] = ""
-            except DataProblem as problem:
-                looked[data.name] = str(problem)
-        return looked
+        with self._lock:
+            for data in self._manifest:
+                stamps = files.stamps(data, self._places)
+                checked = self._checked.get(data.name)
+                if checked is None or checked.stamps != stamps:
+                    problem = self._problem(data) if any(stamps) else ""
+                    self._checked[data.name] = _Checked(stamps, problem)
+            return {name: one.problem for name, one in self._checked.items() if any(one.stamps)}
+
+    def _problem(self, data: DataSetFiles) -> str:
+        try:
+            files.contents(data, self._places)
+        except DataProblem as problem:
+            words = "BENCH_SERVER_DATA_DIR: %s; without the data a wide band applies"
+            logger.warning(words, problem)
+            return str(problem)
+        return ""
 
     def samples(self, workload: Workload) -> RealSplit:
         """The samples of a workload; those of the last one stay in memory.

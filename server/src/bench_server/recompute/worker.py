@@ -12,6 +12,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol import envelope, nonces, recomputation
 from bench_protocol.catalogue import workload_named
+from bench_protocol.errors import DataProblem
 from bench_protocol.nonces import Purpose
 from bench_protocol.receipts import open_checkpoint
 from bench_protocol.recomputation import (
@@ -158,8 +159,10 @@ class Recomputer:
         Raises:
             DataProblem: it is no longer here.
         """
-        if job.data == "generated" or self.real is None:
+        if job.data == "generated":
             return None
+        if self.real is None:
+            raise DataProblem(f"there is no data of {job.workload.name} here")
         return self.real.samples(job.workload)
 
     def _left_out(self, row: RecomputeJob) -> Draw | None:

@@ -90,7 +90,7 @@ class ProjectionCollector(Collector):
         try:
             with self.store().reading() as session:
                 lag = position.lag(session)
-                waiting = jobs.pending(session)
+                waiting, waiting_real = jobs.pending(session), jobs.pending_on_real_data(session)
                 failing = delivery.failing(session)
             copy = replica_lag(self.replica(), self.store())
         except SQLAlchemyError:
@@ -105,7 +105,8 @@ class ProjectionCollector(Collector):
         for name, words, value in (
             ("log_entries", "Entries of the log", lag.size),
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
-            ("recompute_pending", "Jobs that nothing was stated about", waiting),
+            ("recompute_pending", "Jobs on generated data to be recomputed", waiting),
+            ("recompute_pending_real", "Jobs on real data to be recomputed", waiting_real),
             (
                 "webhooks_failing",
                 "Webhooks whose last attempt failed, disabled ones included",

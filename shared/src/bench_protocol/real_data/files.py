@@ -20,9 +20,10 @@ def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
     return tuple(file for file in data.files if locate(file, places) is None)
 
 
-def is_there(data: RealData, places: Sequence[Path]) -> bool:
-    """Whether any of its files is in the folders, right or wrong."""
-    return any(path.exists() for file in data.files for path in _candidates(file, places))
+def stamps(data: RealData, places: Sequence[Path]) -> tuple[str, ...]:
+    """Size and time of change of each path that a file may have, or why they cannot be read; empty
+    where nothing is. They differ after a change; no content is read."""
+    return tuple(_stamp(path) for file in data.files for path in _candidates(file, places))
 
 
 def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:
@@ -69,6 +70,16 @@ def _candidates(file: DataFile, places: Sequence[Path]) -> Iterator[Path]:
     for place in places:
         for name in (file.path, *file.other_paths):
             yield place / name
+
+
+def _stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _size(path: Path) -> int | None:

@@ -14,7 +14,8 @@ from ..witness_steps import mask_draws
 from .arrays import Array
 from .training import Job, Masks, Split, Training, recompute
 
-# Chance that an honest value lies outside its range, if logarithms are normal.
+# Chance that an honest loss lies outside its range, or any movement outside its, if logarithms are
+# normal.
 MISSED = 1e-3
 NORMAL_QUANTILE = 3.29
 # Used with one or two draws: standard deviation of the logarithm of a loss and of a movement.
@@ -32,8 +33,9 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
     ``1 - rate`` where its number is at least ``rate`` (Srivastava et al. 2014). The range is the
     prediction interval of one more training with other masks (Hahn & Meeker 1991, section 4.8), on
     logarithms: mean +- t s sqrt(1 + 1 / draws), where s is their standard deviation and t
-    Student's quantile for ``MISSED`` with ``draws - 1`` degrees of freedom. With one or two draws
-    s is a stored constant and t the normal quantile.
+    Student's quantile with ``draws - 1`` degrees of freedom: for ``MISSED`` of each loss, and of
+    all movements together, in equal parts (Bonferroni). With one or two draws s is a stored
+    constant and t the normal quantile.
 
     Without Dropout low and high are both what :func:`recompute` returns.
 
@@ -45,8 +47,9 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
         right = recompute(job, steps, split)
         return Band(right, right)
     runs = [_run(job, steps, split, draw) for draw in range(draws or mask_draws(job.workload))]
-    losses = _ranges([run.losses for run in runs], STORED_LOSS_SPREAD)
-    movements = _ranges([run.movements for run in runs], STORED_MOVEMENT_SPREAD)
+    losses = _ranges([run.losses for run in runs], STORED_LOSS_SPREAD, MISSED)
+    moved = [run.movements for run in runs]
+    movements = _ranges(moved, STORED_MOVEMENT_SPREAD, MISSED / len(moved[0]))
     low, high = (
         Recomputed(tuple(pair[end] for pair in losses), tuple(pair[end] for pair in movements))
         for end in (0, 1)
@@ -71,8 +74,10 @@ def _masks(job: Job, draw: int, step: int) -> Masks:
     return masks
 
 
-def _ranges(runs: Sequence[tuple[float, ...]], stored_spread: float) -> list[tuple[float, float]]:
-    """Low and high of each column."""
+def _ranges(
+    runs: Sequence[tuple[float, ...]], stored_spread: float, missed: float
+) -> list[tuple[float, float]]:
+    """Low and high of each column; ``missed``: the chance of an honest value outside."""
     count = len(runs)
     ranges = []
     for values in zip(*runs, strict=True):
@@ -80,7 +85,7 @@ def _ranges(runs: Sequence[tuple[float, ...]], stored_spread: float) -> list[tup
         if count < 3:
             width = NORMAL_QUANTILE * stored_spread
         else:
-            width = quantile(count - 1, 1 - MISSED) * stdev(logs)
+            width = quantile(count - 1, 1 - missed) * stdev(logs)
         width *= math.sqrt(1 + 1 / count)
         ranges.append((math.exp(fmean(logs) - width), math.exp(fmean(logs) + width)))
     return ranges

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 from sqlmodel import Session
 
@@ -27,6 +28,8 @@ from ...settings import Settings
 
 ENTRIES = 25
 NEWEST_DAYS = 3
+# Of a document's table that a phone has as a table.
+MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True)
@@ -208,9 +211,27 @@ def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
                 sections.append(Section(slug(inline.content), inline.content))
         if opening.type == "table_open":
             opening.attrSet("tabindex", "0")
+    _label_wide_tables(tokens)
     title = tokens[1].content
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
     return title, Markup(body), tuple(sections)  # noqa: S704 - our own text, HTML in it is escaped
+
+
+def _label_wide_tables(tokens: Sequence[Token]) -> None:
+    """Give each cell of a table with many columns the name of its column: a phone has its rows as
+    cards (``wide`` in site.css)."""
+    table, names, column = None, list[str](), 0
+    for opening, inline in pairwise(tokens):
+        if opening.type == "table_open":
+            table, names = opening, []
+        elif opening.type == "tr_open":
+            column = 0
+        elif opening.type == "th_open":
+            names.append(inline.content)
+        elif opening.type == "td_open" and len(names) > MOST_COLUMNS and table:
+            table.attrSet("class", "wide")
+            opening.attrSet("data-label", names[column])
+            column += 1
 
 
 def _address(href: str, name: str) -> str:

@@ -13,6 +13,7 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
 from ...answers import queries, studies
+from ...answers.studies.updates import Update
 from ...ranking.compare import Comparison
 from ..plots import Plot, Point, Series, flops, plot
 from .common import Choice, address, hardware_choices
@@ -334,6 +335,7 @@ def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
             f"{version.version}: {people.rate(version.samples_per_second)}/s",
             version.samples_per_second_low,
             version.samples_per_second_high,
+            _change_label(version.update),
         )
         for place, version in enumerate(answer.versions)
     )
@@ -350,11 +352,16 @@ def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
         for machine in answer.machines
     ]
     return plot(
-        "samples per second by version",
+        "samples per second by version, with what each one changed on the same machines; "
+        "the axis does not begin at zero",
         [Series(answer.hardware or "", points), *machines],
         x_words=lambda place: answer.versions[int(place)].version,
         y_words=people.rate,
-        y_zero=True,
         joined=False,
         x_ticks=list(range(len(points))),
     )
+
+
+def _change_label(update: Update | None) -> str:
+    """``1.11×``; none where no machine has both versions."""
+    return people.ratio(update.held.speed_up) if update and update.held else ""
