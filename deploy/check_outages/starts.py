@@ -17,8 +17,11 @@ REFERENCE = (
     "print(time.process_time())"
 )
 TIMES = 3
-# The reference takes about half a second of a core: a start without delays takes 2 s at most.
+# Above 2.5 to 3.0, the quotients measured in docs/results.md (outages).
 MOST = 4.0
+# One start may be dear: with 200 agents that wait for it, the server works for them before it has
+# answered the first question.
+LEAST_STARTS = 3
 
 
 def reference_seconds() -> float:
@@ -38,13 +41,13 @@ def processor_seconds(pid: int) -> float | None:
 
 
 def too_slow(starts: Sequence[float], reference: float) -> str | None:
-    """What is wrong with the starts, if anything.
+    """What is wrong with the starts, if anything; fewer than three are not judged.
 
     Args:
         starts: processor seconds of each start.
         reference: of :func:`reference_seconds`, taken beside them.
     """
-    if not starts or median(starts) <= MOST * reference:
+    if len(starts) < LEAST_STARTS or median(starts) <= MOST * reference:
         return None
     return (
         f"a start took {median(starts):.2f} processor seconds in the median, more than {MOST:g} "

@@ -1,7 +1,6 @@
 """Sessions on real data: recomputed where the server has the files, else checked by a wide band."""
 
 import html
-import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from fastapi.testclient import TestClient
 from sqlmodel import select
 from tests.fakes import datasets, results, trusted
@@ -27,15 +25,12 @@ from bench_protocol.recompute import figures
 from bench_protocol.recomputed import Figures
 from bench_protocol.result import Result
 from bench_protocol.workloads import Workload
-from bench_server.cli.recompute import real_data
-from bench_server.cli.setup import read_settings
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, RecomputeJob
 from bench_server.projection.reindex import reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.real_data import RealData
 from bench_server.recompute.worker import Recomputer
-from bench_server.settings import Settings
 
 NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
 CELL = results.make_cell("mnist-dense", data="real")
@@ -260,9 +255,6 @@ def test_a_job_on_real_data_is_never_computed_without_it(
         worker(store, None)._work(job)
 
 
-# -- the folder -----------------------------------------------------------------------------------
-
-
 def test_a_wrong_file_is_a_warning_and_the_band_applies(
     tmp_path: Path,
     store: Store,
@@ -279,45 +271,3 @@ def test_a_wrong_file_is_a_warning_and_the_band_applies(
     send(store, trained(splits))
     assert settle(store, wrong) == 2
     assert {"mnist-dense", "mnist-cnn"} == RealData(folder, made[0]).workloads
-
-
-def test_files_that_come_and_go_are_noticed(
-    tmp_path: Path, made: tuple[Manifest, tuple[Split, Split]], folder: Path
-) -> None:
-    """Else a server would start a worker again and again that has nothing to do."""
-    changing = RealData(tmp_path, made[0])
-    assert changing.workloads == frozenset()
-    datasets.put(tmp_path, "mnist.npz", (folder / "mnist.npz").read_bytes())
-    assert changing.workloads == {"mnist-dense", "mnist-cnn"}
-    (tmp_path / "mnist.npz").unlink()
-    assert (changing.workloads, changing.problems) == (frozenset(), {})
-
-
-def test_a_folder_that_cannot_be_read_is_a_problem(
-    tmp_path: Path, made: tuple[Manifest, tuple[Split, Split]]
-) -> None:
-    """Root may read all folders, so here the name is longer than a name may be."""
-    unreadable = RealData(tmp_path / ("x" * 300), made[0])
-    assert "mnist.npz cannot be read: File name too long" in unreadable.problems["mnist"]
-
-
-def test_the_warning_names_the_setting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert real_data(Settings()) is None
-    with caplog.at_level(logging.WARNING):
-        assert real_data(Settings(data_dir=tmp_path)) is not None
-    assert f"BENCH_SERVER_DATA_DIR: {tmp_path} has no data set" in caplog.text
-    datasets.put(tmp_path, "mnist.npz", b"other")
-    with caplog.at_level(logging.WARNING):
-        real_data(Settings(data_dir=tmp_path))
-    assert "mnist.npz has 5 bytes instead of" in caplog.text
-
-
-def test_a_missing_folder_is_an_error_with_its_fix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_SERVER_DATA_DIR", str(tmp_path / "nowhere"))
-    with pytest.raises(typer.Exit):
-        read_settings()
-    said = capsys.readouterr().err
-    assert said.startswith("bench-server: BENCH_SERVER_DATA_DIR: there is no such folder; wanted:")
-    assert "BENCH_DATA_DIR=FOLDER bench-agent data fetch" in said

@@ -194,6 +194,29 @@ def test_a_turn_ends_with_the_lock_and_with_the_process(
     assert [message.data["result_id"] for message in receiver.received] == ids
 
 
+def test_what_another_process_collected_meanwhile_is_not_posted_again(
+    post: Poster,
+    store: Store,
+    receiver: Receiver,
+    deliverer: Deliverer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that has lost the lock collects; before it writes, the next one has delivered."""
+    add(store, receiver, machine=machine_of(post, post.made()))
+    sent = post.made()
+    collect = events.collect
+
+    def late(*arguments: Any) -> Any:
+        collected = collect(*arguments)
+        monkeypatch.undo()
+        delivered(deliverer)
+        return collected
+
+    monkeypatch.setattr(events, "collect", late)
+    delivered(deliverer)
+    assert [message.data["result_id"] for message in receiver.received] == [sent]
+
+
 @ON_SQLITE
 def test_delivery_goes_on_after_an_error(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer,

@@ -105,7 +105,8 @@ def test_a_start_is_judged_by_the_processor_time_of_its_packages() -> None:
     words = starts.too_slow([just, 1.1 * just, 1.1 * just], reference)
     assert words is not None
     assert f"more than {starts.MOST:g} times" in words
-    assert starts.too_slow([], reference) is None
+    assert starts.too_slow([9 * just] * (starts.LEAST_STARTS - 1), reference) is None
+    assert starts.too_slow([9 * just] * starts.LEAST_STARTS, reference)
 
 
 def test_a_plan_shares_the_kills_between_the_databases() -> None:

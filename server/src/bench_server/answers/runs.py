@@ -35,7 +35,8 @@ Run = list[Repeat]
 def runs_of(
     session: Session, machine_id: str, result_id: str, entries: int | None = None
 ) -> list[Run]:
-    """A machine's newest runs with ranked results in the cell and timing of a result, oldest first.
+    """A machine's newest runs with ranked results in the cell and timing of a result, oldest first:
+    at most 500 whole runs, of at most 1,500 results.
 
     Args:
         entries: of the first entries of the log alone; None for all.
@@ -50,7 +51,7 @@ def runs_of(
         .where(c.machine_id == machine_id, c.cell_digest == shown.cell_digest, c.rankable)
         .where(c.timing == shown.timing)
         .order_by(c.started_at.desc(), c.submission_id)
-        .limit(MOST_RESULTS)
+        .limit(MOST_RESULTS + 1)
     )
     if entries is not None:
         query = query.where(c.log_index < entries)
@@ -58,7 +59,10 @@ def runs_of(
     runs: dict[str, Run] = {}
     for row in reversed(newest_first):
         runs.setdefault(row.run_id, []).append(Repeat._make(row))
-    return list(runs.values())[-MOST_RUNS:]
+    whole = list(runs.values())
+    if len(newest_first) > MOST_RESULTS and len(whole) > 1:
+        del whole[0]  # its first repeats may be beyond the limit
+    return whole[-MOST_RUNS:]
 
 
 def middle_of(run: Run) -> Repeat:

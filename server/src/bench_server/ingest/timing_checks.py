@@ -15,7 +15,7 @@ LEAST_OF_WINDOW, MOST_OF_WINDOW = 0.95, 1.01
 LEAST_SEEN = 0.5
 # A message may reach the parent this late. 115 real windows, n = 92 of 0.05 to 0.1 s, 13 of 0.2 to
 # 0.5 s and 10 of 2 to 5 s, on two cores with a load of 14 to 19: at most 17, 60 and 48 ms longer
-# than their blocks. A short window has less slack, which else would be a third of its time.
+# than their blocks. Short windows have less slack: 0.1 s would be a third of 0.3 s.
 WINDOW_SLACK_NS, LEAST_SLACK_NS, SLACK_OF_WINDOW = 100_000_000, 50_000_000, 0.05
 # Mean over median of the blocks. Honest runs: 0.98 to 1.34, where an epoch's end takes 15 blocks'
 # time. At worst a block in two has an epoch's end: (1 + 15) / 2 = 8, above which nothing honest is

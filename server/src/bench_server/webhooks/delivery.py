@@ -14,7 +14,7 @@ from threading import Event
 from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import func, update
+from sqlalchemy import ColumnElement, func, update
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, delete, select
 
@@ -124,7 +124,8 @@ class Deliverer:
         ]
         try:
             with self.store.writing_in_turn() as session:
-                if not _change(session, hook, **values):
+                # Another process may have collected meanwhile, if this one has lost the lock.
+                if not _change(session, hook, col(Webhook.position) == hook.position, **values):
                     return False
                 session.add_all(rows)
         except IntegrityError:
@@ -182,12 +183,14 @@ def failing(session: Session) -> int:
     return session.exec(count.where(col(Webhook.failing_since).is_not(None))).one()
 
 
-def _change(session: Session, hook: Webhook, **values: object) -> bool:
-    """Change a webhook, here and in the database. Returns whether it is there: it may have been
-    removed meanwhile."""
+def _change(
+    session: Session, hook: Webhook, *only_if: ColumnElement[bool], **values: object
+) -> bool:
+    """Change a webhook, here and in the database. Returns whether it is there and the conditions
+    hold: it may have been removed or changed meanwhile."""
     for name, value in values.items():
         setattr(hook, name, value)
     done = session.connection().execute(
-        update(Webhook).where(col(Webhook.id) == hook.id).values(values)
+        update(Webhook).where(col(Webhook.id) == hook.id, *only_if).values(values)
     )
     return done.rowcount == 1

@@ -31,8 +31,8 @@ from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 MOST_LINES = 40
-# A limit of time: so many combinations of hardware and workload, those with most results, are
-# searched for the one with most machines that have two or more versions.
+# Without a choice of hardware or workload, the combinations with most results are searched for the
+# one with most machines that have two or more versions: at most 8, to bound the time.
 MOST_CANDIDATES = 8
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
