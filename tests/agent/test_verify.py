@@ -20,11 +20,13 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.cli import main as cli
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import read_file
-from bench_protocol import envelope, recomputation
+from bench_protocol import envelope, recomputation, seeded
 from bench_protocol.catalogue import workload_named
 from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recomputation import SeededJob
+from bench_protocol.recompute import figures
+from bench_protocol.recomputed import Figures
 
 
 def test_what_is_no_file_is_told_without_the_systems_number(tmp_path: Path) -> None:
@@ -186,3 +188,30 @@ def test_a_statement_of_an_earlier_server_is_computed_as_it_was(
     file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
     ended = run(str(file), "--recompute")
     assert ended.exit_code == status, ended.output
+
+
+@pytest.mark.parametrize(("digest", "status"), [(None, 0), ("e" * 64, 1)])
+def test_a_statement_about_other_data_is_wrong(
+    run: Callable[..., Ended],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    real: Real,
+    digest: str | None,
+    status: int,
+) -> None:
+    folder, manifest, splits = real
+    monkeypatch.setattr(data, "load", partial(data.load, places=(folder,), manifest=manifest))
+
+    def trained(job: SeededJob) -> Figures:
+        return figures(job.workload, job.purpose, job.nonce, job.batch_size, splits[0])
+
+    job = SeededJob(workload_named("mnist-dense"), "timed", NONCE, 32, "real")
+    said = statement(job, "1" * 32, "here", trained)
+    right = {"data_digest": digest or seeded.data_digest(*splits)}
+    words = recomputation.payload(said.model_copy(update=right))
+    file = tmp_path / "statement.json"
+    sealed = envelope.seal(recomputation.RECOMPUTATION_PAYLOAD_TYPE, words, results.private_key())
+    file.write_bytes(sealed)
+    ended = run(str(file), "--recompute")
+    assert ended.exit_code == status, ended.output
+    assert ("other data than the published files hold" in ended.output) == (digest is not None)

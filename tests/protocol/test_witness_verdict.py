@@ -16,7 +16,8 @@ from bench_protocol.matrix import Device, DeviceKind, Precision
 from bench_protocol.recompute import Band, Recomputed, timed_job, witness_band
 from bench_protocol.student_t import quantile
 from bench_protocol.witness import Rewound
-from bench_protocol.witness_verdict import MEASURED, SAME, WIDE, WitnessVerdict, judge, limits
+from bench_protocol.witness_limits import MEASURED, limits
+from bench_protocol.witness_verdict import SAME, WIDE, WitnessVerdict, judge
 from bench_protocol.workloads import Workload
 
 STEPS = (1, 4, 8)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from . import architectures, witness_verdict
+from . import architectures, witness_limits
 from . import format as people
 from .conformance import deviations
 from .layers import Conv2D, Residual
@@ -117,7 +117,7 @@ def limits(cell: Cell, workload: Workload) -> tuple[float, float, str]:
     Where nothing was measured they are the witness's limits of many steps.
     """
     if (cell.device.kind, cell.precision) != ("cpu", "float32"):
-        derived = witness_verdict.limits(workload, cell.device.kind, cell.precision)
+        derived = witness_limits.limits(workload, cell.device.kind, cell.precision)
         return derived.many, derived.many_moved, " (not measured: the limits of the witness)"
     trained = workload.layers[workload.frozen_layers :]
     if any(isinstance(layer, Conv2D | Residual) for layer in trained):

@@ -33,7 +33,7 @@ RECOMPUTED_SAMPLES: dict[str, int] = {
     "resnet50-transfer": 64,
 }
 FLOPS = 1e11
-# Read three steps at the default batch and below, although that takes longer (ADR 0024).
+# Read at least three steps at the default batch and below, although that takes longer (ADR 0024).
 THREE_STEPS = ("cifar100-vgg16", "resnet50-transfer")
 # A larger batch costs minutes for one result.
 MOST_TIMES = 8

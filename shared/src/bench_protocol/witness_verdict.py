@@ -1,8 +1,4 @@
-"""Verdict on the witness: the timed session's losses and movements against a recomputation.
-
-Limits are finite for every device and precision. Where nothing was measured they are derived from
-the precision's unit roundoff, and the verdict's sentence says so.
-"""
+"""Verdict on the witness: the timed session's losses and movements against a recomputation."""
 
 import math
 from collections.abc import Sequence
@@ -11,69 +7,16 @@ from typing import Literal
 
 from . import architectures, trace_limits
 from . import format as people
-from .layers import Conv2D, Dropout, Residual
-from .matrix import Cell, DeviceKind, Precision
+from .layers import Dropout
+from .matrix import Cell
 from .recomputed import Band
 from .witness import Rewound, trained_tensors
+from .witness_limits import Limits, limits
 from .workloads import Workload
 
 # Losses are compared by relative error. Below this floor the error is divided by the floor, because
 # a small loss has few correct digits.
 LOSS_FLOOR = 0.1
-# Up to this step rounding errors have hardly grown.
-FEW_STEPS = 4
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Largest deviations of a loss after one step, after few and after many, and of movements.
-
-    ``source``: the origin of the limits, formatted to end a sentence.
-    """
-
-    first: float
-    few: float
-    many: float
-    few_moved: float
-    many_moved: float
-    source: str
-
-
-# Measured with TensorFlow, MLX, JAX and PyTorch on x86-64, steps 1, 24 and 64 (1 and 2 where a step
-# is large); the third argument of the key: whether convolutions are trained. Each limit is about
-# three times the largest deviation seen, or more where few sessions were seen:
-# float32, none trained (36 sessions): losses 1.8e-7, 6.3e-8, 1.3e-5; movements 1.5e-6 (9 sessions).
-# float32, trained (32): 3.4e-7, -, 4.7e-2; movements 5.2e-2 (8). Where rounding flips a ReLU
-# or a maximum, the gradient changes; that is why few and many steps differ so much.
-# mixed_bfloat16, none trained (8): 4.3e-4, -, 2.1e-1; movements 6.6e-3 (2).
-# mixed_bfloat16, trained (8): 1.8e-5, -, 1.1e-1; movements 1.0e-1 (2).
-# Second readings, tuned, after 64 steps or 3: movements 5.4e-7 without trained convolutions in
-# float32 (mnist-dense and resnet50-transfer, four frameworks, n = 8), 1.6e-1 with them (a bias of
-# mnist-cnn, n = 4), in mixed_bfloat16 1.4e-2 and 1.2e-1 (n = 2). mnist-dense, PyTorch, other seeds
-# (n = 46): in one session rounding flipped a ReLU, loss 4.1e-5 and movement 3.8e-4; in the others
-# at most 1.3e-7 and 3.5e-7. So a movement may be as far off as a short trace's
-# (trace_limits.KINKED_MOVED).
-# Made by: python -m bench_agent.tools.witness_deviations.
-# With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
-# A dash: not measured; there the limit is at least that of the conformance traces.
-MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
-    ("cpu", "float32", False): Limits(1e-6, 1e-5, 1.5e-4, 5e-3, 5e-3, "measured, n = 36"),
-    ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 5e-1, "measured, n = 32"),
-    ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 1e-1, 1e-1, "measured, n = 8"),
-    ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 5e-1, 5e-1, "measured, n = 8"),
-}
-# Half the distance between 1 and the next number.
-UNIT_ROUNDOFF: dict[Precision, float] = {
-    "float32": 2.0**-24,
-    "tf32": 2.0**-11,
-    "mixed_float16": 2.0**-11,
-    "mixed_bfloat16": 2.0**-8,
-}
-# A GPU sums in another order and may use Winograd's products, which lose about two bits.
-OTHER_DEVICE = 4
-# Deviations in units of roundoff. bfloat16 on CPUs: 0.11 after one step, its limit at four is 26.
-FIRST_ROUNDOFFS, FEW_ROUNDOFFS = 1, 26
-DERIVED_MANY, DERIVED_MOVEMENT = 0.6, 0.5
 # What sentences call the values of the second reading.
 REWOUND = " in the rewound session"
 START = "the loss before the first step, without dropout,"
@@ -95,33 +38,6 @@ class WitnessVerdict:
     sentence: str
     deviation: float | None = None
     limit: float | None = None
-
-
-def limits(workload: Workload, device: DeviceKind, precision: Precision) -> Limits:
-    """Measured limits, or derived ones."""
-    trained = workload.layers[workload.frozen_layers :]
-    convolves = any(isinstance(layer, Conv2D | Residual) for layer in trained)
-    if measured := MEASURED.get((device, precision, convolves)):
-        return measured
-    if precision == "float32":
-        base = MEASURED["cpu", "float32", convolves]
-        return Limits(
-            OTHER_DEVICE * base.first,
-            OTHER_DEVICE * base.few,
-            OTHER_DEVICE * base.many,
-            min(DERIVED_MOVEMENT, OTHER_DEVICE * base.few_moved),
-            min(DERIVED_MOVEMENT, OTHER_DEVICE * base.many_moved),
-            f"not measured on {device}: {OTHER_DEVICE} times the limit of a CPU",
-        )
-    unit = UNIT_ROUNDOFF[precision]
-    return Limits(
-        FIRST_ROUNDOFFS * unit,
-        FEW_ROUNDOFFS * unit,
-        DERIVED_MANY,
-        DERIVED_MOVEMENT,
-        DERIVED_MOVEMENT,
-        f"not measured in {precision} on {device}: derived from its unit roundoff of {unit:.1e}",
-    )
 
 
 def judge(
@@ -147,7 +63,7 @@ def judge(
         step_count: steps that the session counted.
         reference: of at least ``steps[-1]`` steps; None if it was not recomputed.
         movements: of each trained tensor at the session's end, in the catalogue's order; None where
-            not finite. Each must have moved. How far, no reference of the first steps tells.
+            not finite. Each must have moved; a reference of the first steps does not say how far.
         expected_step_count: the first step, warm-up and timed steps, as the result has them; None
             skips the check.
         architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
@@ -202,7 +118,7 @@ def _losses(
     when: str = "",
 ) -> list[Compared]:
     return [
-        (f"the loss of step {step}{when}", deviation(loss or 0.0, *ends), _limit(allowed, step))
+        (f"the loss of step {step}{when}", deviation(loss or 0.0, *ends), allowed.of_loss(step))
         for step, loss, ends in zip(steps, losses, ranges, strict=True)
     ]
 
@@ -217,7 +133,7 @@ def _movements(
     """Those of the second reading, if both sides have them."""
     if not (movements and reference.low.movements):
         return []
-    limit = allowed.few_moved if len(reference.low.losses) <= FEW_STEPS else allowed.many_moved
+    limit = allowed.of_movement(len(reference.low.losses))
     least = [0.0 if may_skip_updates else low for low in reference.low.movements]
     ends = zip(least, reference.high.movements, strict=True)
     return [
@@ -330,12 +246,6 @@ def _not_moved(
             if moved <= 0 and not when:
                 return f"{name} has not moved"
     return None
-
-
-def _limit(allowed: Limits, step: int) -> float:
-    if step == 1:
-        return allowed.first
-    return allowed.few if step <= FEW_STEPS else allowed.many
 
 
 def deviation(value: float, low: float, high: float, floor: float = LOSS_FLOOR) -> float:

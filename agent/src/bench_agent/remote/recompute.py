@@ -101,10 +101,13 @@ def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
         except DataProblem as problem:
             yield Compared(what, "unverified", str(problem))
             continue
-        off = _difference(said.figures, _of_its_time(said, right))
+        if digest != said.data_digest:
+            why = "it was computed on other data than the published files hold"
+            yield Compared(what, "wrong_result", why)
+            continue
+        off = _difference(said.figures, _comparable(said, right))
         kind: Literal["conformant", "wrong_result"]
-        is_same = off <= SAME_WITHIN and digest == said.data_digest
-        kind = "conformant" if is_same else "wrong_result"
+        kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
         yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
 
 
@@ -186,9 +189,9 @@ def _known(job: SeededJob) -> Recomputation:
     )
 
 
-def _of_its_time(said: Recomputation, right: Figures) -> Figures:
-    """What an earlier server computed of a session: no movements, and fewer steps of a large
-    model."""
+def _comparable(said: Recomputation, right: Figures) -> Figures:
+    """The part of the figures that a statement has. Earlier servers stated no movements of a
+    session, and fewer steps of a large model."""
     if said.figures is None or said.purpose != "timed" or said.figures.movements:
         return right
     steps = max(1, len(said.figures.losses))
