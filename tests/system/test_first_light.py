@@ -125,7 +125,7 @@ def test_enroll_names_the_key(agent: Agent, make_server: Callable[[], Server]) -
         (("run", "--device", "tpu"), "unknown device 'tpu'"),
         (("run", "--workload", "mnist-cnn", "--batch-size", "60001"), "is larger than the"),
         (("run", "--preset", "huge"), "choose one of: smoke"),
-        (("run", "--server", "localhost:80"), "no server address"),
+        (("run", "--server", "localhost:80"), "is not the address of a server"),
         (("run", "--batch-size", "0"), "--batch-size"),
         (("submit",), "--server"),
         (("enroll",), "BENCH_SERVER"),

@@ -1,6 +1,9 @@
 """Errors of the protocol, each with the problem, the field and the remedy; and of data sets."""
 
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # help of a command line imports this module, and no pydantic
+    from pydantic import ValidationError
 
 
 class ProtocolError(ValueError):
@@ -83,7 +86,7 @@ class DataProblem(Exception):
 UNION_MEMBERS = {"measured", "failed", "float", "constrained-str", "[key]"}
 
 
-def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidField:
+def first_invalid_field(error: "ValidationError", prefix: str = "") -> InvalidField:
     """Convert pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name comes from the sender: shorten it.
