@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from sqlmodel import Session
 
 from ...answers import queries
-from ...answers.hardware import CellFigure
+from ...answers.cell_figures import CellFigure
 
 # Vendors with a colour of their own (site.css).
 VENDORS = ("apple", "nvidia", "amd", "intel")

@@ -11,6 +11,7 @@ from bench_protocol.catalogue import workload_named
 from ...answers import hardware, leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.prices import NO_PRICES, Prices
+from ...answers.published import PublishedAnswer, published_figures
 from ..scatter import Scatter
 from . import worth
 from .common import WorkloadFigures, by_workload
@@ -46,7 +47,7 @@ class HardwarePage:
     price: str
     energy_price: str
     groups: tuple[WorkloadFigures, ...]
-    sources: tuple[hardware.PublishedAnswer, ...]
+    sources: tuple[PublishedAnswer, ...]
 
 
 def hardware_page(
@@ -112,6 +113,6 @@ def _value_words(property: str, value: float) -> str:
     return f"{value:g} W" if property == "power_limit_watts" else f"{value:g}"
 
 
-def _sources(session: Session, slug: str) -> tuple[hardware.PublishedAnswer, ...]:
-    figures = hardware.published_figures(session)
+def _sources(session: Session, slug: str) -> tuple[PublishedAnswer, ...]:
+    figures = published_figures(session)
     return tuple(figure for figure in figures if figure.hardware_slug == slug)

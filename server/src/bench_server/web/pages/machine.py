@@ -12,7 +12,8 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.standing_text import beside_words, rank_words
 
-from ...answers import hardware
+from ...answers import machines
+from ...answers.cell_figures import CellFigure
 from ...answers.filters import HistoryFilters
 from ...answers.history import HistoryAnswer, HistoryPoint, history
 from ...answers.machine_places import MachinePlace
@@ -45,7 +46,7 @@ class MachinePage:
     badge_href: str
     image_href: str
     feed_href: str
-    answer: hardware.MachineAnswer
+    answer: machines.MachineAnswer
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
@@ -61,7 +62,7 @@ def machine_page(
     session: Session, machine_id: str, filters: HistoryFilters, prices: Prices = NO_PRICES
 ) -> MachinePage:
     """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
-    answer = hardware.machine(session, machine_id, prices)
+    answer = machines.machine(session, machine_id, prices)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
     if not fitting:
@@ -98,13 +99,13 @@ def machine_page(
     )
 
 
-def _standing(answer: hardware.MachineAnswer) -> str:
+def _standing(answer: machines.MachineAnswer) -> str:
     """The best rank of its hardware, ``M2 Max: 15th of 47 on mnist-cnn``; else its name."""
     best = _best_place(answer)
     return answer.name if best is None else _rank_words(best)
 
 
-def _beside(answer: hardware.MachineAnswer) -> str:
+def _beside(answer: machines.MachineAnswer) -> str:
     """``this machine is 1.02 times as fast as the median one``."""
     best = _best_place(answer)
     return "" if best is None else beside_words(asdict(best)).removeprefix("; ")
@@ -115,7 +116,7 @@ def _rank_words(place: MachinePlace) -> str:
     return f"{place.hardware}: {rank_words(asdict(place))}"
 
 
-def _share_words(answer: hardware.MachineAnswer) -> str:
+def _share_words(answer: machines.MachineAnswer) -> str:
     """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
     best = _best_place(answer)
     if best is None:
@@ -127,7 +128,7 @@ def _share_words(answer: hardware.MachineAnswer) -> str:
     return f"{words}."
 
 
-def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
+def _best_place(answer: machines.MachineAnswer) -> MachinePlace | None:
     with_rank = [place for place in answer.places if place.rank is not None]
     return min(
         with_rank,
@@ -136,11 +137,11 @@ def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
     )
 
 
-def _cell(figure: hardware.CellFigure) -> dict[str, Any]:
+def _cell(figure: CellFigure) -> dict[str, Any]:
     return {name: getattr(figure, name) for name in CELL}
 
 
-def _cell_words(figure: hardware.CellFigure) -> str:
+def _cell_words(figure: CellFigure) -> str:
     unusual = "" if figure.precision == "float32" else f", {figure.precision}"
     return (
         f"{figure.workload}, {figure.framework} {figure.recipe} on {figure.device}, "
@@ -148,7 +149,7 @@ def _cell_words(figure: hardware.CellFigure) -> str:
     )
 
 
-def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | None:
+def _trends_href(shown: CellFigure, of_cell: HistoryAnswer) -> str | None:
     """The study by version has figures in float32 at the default batch size."""
     usual = workload_named(shown.workload).batch_size == shown.batch_size
     versions = any(point.framework_version for point in of_cell.points)
