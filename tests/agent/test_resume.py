@@ -20,7 +20,8 @@ from bench_agent.remote.submit import Delivery
 from bench_agent.run import journal
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
-from bench_agent.run.run import RunSummary, run_plan
+from bench_agent.run.run import run_plan
+from bench_agent.run.summary import RunSummary
 from bench_agent.run.telemetry import Reading
 from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol import nonces

@@ -20,7 +20,7 @@ from bench_agent.output.report.headline import headline
 from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubt_lines
 from bench_agent.output.summary import show_end, show_figures
 from bench_agent.remote.standing import Standing
-from bench_agent.run.run import RunSummary
+from bench_agent.run.summary import RunSummary
 from bench_protocol.catalogue import workload_named
 from bench_protocol.doubts import Code
 from bench_protocol.matrix import TUNED_ON_CUDA, Device

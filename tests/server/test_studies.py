@@ -12,7 +12,7 @@ from bench_protocol import acts
 from bench_protocol.machine import Environment, OperatingSystem
 from bench_protocol.matrix import Device
 from bench_server.db.store import Store
-from bench_server.web.pages.studies import TOO_FEW
+from bench_server.web.pages.studies.common import TOO_FEW
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 SLUG = "apple-m2-max-30-core-gpu"

@@ -25,9 +25,10 @@ from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
 from ..run.probe import merged, probe_each
-from ..run.run import RunSummary, run_plan
+from ..run.run import run_plan
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
+from ..run.summary import RunSummary
 from ..watch import reported
 from ..watch.due import Schedule
 from ..watch.watch import Measure, Watch, Watched

@@ -17,9 +17,9 @@ from ..plan.presets import preset_named
 from ..remote.client import Client, ServerRefused
 from ..remote.speed_run import SpeedRunClient
 from ..run.journal import Journal
-from ..run.run import RunSummary
 from ..run.speed_run import Witnessed, cell_of
 from ..run.speed_run import witness as run_witnessed
+from ..run.summary import RunSummary
 from .exits import Exit
 from .options import Devices, Frameworks, Json, NamedServer
 from .setup import exchange, open_client, open_home, print_json, probe_frameworks

@@ -18,7 +18,7 @@ from ..base.home import Home
 from ..plan.presets import corrections
 from ..remote.outbox import Entry, Outbox
 from ..run.probe import Answers, absent
-from ..run.run import RunSummary
+from ..run.summary import RunSummary
 from .console import FAILURE, console, say, show_table
 from .live import failure, one_line
 from .names import short_name

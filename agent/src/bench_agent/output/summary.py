@@ -9,7 +9,7 @@ from bench_protocol import format as people
 
 from ..base.home import Home
 from ..remote.standing import Standing
-from ..run.run import RunSummary
+from ..run.summary import RunSummary
 from .console import FAILURE, GOOD, WARNING, say, show_table
 from .names import short_name, unusual
 from .report.charts import charts_of

@@ -1,30 +1,20 @@
 """Run a plan: a fresh process for each repeat; each result is signed and stored before the next."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.beats import first_head as first_beat
-from bench_protocol.keys import key_id
 from bench_protocol.readings import Conditions
-from bench_protocol.result import Measured, Result
+from bench_protocol.result import Result
 
-from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.errors import UsageProblem
 from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..base.messages import Answer, FormChoice, Job, WorkerEvent
 from ..machine import read_machine
 from ..plan import estimates
-from ..plan.plan import Plan, PlannedCell
-from ..remote.beats import BeatServer
-from ..remote.client import Client, IssuedChallenge, ServerRefused
-from ..remote.outbox import Entry, Outbox
-from ..remote.standing import Standing, standing
-from ..remote.submit import Delivery, submit
+from ..plan.plan import PlannedCell
+from ..remote.outbox import Outbox
 from .beats import Beats
 from .forms import earlier_choice
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
@@ -33,61 +23,13 @@ from .journal import Journal, end
 from .keep_awake import awake
 from .monitor import Monitor
 from .patience import limits_for, place_of, why_silent, with_form
+from .posting import Posting
+from .reporter import Reporter
 from .sign import RunClock, RunIdentity, make_result, sign
-from .telemetry import Reading
+from .summary import RunSummary
 from .worker_process import Limits, Listener, run_job, worker_command
 
-# A challenge is renewed before its remaining time is too short for the next repeat.
-RENEW_AFTER_SHARE = 0.5
 RunJob = Callable[[Job, Path, Limits, Listener], Answer]
-
-
-class Reporter(Protocol):
-    """Receives the events of a run and shows them to the user."""
-
-    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None: ...
-
-    def skipped(self, planned: PlannedCell) -> None: ...
-
-    def started(self, repeat: int, planned: PlannedCell) -> None: ...
-
-    def heard(self, message: WorkerEvent) -> None: ...
-
-    def sensed(self, reading: Reading) -> None: ...
-
-    def finished(self, result: Result) -> None: ...
-
-    def delivered(self, delivery: Delivery) -> None: ...
-
-    def unreachable(self, error: ServerUnreachable) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-
-@dataclass
-class RunSummary:
-    """The outcome of a run: its results, in the outbox, their counts and addresses.
-
-    It holds no result until someone asks, so that a run's memory does not grow with its repeats.
-    """
-
-    entries: list[Entry] = field(default_factory=list)
-    sent: int = 0
-    addresses: list[str] = field(default_factory=list)  # of the sent results
-    standing: Standing | None = None  # of this machine, once boards count the newest result
-    refused: int = 0
-    waiting: int = 0
-    server_unreachable: bool = False
-    interrupted: bool = False
-
-    @cached_property
-    def results(self) -> list[Result]:
-        """The results, read from the outbox. Ask when the run has ended: they are read once."""
-        return [entry.result() for entry in self.entries]
-
-    @property
-    def failed(self) -> int:
-        return sum(not isinstance(result.outcome, Measured) for result in self.results)
 
 
 def run_plan(
@@ -257,101 +199,3 @@ def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:
             planned.python,
         )
         estimates.note(home.measured_times, planned.cell, times)
-
-
-class Posting:
-    """Posts pending results. After a server did not answer, it waits for the end of the run."""
-
-    def __init__(
-        self,
-        server: str | None,
-        token: str | None,
-        home: Home,
-        key: Ed25519PrivateKey,
-        machine_hash: str,
-        outbox: Outbox,
-        reporter: Reporter,
-        summary: RunSummary,
-        new_clock: Callable[[], RunClock] = RunClock,
-    ) -> None:
-        self._new_clock = new_clock
-        self._client = Client(server, key, home, token=token) if server else None
-        self._key_id, self._token = key_id(key.public_key()), token
-        self._issued: IssuedChallenge | None = None
-        self._newest: str | None = None  # id of the result that was sent last
-        self._machine_hash = machine_hash
-        self._outbox = outbox
-        self._reporter = reporter
-        self._summary = summary
-
-    def knock(self) -> None:
-        """Check the server before the run, so that the user learns early if it is away."""
-        if self._client:
-            try:
-                self._client.knock()
-            except ServerUnreachable as error:
-                self._reporter.unreachable(error)
-                self._summary.server_unreachable = True
-
-    def bound(self, run: RunIdentity) -> RunIdentity:
-        """The run's identity and clocks under a fresh challenge of the server.
-
-        Without a server, or if it gives no challenge, the results stay at trust level 1.
-        """
-        if self._client is None or self._summary.server_unreachable:
-            return run
-        used_seconds = run.clock.since_start_ns() / 1e9
-        if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
-            return run
-        beat_server = None
-        try:
-            challenge_key = self._client.challenge_key()
-            self._issued = self._challenge(self._client)
-            challenge = self._issued.challenge
-            beat_server = BeatServer(
-                self._client.server, challenge, self._key_id, challenge_key, self._token
-            )
-        except (ServerUnreachable, ServerRefused) as error:
-            self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
-            self._issued, challenge = None, None
-        return replace(run, challenge=challenge, beat_server=beat_server, clock=self._new_clock())
-
-    def _challenge(self, client: Client) -> IssuedChallenge:
-        try:
-            return client.challenge()
-        except ServerRefused as refusal:
-            if refusal.problem.get("code") != "unknown_key":
-                raise
-        client.enroll(self._machine_hash)
-        return client.challenge()
-
-    def waiting(self) -> None:
-        """Post the pending results, unless the server did not answer before."""
-        if self._client and not self._summary.server_unreachable:
-            self._post(self._client)
-
-    def last_time(self) -> None:
-        """Post the remaining results, even if the server did not answer before, and wait a few
-        seconds for its pages to count them."""
-        if not self._client:
-            return
-        self._post(self._client)
-        if self._summary.server_unreachable and not list(self._outbox.pending()):
-            self._summary.server_unreachable = False
-        if self._newest:
-            self._summary.standing = standing(self._client, self._newest)
-        self._client.close()
-
-    def _post(self, client: Client) -> None:
-        try:
-            for delivery in submit(client, self._outbox, self._machine_hash):
-                if delivery.state == "sent":
-                    self._summary.sent += 1
-                    self._summary.addresses.append(delivery.address(client.server))
-                    self._newest = delivery.result_id
-                self._summary.refused += delivery.state == "refused"
-                self._reporter.delivered(delivery)
-        except ServerUnreachable as error:
-            if not self._summary.server_unreachable:
-                self._reporter.unreachable(error)
-            self._summary.server_unreachable = True

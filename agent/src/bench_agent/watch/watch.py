@@ -12,7 +12,7 @@ from ..base.errors import NotIdle
 from ..plan.plan import Plan
 from ..remote.outbox import Outbox
 from ..run.probe import Answers
-from ..run.run import RunSummary
+from ..run.summary import RunSummary
 from . import reported
 from .due import Reason, Schedule, due, present_facts
 from .history import CellRun, runs_of

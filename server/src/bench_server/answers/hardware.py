@@ -1,44 +1,30 @@
-"""Hardware and machines: lists and single ones, with all of their figures."""
+"""Hardware: a list, and single ones with all of their figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import orjson
 from sqlalchemy import func
 from sqlalchemy import select as columns
 from sqlmodel import Session, col, select
 
-from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Machine
 
-from ..db.tables import PublishedFigure, Submission
-from ..errors import NotFound
-from ..ingest.columns import stored_result
+from ..db.tables import Submission
 from ..ranking.figures import Figure
-from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
-from . import asks, queries, query_names, witnessed_speeds
+from . import queries, query_names
 from .baseline import baseline_slug
+from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
-from .machine_places import MachinePlace, places_of
 from .prices import NO_PRICES, Price, Prices
 from .specifications import Specification, specifications
-from .types import FigureAnswer, figure_fields, rate_fields
-from .witnessed_speeds import WitnessedSpeedAnswer
+from .types import rate_fields
 
 # A list of all machines of a hardware would grow without end.
 MOST_MACHINES = 20
-
-
-@dataclass(frozen=True)
-class CellFigure(FigureAnswer):
-    """A figure and its workload. ``energy_cost_per_epoch`` is null without energy or its price."""
-
-    workload: str
-    energy_cost_per_epoch: float | None
 
 
 @dataclass(frozen=True)
@@ -94,84 +80,6 @@ class HardwareAnswer:
     figures: tuple[CellFigure, ...]
 
 
-@dataclass(frozen=True)
-class MachineSummary:
-    """A machine with ranked results; ``hardware`` maps slugs to names (processor, GPUs)."""
-
-    machine_id: str
-    hardware: dict[str, str]
-    cells: int
-    repeats: int
-    runs: int
-    newest_at: datetime
-
-
-@dataclass(frozen=True)
-class MachinePage:
-    """Machines by id; ``next_cursor`` leads to the next, null at the end."""
-
-    machines: tuple[MachineSummary, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True)
-class MachineAnswer:
-    """One machine: its latest description, where it stands, and every figure. Its history is by
-    cell. ``name``: its main hardware."""
-
-    machine_id: str
-    name: str
-    owner: str
-    hardware: dict[str, str]
-    machine: dict[str, Any]
-    environment: dict[str, Any]
-    newest_at: datetime
-    asks_answered: int
-    places: tuple[MachinePlace, ...]
-    witnessed: tuple[WitnessedSpeedAnswer, ...]
-    figures: tuple[CellFigure, ...]
-
-
-@dataclass(frozen=True)
-class PublishedAnswer:
-    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` states its limits."""
-
-    id: str
-    source: str
-    url: str
-    license: str
-    note: str
-    source_table: str
-    published_at: datetime
-    hardware: str
-    hardware_slug: str
-    workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
-    samples_per_second: float
-    accuracy: float | None
-
-
-def published_figures(session: Session) -> list[PublishedAnswer]:
-    """Every published figure that was imported."""
-    derived = ("samples_per_second", "license")
-    names = [name for name in PublishedAnswer.__dataclass_fields__ if name not in derived]
-    rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
-    return [
-        PublishedAnswer(
-            **{name: getattr(row, name) for name in names},
-            license=row.licence,
-            samples_per_second=1e9 / row.ns_per_sample,
-        )
-        for row in rows
-    ]
-
-
 def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     rows, cursor = queries.listed(session, "hardware", filters)
     figures_found = [
@@ -212,65 +120,10 @@ def hardware(
         price=prices.of(slug, slug, first.hardware),
         energy_currency=prices.energy_currency,
         score=score(best, best_of(baseline)),
-        place=next(iter(_in_catalogue_order([on_board], prices)), None) if on_board else None,
+        place=next(iter(in_catalogue_order([on_board], prices)), None) if on_board else None,
         machines=machines,
-        figures=_in_catalogue_order(figures, prices),
+        figures=in_catalogue_order(figures, prices),
     )
-
-
-def machine_page(session: Session, filters: ListFilters) -> MachinePage:
-    rows, cursor = queries.listed(session, "machine", filters)
-    names = queries.hardware_of_machines(session, [row.id for row in rows])
-    figures_found = [
-        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.runs, row.newest_at)
-        for row in rows
-    ]
-    return MachinePage(tuple(figures_found), cursor)
-
-
-def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> MachineAnswer:
-    """One machine.
-
-    Raises:
-        NotFound: it has no figure.
-    """
-    figures = machine_figures(session, machine_id)
-    newest = max(figures, key=lambda figure: figure.newest_at)
-    submission, _ = queries.result_with_id(session, newest.evidence.result_id)
-    signed = stored_result(submission.payload)
-    return MachineAnswer(
-        machine_id,
-        names_machine(figures).hardware,
-        newest.subject.owner,
-        {figure.hardware_slug: figure.hardware for figure in figures},
-        signed.machine.model_dump(mode="json"),
-        signed.environment.model_dump(mode="json"),
-        newest.newest_at,
-        asks.answered_by(session, machine_id),
-        places_of(session, figures),
-        witnessed_speeds.of_machine(session, machine_id),
-        _in_catalogue_order(figures, prices),
-    )
-
-
-def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
-    """The figures of one machine, from the tables alone.
-
-    Raises:
-        NotFound: it has none.
-    """
-    if figures := queries.machine_figures(session, machine_id):
-        return figures
-    raise NotFound(
-        f"no machine {machine_id[:40]!r} with ranked results",
-        field="id",
-        hint="GET /api/v1/machines lists them all",
-    )
-
-
-def machine_cells(session: Session, machine_id: str) -> tuple[CellFigure, ...]:
-    """:func:`machine_figures` of the workloads this program knows."""
-    return _in_catalogue_order(machine_figures(session, machine_id), NO_PRICES)
 
 
 def _machines(
@@ -323,19 +176,3 @@ def _described(session: Session, result_ids: Sequence[str]) -> list[Machine]:
         Machine.model_validate_json(orjson.dumps(orjson.loads(payload)["predicate"]["machine"]))
         for payload in payloads
     ]
-
-
-def _in_catalogue_order(figures: Sequence[Figure], prices: Prices) -> tuple[CellFigure, ...]:
-    """Figures of the workloads this program knows, fastest first within each."""
-    return tuple(
-        _cell_figure(figure, workload.name, prices)
-        for workload in CATALOGUE
-        for figure in figures
-        if figure.subject.workload_digest == workload.digest
-    )
-
-
-def _cell_figure(figure: Figure, workload: str, prices: Prices) -> CellFigure:
-    fields = figure_fields(figure, workload_named(workload))
-    cost = prices.of_energy(fields["joules_per_epoch"])
-    return CellFigure(**fields, workload=workload, energy_cost_per_epoch=cost)

@@ -11,7 +11,8 @@ from sqlmodel import Session
 
 from bench_protocol import format as people
 
-from ..answers import hardware
+from ..answers import hardware, machines
+from ..answers.cell_figures import CellFigure
 from ..answers.types import CompareAnswer
 from ..errors import NotFound
 from .render import FOLDER
@@ -94,10 +95,10 @@ def hardware_badge(session: Session, slug: str) -> str:
 
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
-    return badge("training speed", _badge_value(hardware.machine_cells(session, machine_id)))
+    return badge("training speed", _badge_value(machines.machine_cells(session, machine_id)))
 
 
-def _badge_value(figures: tuple[hardware.CellFigure, ...]) -> str:
+def _badge_value(figures: tuple[CellFigure, ...]) -> str:
     if not figures:
         raise NotFound("no figure of a workload that this server knows", field="slug")
     first = figures[0]

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.change_points import LEAST_RUNS
 
-from ..answers import hardware, queries, query_names
+from ..answers import machines, queries, query_names
 from ..answers.filters import ResultPageFilters
 from ..answers.history import changes
 from ..db.tables import EnvironmentRow, Measurement
@@ -52,7 +52,7 @@ def new_results(session: Session) -> Feed:
 
 def of_machine(session: Session, machine_id: str) -> Feed:
     """Results and changes of one machine. Raises NotFound if it has no figures."""
-    figures = hardware.machine_figures(session, machine_id)
+    figures = machines.machine_figures(session, machine_id)
     changed = _changes(session, TABLE.c.machine_id == machine_id)
     results = _results(session, {"machine_id": machine_id})
     title = f"{names_machine(figures).hardware}, machine {machine_id[:8]}"

@@ -13,7 +13,8 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
-from ..answers import hardware, leaderboard, queries
+from ..answers import hardware, leaderboard, machines, queries
+from ..answers.cell_figures import CellFigure
 from ..answers.filters import BoardFilters
 from ..answers.types import BoardRow, CompareAnswer
 from ..errors import NotFound
@@ -46,7 +47,7 @@ def result_card(session: Session, result_id: str) -> Card:
 def machine_card(session: Session, machine_id: str) -> Card:
     """A machine's first figure beside other hardware in its set-up. Raises NotFound if it has
     none."""
-    answer = hardware.machine(session, machine_id)
+    answer = machines.machine(session, machine_id)
     shown = _first(answer.figures)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     setup = f"{shown.framework} {shown.recipe}"
@@ -118,7 +119,7 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     return Card(title, line, bars, foot)
 
 
-def _first(figures: Sequence[hardware.CellFigure]) -> hardware.CellFigure:
+def _first(figures: Sequence[CellFigure]) -> CellFigure:
     """The figure that a card shows: the fastest at its workload's default batch size, of the first
     workload that has one."""
     if not figures:

@@ -6,11 +6,13 @@
 from .compare import ComparePage
 from .docs import DocsPage
 from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage, TrustPage
-from .hardware import HardwarePage, MachinePage, WorkloadPage
+from .hardware import HardwarePage
 from .leaderboard import LeaderboardPage
 from .lists import HardwareListPage, MachineListPage, ResultListPage
+from .machine import MachinePage
 from .result import ResultPage
 from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
+from .workload import WorkloadPage
 
 # Each template and its context.
 PAGES: dict[str, type] = {

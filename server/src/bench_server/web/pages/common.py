@@ -1,5 +1,6 @@
-"""Shared by page contexts: form options, addresses."""
+"""Shared by page contexts: form options, addresses, figures by workload."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -7,6 +8,7 @@ from urllib.parse import urlencode
 from sqlmodel import Session
 
 from ...answers import queries
+from ...answers.cell_figures import CellFigure
 
 # Vendors with a colour of their own (site.css).
 VENDORS = ("apple", "nvidia", "amd", "intel")
@@ -19,6 +21,15 @@ class Choice:
     value: str
     label: str
     chosen: bool
+
+
+@dataclass(frozen=True)
+class WorkloadFigures:
+    """Figures of one workload, fastest first; ``top``: rate of the fastest repeat."""
+
+    workload: str
+    figures: tuple[CellFigure, ...]
+    top: float
 
 
 def address(path: str, parameters: dict[str, Any]) -> str:
@@ -36,4 +47,19 @@ def hardware_choices(session: Session, chosen: str | None) -> tuple[Choice, ...]
     """Every hardware with figures as an option, by name."""
     return tuple(
         Choice(slug, name, slug == chosen) for slug, name in queries.ranked_hardware(session)
+    )
+
+
+def by_workload(figures: Sequence[CellFigure]) -> tuple[WorkloadFigures, ...]:
+    """Group figures by workload; they arrive in the catalogue's order, fastest first."""
+    grouped: dict[str, list[CellFigure]] = {}
+    for figure in figures:
+        grouped.setdefault(figure.workload, []).append(figure)
+    return tuple(
+        WorkloadFigures(
+            name,
+            tuple(cell_figures),
+            max(figure.fastest_samples_per_second for figure in cell_figures),
+        )
+        for name, cell_figures in grouped.items()
     )

@@ -1,44 +1,20 @@
-"""``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: figures of one of each."""
+"""``/hardware/{slug}``: the figures of one hardware, what it is and what it costs."""
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlmodel import Session
 
 from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.standing_text import beside_words, rank_words
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue import workload_named
 
-from ...answers import hardware, leaderboard, query_names
-from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
-from ...answers.history import HistoryAnswer, HistoryPoint, history
-from ...answers.machine_places import MachinePlace
+from ...answers import hardware, leaderboard
+from ...answers.filters import BoardFilters
 from ...answers.prices import NO_PRICES, Prices
-from ...answers.types import Board, WorkloadAnswer, workload_answer
-from ...errors import NotFound
-from ..changes import ChangeWords, in_words
-from ..description_lists import Fact, environment_facts, machine_facts
-from ..plots import Mark, Plot, Point, Series, plot
+from ...answers.published import PublishedAnswer, published_figures
 from ..scatter import Scatter
 from . import worth
-from .board_finding import contested
-from .board_links import METRICS
-from .common import Choice, address
-
-CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
-
-
-@dataclass(frozen=True)
-class WorkloadFigures:
-    """Figures of one workload, fastest first; ``top``: rate of the fastest repeat."""
-
-    workload: str
-    figures: tuple[hardware.CellFigure, ...]
-    top: float
+from .common import WorkloadFigures, by_workload
 
 
 @dataclass(frozen=True)
@@ -71,52 +47,7 @@ class HardwarePage:
     price: str
     energy_price: str
     groups: tuple[WorkloadFigures, ...]
-    sources: tuple[hardware.PublishedAnswer, ...]
-
-
-@dataclass(frozen=True)
-class MachinePage:
-    """``/machines/{id}``: how fast is this machine, and did it change?
-
-    ``heading``: the best rank of its hardware; ``beside``: the machine beside the figure that has
-    it, in words, empty where nothing is compared. ``share_words``: a sentence to share. ``history``
-    and ``plot``: of the chosen cell, null without one; ``changes``: those of the history in words;
-    ``trends_href``: figures of the cell's hardware by version, null where there are none;
-    ``cells``: addresses of all cells.
-    """
-
-    title: str
-    heading: str
-    beside: str
-    share_words: str
-    json_href: str
-    badge_href: str
-    image_href: str
-    feed_href: str
-    answer: hardware.MachineAnswer
-    groups: tuple[WorkloadFigures, ...]
-    machine: tuple[Fact, ...]
-    environment: tuple[Fact, ...]
-    history: HistoryAnswer | None
-    history_json_href: str | None
-    trends_href: str | None
-    plot: Plot | None
-    changes: tuple[ChangeWords, ...]
-    cells: tuple[Choice, ...]
-
-
-@dataclass(frozen=True)
-class WorkloadPage:
-    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
-    ``contested``: which hardware with less evidence is faster, in words."""
-
-    title: str
-    json_href: str
-    image_href: str
-    workload: WorkloadAnswer
-    layers: tuple[Fact, ...]
-    board: Board
-    contested: str
+    sources: tuple[PublishedAnswer, ...]
 
 
 def hardware_page(
@@ -137,7 +68,7 @@ def hardware_page(
         charts=worth.of_hardware(session, answer, prices),
         price="" if own_price is None else f"{own_price:g}",
         energy_price="" if own_energy_price is None else f"{own_energy_price:g}",
-        groups=_groups(answer.figures),
+        groups=by_workload(answer.figures),
         sources=_sources(session, slug) if answer.published else (),
     )
 
@@ -151,134 +82,6 @@ def _rank(session: Session, answer: hardware.HardwareAnswer) -> str:
     board = leaderboard.board(session, workload, filters)
     rank = next((row.rank for row in board.rows), None)
     return f"{people.ordinal(rank)} of {board.ranked_count} on {workload.name}" if rank else ""
-
-
-def machine_page(
-    session: Session, machine_id: str, filters: HistoryFilters, prices: Prices = NO_PRICES
-) -> MachinePage:
-    """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
-    answer = hardware.machine(session, machine_id, prices)
-    wanted = filters.model_dump(exclude_none=True)
-    fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
-    if not fitting:
-        raise NotFound("this machine was not measured in that cell", field="workload")
-    shown = max(fitting, key=lambda figure: figure.repeats)
-    cell = _cell(shown)
-    machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
-    changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
-    api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
-    return MachinePage(
-        title=f"{answer.name}, machine {machine_id[:8]}",
-        heading=_standing(answer),
-        beside=_beside(answer),
-        share_words=_share_words(answer),
-        json_href=api,
-        badge_href=f"{here}/badge.svg",
-        image_href=f"{here}/card.png",
-        feed_href=f"{here}/feed.atom",
-        answer=answer,
-        groups=_groups(answer.figures),
-        machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
-        environment=environment_facts(
-            Environment.model_validate_json(json.dumps(answer.environment))
-        ),
-        history=machine_history,
-        history_json_href=address(f"{api}/history", cell),
-        trends_href=_trends_href(shown, machine_history),
-        plot=_history_plot(machine_history, changes),
-        changes=changes,
-        cells=tuple(
-            Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
-            for f in answer.figures
-        ),
-    )
-
-
-def _standing(answer: hardware.MachineAnswer) -> str:
-    """The best rank of its hardware, ``M2 Max: 15th of 47 on mnist-cnn``; else its name."""
-    best = _best_place(answer)
-    return answer.name if best is None else _rank_words(best)
-
-
-def _beside(answer: hardware.MachineAnswer) -> str:
-    """``this machine is 1.02 times as fast as the median one``."""
-    best = _best_place(answer)
-    return "" if best is None else beside_words(asdict(best)).removeprefix("; ")
-
-
-def _rank_words(place: MachinePlace) -> str:
-    """``M2 Max: 15th of 47 on mnist-cnn``."""
-    return f"{place.hardware}: {rank_words(asdict(place))}"
-
-
-def _share_words(answer: hardware.MachineAnswer) -> str:
-    """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
-    best = _best_place(answer)
-    if best is None:
-        return f"How fast this {answer.name} trains:"
-    rate = people.rate(best.samples_per_second)
-    words = f"{_rank_words(best)}; this machine trains {rate} samples/s"
-    if best.machines > 1:
-        words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
-    return f"{words}."
-
-
-def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
-    with_rank = [place for place in answer.places if place.rank is not None]
-    return min(
-        with_rank,
-        key=lambda place: ((place.rank or 0) / place.ranked, place.workload),
-        default=None,
-    )
-
-
-def workload_called(name: str) -> Workload:
-    """A workload of the catalogue.
-
-    Raises:
-        NotFound: there is none of this name.
-    """
-    workload = next((workload for workload in CATALOGUE if workload.name == name), None)
-    if workload is None:
-        raise NotFound(
-            f"no workload {name[:64]!r}",
-            field="name",
-            hint=f"there are {', '.join(WORKLOADS)}",
-            near=query_names.nearest(name[:64], WORKLOADS),
-        )
-    return workload
-
-
-def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
-    """Fill the context. Raises NotFound if the catalogue has no such workload."""
-    workload = workload_called(name)
-    answer = workload_answer(workload)
-    filters = BoardFilters.model_validate({"workload": name, "limit": 10})
-    boards, _, standings = leaderboard.leaderboard(session, filters, of_operator)
-    return WorkloadPage(
-        title=name,
-        json_href=address("/api/v1/leaderboard", {"workload": name}),
-        image_href=f"/workloads/{name}/card.png",
-        workload=answer,
-        layers=tuple(_layer(layer) for layer in answer.layers),
-        board=boards[0],
-        contested=contested(filters, METRICS["throughput"], standings),
-    )
-
-
-def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ...]:
-    """Group figures by workload; they arrive in the catalogue's order, fastest first."""
-    by_workload: dict[str, list[hardware.CellFigure]] = {}
-    for figure in figures:
-        by_workload.setdefault(figure.workload, []).append(figure)
-    return tuple(
-        WorkloadFigures(
-            name,
-            tuple(cell_figures),
-            max(figure.fastest_samples_per_second for figure in cell_figures),
-        )
-        for name, cell_figures in by_workload.items()
-    )
 
 
 def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
@@ -310,77 +113,6 @@ def _value_words(property: str, value: float) -> str:
     return f"{value:g} W" if property == "power_limit_watts" else f"{value:g}"
 
 
-def _sources(session: Session, slug: str) -> tuple[hardware.PublishedAnswer, ...]:
-    figures = hardware.published_figures(session)
+def _sources(session: Session, slug: str) -> tuple[PublishedAnswer, ...]:
+    figures = published_figures(session)
     return tuple(figure for figure in figures if figure.hardware_slug == slug)
-
-
-def _cell(figure: hardware.CellFigure) -> dict[str, Any]:
-    return {name: getattr(figure, name) for name in CELL}
-
-
-def _cell_words(figure: hardware.CellFigure) -> str:
-    unusual = "" if figure.precision == "float32" else f", {figure.precision}"
-    return (
-        f"{figure.workload}, {figure.framework} {figure.recipe} on {figure.device}, "
-        f"batch {figure.batch_size:,}{unusual}, {figure.data} data, {figure.timing} timing"
-    )
-
-
-def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | None:
-    """The study by version has figures in float32 at the default batch size."""
-    usual = workload_named(shown.workload).batch_size == shown.batch_size
-    versions = any(point.framework_version for point in of_cell.points)
-    if not (usual and versions and shown.precision == "float32"):
-        return None
-    names = ("workload", "framework")
-    chosen = {name: getattr(shown, name) for name in names}
-    return address("/trends", {"hardware": shown.hardware_slug, **chosen})
-
-
-def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
-    all_disturbed = all(point.disturbed for point in answer.points)
-    points = tuple(
-        Point(
-            number,
-            point.samples_per_second,
-            _point_words(point),
-            label="disturbed" if point.disturbed and not all_disturbed else "",
-        )
-        for number, point in enumerate(answer.points)
-    )
-    numbers = {point.run_id: number for number, point in enumerate(answer.points)}
-    return plot(
-        "samples per second, run by run; the axis does not begin at zero",
-        [Series(answer.workload, points)],
-        x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
-        y_words=people.rate,
-        x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
-        marks=[
-            Mark(numbers[change.run_id] - 0.5, words.label, words.kind)
-            for change, words in zip(answer.changes, changes, strict=True)
-        ],
-    )
-
-
-def _point_words(point: HistoryPoint) -> str:
-    """``12,081/s on 2026-10-01, median of 2, 1 disturbed repeat not counted``."""
-    disturbed = sum(repeat.disturbed for repeat in point.repeats)
-    counted = len(point.repeats) - (0 if point.disturbed else disturbed)
-    words = f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}"
-    words += f", median of {counted}"
-    if point.disturbed:
-        return f"{words}, disturbed"
-    if disturbed:
-        return f"{words}, {disturbed} disturbed repeat{'s' * (disturbed != 1)} not counted"
-    return words
-
-
-def _layer(layer: dict[str, Any]) -> Fact:
-    """A layer's kind and its parameters."""
-    rest = ", ".join(
-        f"{name} {len(value) if isinstance(value, list) else value}"
-        for name, value in layer.items()
-        if name != "kind" and value is not None
-    )
-    return Fact(str(layer["kind"]).replace("_", " "), rest or "no parameters")

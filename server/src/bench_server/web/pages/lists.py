@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from sqlmodel import Session
 
-from ...answers import hardware, queries, query_names
+from ...answers import hardware, machines, queries, query_names
 from ...answers.filters import WORKLOADS, ListPageFilters, ResultListFilters
 from ...answers.types import ResultAnswer, result_fields
 from .common import Choice, address
@@ -35,7 +35,7 @@ class MachineListPage:
     title: str
     json_href: str
     q: str
-    rows: tuple[hardware.MachineSummary, ...]
+    rows: tuple[machines.MachineSummary, ...]
     next_href: str | None
 
 
@@ -69,7 +69,7 @@ def hardware_list(session: Session, filters: ListPageFilters) -> HardwareListPag
 
 
 def machine_list(session: Session, filters: ListPageFilters) -> MachineListPage:
-    page = hardware.machine_page(session, filters)
+    page = machines.machine_page(session, filters)
     return MachineListPage(
         "Machines",
         _address("/api/v1/machines", filters),

@@ -3,16 +3,12 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from sqlmodel import Session
 
-from bench_protocol import asks, charts, conformance, doubts, recomputation, witness_references
+from bench_protocol import asks, charts, doubts, recomputation
 from bench_protocol import format as people
-from bench_protocol.matrix import Precision
-from bench_protocol.recomputation import JobKey
-from bench_protocol.recomputed import Band
-from bench_protocol.result import Result, Trace, Warn
+from bench_protocol.result import Result, Warn
 from bench_protocol.shows import Statement
 
 from ...answers import queries, witnessed_speeds
@@ -30,7 +26,6 @@ from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
 from ...log import reader
 from ...recompute import jobs
-from ...recompute.jobs import Stated
 from ..description_lists import (
     Fact,
     condition_facts,
@@ -39,6 +34,7 @@ from ..description_lists import (
     training_facts,
 )
 from ..plots import Plot, Point, Series, plot
+from .result_losses import TraceTable, WitnessTable, trace_tables, witness_table
 
 UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
 
@@ -52,51 +48,6 @@ FAILURES: Mapping[str, str] = {
     "unavailable": "could not run",
     "crashed": "crashed on",
 }
-
-
-@dataclass(frozen=True)
-class TraceStep:
-    """One step of a conformance trace and its reference; null if a loss is not finite, or if the
-    step was not recomputed."""
-
-    step: int
-    loss: float | None
-    reference: float | None
-    deviation: float | None
-
-
-@dataclass(frozen=True)
-class TraceTable:
-    """A conformance trace: optimiser, precision and steps."""
-
-    optimizer: str
-    precision: Precision
-    steps: tuple[TraceStep, ...]
-
-
-@dataclass(frozen=True)
-class WitnessStep:
-    """A loss of the timed session, the same once it was rewound, and the range of its reference;
-    null if it is not finite, was not sent, or if no reference is stored."""
-
-    step: int
-    loss: float | None
-    again: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class WitnessTable:
-    """What the timed session tells of its training. ``counted``: steps, by its own count;
-    ``expected``: those of warm-up and timing. ``has_reference``: whether there is one, recomputed
-    or stored."""
-
-    steps: tuple[WitnessStep, ...]
-    counted: int
-    expected: int
-    tensors: int
-    has_reference: bool
 
 
 @dataclass(frozen=True)
@@ -179,8 +130,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),
         statements=tuple(sorted(item.log_index for item in stated.values())),
-        traces=_traces(signed, stated),
-        witness=_witness(signed, stated),
+        traces=trace_tables(signed, stated),
+        witness=witness_table(signed, stated),
         telemetry=_telemetry(signed),
         training=training_facts(signed),
         machine=machine_facts(signed.machine),
@@ -229,68 +180,6 @@ def _startup(signed: Result) -> tuple[charts.Segment, ...]:
             ("first step", startup.first_step_ns),
         ]
     )
-
-
-def _traces(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[TraceTable, ...]:
-    """Short traces beside what was recomputed of their seed, or stored for the public one."""
-    measured = signed.measurement
-    tables = []
-    for trace in measured.traces if measured else ():
-        if trace.steps:  # the long one has a verdict of its own
-            continue
-        right = _losses_of(signed, trace, stated)
-        off = conformance.deviations(trace.losses, right) if right else ()
-        steps = (
-            TraceStep(number, loss, reference, None if loss is None else deviation)
-            for number, (loss, reference, deviation) in enumerate(
-                zip_longest(trace.losses, right, off), 1
-            )
-        )
-        precision = trace.precision or signed.cell.precision
-        tables.append(TraceTable(trace.optimizer, precision, tuple(steps)))
-    return tuple(tables)
-
-
-def _losses_of(signed: Result, trace: Trace, stated: Mapping[JobKey, Stated]) -> tuple[float, ...]:
-    """What the losses of a trace must be; none where that is not known."""
-    found = stated.get(JobKey(trace.seed, trace.batch_size))
-    if found is not None and found.statement.figures is not None:
-        losses = found.statement.figures.losses
-    else:
-        right = conformance.references().get((signed.cell.workload_digest, trace.optimizer))
-        losses = right.losses if right is not None and right.seed == trace.seed else ()
-    return losses if len(losses) == len(trace.losses) else ()
-
-
-def _witness(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | None:
-    """Losses of the timed session beside their reference."""
-    measured = signed.measurement
-    if measured is None or measured.witness is None:
-        return None
-    recorded, blocks = measured.witness, measured.blocks
-    band = _band(signed, stated)
-    again = recorded.rewound.losses if recorded.rewound else (None,) * len(recorded.steps)
-    ranges: list[tuple[float, float]] = []
-    if band is not None:
-        ranges = list(zip(band.low.losses, band.high.losses, strict=True))
-    return WitnessTable(
-        tuple(
-            WitnessStep(step, *read, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
-            for step, *read in zip(recorded.steps, recorded.losses, again, strict=True)
-        ),
-        counted=recorded.step_count,
-        expected=1 + blocks.warm_up_steps + blocks.steps,
-        tensors=len(recorded.movements),
-        has_reference=band is not None,
-    )
-
-
-def _band(signed: Result, stated: Mapping[JobKey, Stated]) -> Band | None:
-    found = stated.get(JobKey(signed.seed, signed.cell.batch_size, signed.cell.data))
-    if found is not None and found.statement.figures is not None:
-        return found.statement.figures.band
-    reference = witness_references.reference_of(signed)
-    return None if reference is None else reference.band
 
 
 def _telemetry(signed: Result) -> tuple[Plot, ...]:

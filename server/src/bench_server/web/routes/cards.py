@@ -8,7 +8,7 @@ from fastapi.responses import FileResponse
 from ...answers.comparison import compare
 from ...answers.filters import BoardPageFilters, compared_ids
 from .. import cards, feeds, share_cards
-from ..pages.hardware import workload_called
+from ..pages.workload import workload_called
 from ..static_files import FOLDER
 from .compare import AMode, AnyAcross, Ids, PricesDep
 from .deps import Reading, SettingsDep

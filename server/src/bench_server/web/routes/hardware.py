@@ -5,10 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...answers import hardware as hardware_answers
+from ...answers import machines
 from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
 from ...answers.filters import MachineId as AnyMachine
 from ...answers.history import HistoryAnswer, history
 from ...answers.prices import Prices
+from ...answers.published import PublishedAnswer, published_figures
 from .compare import PRICE_PARAMETER, PricesDep
 from .deps import Reading, SettingsDep, problems
 from .listing import next_page
@@ -45,8 +47,8 @@ def get_hardware(
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")
-def list_published_figures(session: Reading) -> list[hardware_answers.PublishedAnswer]:
-    return hardware_answers.published_figures(session)
+def list_published_figures(session: Reading) -> list[PublishedAnswer]:
+    return published_figures(session)
 
 
 @router.get("/machines", summary="Measured machines, by id", responses=problems(422))
@@ -55,8 +57,8 @@ def list_machines(
     response: Response,
     session: Reading,
     filters: Annotated[ListFilters, Query()],
-) -> hardware_answers.MachinePage:
-    page = hardware_answers.machine_page(session, filters)
+) -> machines.MachinePage:
+    page = machines.machine_page(session, filters)
     response.headers.update(next_page(request, page.next_cursor))
     return page
 
@@ -68,8 +70,8 @@ def list_machines(
 )
 def get_machine(
     session: Reading, settings: SettingsDep, machine_id: MachineId
-) -> hardware_answers.MachineAnswer:
-    return hardware_answers.machine(session, machine_id, Prices({}, settings.prices))
+) -> machines.MachineAnswer:
+    return machines.machine(session, machine_id, Prices({}, settings.prices))
 
 
 @router.get(

@@ -23,8 +23,10 @@ from ..pages import docs as api
 from ..pages import guides, lists, wanted
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
+from ..pages import machine as machine_pages
 from ..pages import result as results
 from ..pages import studies as study_pages
+from ..pages import workload as workload_pages
 from .compare import PricesDep
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, Slug
@@ -45,7 +47,7 @@ def leaderboard(
 
 @router.get("/workloads/{name}")
 def workload(request: Request, session: Reading, settings: SettingsDep, name: str) -> HTMLResponse:
-    context = hardware_pages.workload_page(session, name, settings.baseline)
+    context = workload_pages.workload_page(session, name, settings.baseline)
     return render.page(request, "workload.html", context)
 
 
@@ -92,7 +94,7 @@ def machine(
     filters: Annotated[HistoryFilters, Query()],
 ) -> HTMLResponse:
     prices = Prices({}, settings.prices)
-    context = hardware_pages.machine_page(session, machine_id, filters, prices)
+    context = machine_pages.machine_page(session, machine_id, filters, prices)
     return render.page(request, "machine.html", context)
 
 

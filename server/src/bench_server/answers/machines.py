@@ -1,0 +1,112 @@
+"""Machines: a list, and single ones with all of their figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from ..errors import NotFound
+from ..ingest.columns import stored_result
+from ..ranking.figures import Figure
+from ..ranking.medians import names_machine
+from . import asks, queries, witnessed_speeds
+from .cell_figures import CellFigure, in_catalogue_order
+from .filters import ListFilters
+from .machine_places import MachinePlace, places_of
+from .prices import NO_PRICES, Prices
+from .witnessed_speeds import WitnessedSpeedAnswer
+
+
+@dataclass(frozen=True)
+class MachineSummary:
+    """A machine with ranked results; ``hardware`` maps slugs to names (processor, GPUs)."""
+
+    machine_id: str
+    hardware: dict[str, str]
+    cells: int
+    repeats: int
+    runs: int
+    newest_at: datetime
+
+
+@dataclass(frozen=True)
+class MachinePage:
+    """Machines by id; ``next_cursor`` leads to the next, null at the end."""
+
+    machines: tuple[MachineSummary, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class MachineAnswer:
+    """One machine: its latest description, where it stands, and every figure. Its history is by
+    cell. ``name``: its main hardware."""
+
+    machine_id: str
+    name: str
+    owner: str
+    hardware: dict[str, str]
+    machine: dict[str, Any]
+    environment: dict[str, Any]
+    newest_at: datetime
+    asks_answered: int
+    places: tuple[MachinePlace, ...]
+    witnessed: tuple[WitnessedSpeedAnswer, ...]
+    figures: tuple[CellFigure, ...]
+
+
+def machine_page(session: Session, filters: ListFilters) -> MachinePage:
+    rows, cursor = queries.listed(session, "machine", filters)
+    names = queries.hardware_of_machines(session, [row.id for row in rows])
+    figures_found = [
+        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.runs, row.newest_at)
+        for row in rows
+    ]
+    return MachinePage(tuple(figures_found), cursor)
+
+
+def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> MachineAnswer:
+    """One machine.
+
+    Raises:
+        NotFound: it has no figure.
+    """
+    figures = machine_figures(session, machine_id)
+    newest = max(figures, key=lambda figure: figure.newest_at)
+    submission, _ = queries.result_with_id(session, newest.evidence.result_id)
+    signed = stored_result(submission.payload)
+    return MachineAnswer(
+        machine_id,
+        names_machine(figures).hardware,
+        newest.subject.owner,
+        {figure.hardware_slug: figure.hardware for figure in figures},
+        signed.machine.model_dump(mode="json"),
+        signed.environment.model_dump(mode="json"),
+        newest.newest_at,
+        asks.answered_by(session, machine_id),
+        places_of(session, figures),
+        witnessed_speeds.of_machine(session, machine_id),
+        in_catalogue_order(figures, prices),
+    )
+
+
+def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
+    """The figures of one machine, from the tables alone.
+
+    Raises:
+        NotFound: it has none.
+    """
+    if figures := queries.machine_figures(session, machine_id):
+        return figures
+    raise NotFound(
+        f"no machine {machine_id[:40]!r} with ranked results",
+        field="id",
+        hint="GET /api/v1/machines lists them all",
+    )
+
+
+def machine_cells(session: Session, machine_id: str) -> tuple[CellFigure, ...]:
+    """:func:`machine_figures` of the workloads this program knows."""
+    return in_catalogue_order(machine_figures(session, machine_id), NO_PRICES)

@@ -1,0 +1,48 @@
+"""Published figures, each with its source."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import Session, col, select
+
+from ..db.tables import PublishedFigure
+
+
+@dataclass(frozen=True)
+class PublishedAnswer:
+    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` states its limits."""
+
+    id: str
+    source: str
+    url: str
+    license: str
+    note: str
+    source_table: str
+    published_at: datetime
+    hardware: str
+    hardware_slug: str
+    workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    timing: str
+    samples_per_second: float
+    accuracy: float | None
+
+
+def published_figures(session: Session) -> list[PublishedAnswer]:
+    """Every published figure that was imported."""
+    derived = ("samples_per_second", "license")
+    names = [name for name in PublishedAnswer.__dataclass_fields__ if name not in derived]
+    rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
+    return [
+        PublishedAnswer(
+            **{name: getattr(row, name) for name in names},
+            license=row.licence,
+            samples_per_second=1e9 / row.ns_per_sample,
+        )
+        for row in rows
+    ]

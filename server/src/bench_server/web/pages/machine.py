@@ -1,0 +1,198 @@
+"""``/machines/{id}``: the figures of one machine and the history of one of its cells."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlmodel import Session
+
+from bench_protocol import format as people
+from bench_protocol.catalogue import workload_named
+from bench_protocol.machine import Environment, Machine
+from bench_protocol.standing_text import beside_words, rank_words
+
+from ...answers import machines
+from ...answers.cell_figures import CellFigure
+from ...answers.filters import HistoryFilters
+from ...answers.history import HistoryAnswer, HistoryPoint, history
+from ...answers.machine_places import MachinePlace
+from ...answers.prices import NO_PRICES, Prices
+from ...errors import NotFound
+from ..changes import ChangeWords, in_words
+from ..description_lists import Fact, environment_facts, machine_facts
+from ..plots import Mark, Plot, Point, Series, plot
+from .common import Choice, WorkloadFigures, address, by_workload
+
+CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
+
+
+@dataclass(frozen=True)
+class MachinePage:
+    """``/machines/{id}``: how fast is this machine, and did it change?
+
+    ``heading``: the best rank of its hardware; ``beside``: the machine beside the figure that has
+    it, in words, empty where nothing is compared. ``share_words``: a sentence to share. ``history``
+    and ``plot``: of the chosen cell, null without one; ``changes``: those of the history in words;
+    ``trends_href``: figures of the cell's hardware by version, null where there are none;
+    ``cells``: addresses of all cells.
+    """
+
+    title: str
+    heading: str
+    beside: str
+    share_words: str
+    json_href: str
+    badge_href: str
+    image_href: str
+    feed_href: str
+    answer: machines.MachineAnswer
+    groups: tuple[WorkloadFigures, ...]
+    machine: tuple[Fact, ...]
+    environment: tuple[Fact, ...]
+    history: HistoryAnswer | None
+    history_json_href: str | None
+    trends_href: str | None
+    plot: Plot | None
+    changes: tuple[ChangeWords, ...]
+    cells: tuple[Choice, ...]
+
+
+def machine_page(
+    session: Session, machine_id: str, filters: HistoryFilters, prices: Prices = NO_PRICES
+) -> MachinePage:
+    """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
+    answer = machines.machine(session, machine_id, prices)
+    wanted = filters.model_dump(exclude_none=True)
+    fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
+    if not fitting:
+        raise NotFound("this machine was not measured in that cell", field="workload")
+    shown = max(fitting, key=lambda figure: figure.repeats)
+    cell = _cell(shown)
+    machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
+    changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
+    api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
+    return MachinePage(
+        title=f"{answer.name}, machine {machine_id[:8]}",
+        heading=_standing(answer),
+        beside=_beside(answer),
+        share_words=_share_words(answer),
+        json_href=api,
+        badge_href=f"{here}/badge.svg",
+        image_href=f"{here}/card.png",
+        feed_href=f"{here}/feed.atom",
+        answer=answer,
+        groups=by_workload(answer.figures),
+        machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
+        environment=environment_facts(
+            Environment.model_validate_json(json.dumps(answer.environment))
+        ),
+        history=machine_history,
+        history_json_href=address(f"{api}/history", cell),
+        trends_href=_trends_href(shown, machine_history),
+        plot=_history_plot(machine_history, changes),
+        changes=changes,
+        cells=tuple(
+            Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
+            for f in answer.figures
+        ),
+    )
+
+
+def _standing(answer: machines.MachineAnswer) -> str:
+    """The best rank of its hardware, ``M2 Max: 15th of 47 on mnist-cnn``; else its name."""
+    best = _best_place(answer)
+    return answer.name if best is None else _rank_words(best)
+
+
+def _beside(answer: machines.MachineAnswer) -> str:
+    """``this machine is 1.02 times as fast as the median one``."""
+    best = _best_place(answer)
+    return "" if best is None else beside_words(asdict(best)).removeprefix("; ")
+
+
+def _rank_words(place: MachinePlace) -> str:
+    """``M2 Max: 15th of 47 on mnist-cnn``."""
+    return f"{place.hardware}: {rank_words(asdict(place))}"
+
+
+def _share_words(answer: machines.MachineAnswer) -> str:
+    """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
+    best = _best_place(answer)
+    if best is None:
+        return f"How fast this {answer.name} trains:"
+    rate = people.rate(best.samples_per_second)
+    words = f"{_rank_words(best)}; this machine trains {rate} samples/s"
+    if best.machines > 1:
+        words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
+    return f"{words}."
+
+
+def _best_place(answer: machines.MachineAnswer) -> MachinePlace | None:
+    with_rank = [place for place in answer.places if place.rank is not None]
+    return min(
+        with_rank,
+        key=lambda place: ((place.rank or 0) / place.ranked, place.workload),
+        default=None,
+    )
+
+
+def _cell(figure: CellFigure) -> dict[str, Any]:
+    return {name: getattr(figure, name) for name in CELL}
+
+
+def _cell_words(figure: CellFigure) -> str:
+    unusual = "" if figure.precision == "float32" else f", {figure.precision}"
+    return (
+        f"{figure.workload}, {figure.framework} {figure.recipe} on {figure.device}, "
+        f"batch {figure.batch_size:,}{unusual}, {figure.data} data, {figure.timing} timing"
+    )
+
+
+def _trends_href(shown: CellFigure, of_cell: HistoryAnswer) -> str | None:
+    """The study by version has figures in float32 at the default batch size."""
+    usual = workload_named(shown.workload).batch_size == shown.batch_size
+    versions = any(point.framework_version for point in of_cell.points)
+    if not (usual and versions and shown.precision == "float32"):
+        return None
+    names = ("workload", "framework")
+    chosen = {name: getattr(shown, name) for name in names}
+    return address("/trends", {"hardware": shown.hardware_slug, **chosen})
+
+
+def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
+    all_disturbed = all(point.disturbed for point in answer.points)
+    points = tuple(
+        Point(
+            number,
+            point.samples_per_second,
+            _point_words(point),
+            label="disturbed" if point.disturbed and not all_disturbed else "",
+        )
+        for number, point in enumerate(answer.points)
+    )
+    numbers = {point.run_id: number for number, point in enumerate(answer.points)}
+    return plot(
+        "samples per second, run by run; the axis does not begin at zero",
+        [Series(answer.workload, points)],
+        x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
+        y_words=people.rate,
+        x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
+        marks=[
+            Mark(numbers[change.run_id] - 0.5, words.label, words.kind)
+            for change, words in zip(answer.changes, changes, strict=True)
+        ],
+    )
+
+
+def _point_words(point: HistoryPoint) -> str:
+    """``12,081/s on 2026-10-01, median of 2, 1 disturbed repeat not counted``."""
+    disturbed = sum(repeat.disturbed for repeat in point.repeats)
+    counted = len(point.repeats) - (0 if point.disturbed else disturbed)
+    words = f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}"
+    words += f", median of {counted}"
+    if point.disturbed:
+        return f"{words}, disturbed"
+    if disturbed:
+        return f"{words}, {disturbed} disturbed repeat{'s' * (disturbed != 1)} not counted"
+    return words

@@ -1,0 +1,98 @@
+"""``/cpu-vs-gpu``: one processor against one GPU, by the size of a training step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol import format as people
+
+from ....answers.studies import PairAnswer, PairChoice, cpu_against_gpu, devices
+from ...plots import Plot, Point, Series, flops, plot
+from ..common import Choice
+from .common import sureness, twin
+
+
+@dataclass(frozen=True)
+class CpuVsGpuPage:
+    """``/cpu-vs-gpu``: from which size of a step is a GPU faster? ``plot`` is null if no cell was
+    measured on both. ``heading`` states the finding."""
+
+    title: str
+    heading: str
+    json_href: str
+    answer: PairAnswer
+    plot: Plot | None
+    cpus: tuple[Choice, ...]
+    gpus: tuple[Choice, ...]
+
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.gpu_slug
+
+
+def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> CpuVsGpuPage:
+    """Fill the context. Raises NotFound if one of them has no figures."""
+    answer = cpu_against_gpu(session, choice)
+    return CpuVsGpuPage(
+        title="CPU against GPU",
+        heading=_which_pays(answer),
+        json_href=twin("cpu-vs-gpu", choice),
+        answer=answer,
+        plot=_pair_plot(answer) if answer.rows else None,
+        cpus=_on_device(session, answer.cpu_slug, lambda device: device == "cpu"),
+        gpus=_on_device(session, answer.gpu_slug, lambda device: device != "cpu"),
+    )
+
+
+def _which_pays(answer: PairAnswer) -> str:
+    """From which work on the GPU is faster. Without enough runs for any of the comparisons that
+    say so, which looks faster."""
+    if not answer.rows:
+        return "CPU or GPU?"
+    least = answer.pays_from_flops
+    if least is None:
+        verb, rest = sureness([row.held for row in answer.rows[-1:]])
+        return f"{answer.cpu} {verb} faster than {answer.gpu}, even in the largest workload{rest}"
+    where = (
+        "in every workload"
+        if least == answer.rows[0].flops_per_step
+        else f"from {flops(least)} per training step"
+    )
+    deciding = [row for row in answer.rows if row.flops_per_step >= least]
+    verb, rest = sureness([row.held for row in deciding])
+    return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
+
+
+def _on_device(
+    session: Session, chosen: str | None, fits: Callable[[str], bool]
+) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(slug, name, slug == chosen)
+        for slug, name, device in devices(session)
+        if fits(device)
+    )
+
+
+def _pair_plot(answer: PairAnswer) -> Plot:
+    points = tuple(
+        Point(
+            row.flops_per_step,
+            row.held.speed_up,
+            f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
+            row.held.speed_up_low,
+            row.held.speed_up_high,
+            row.workload,
+        )
+        for row in answer.rows
+    )
+    return plot(
+        "how many times as fast the GPU is, by FLOPs in a training step",
+        [Series("GPU against CPU", points)],
+        x_words=flops,
+        y_words=people.ratio,
+        x_log=True,
+        y_log=True,
+        joined=False,
+        level=1.0,
+    )

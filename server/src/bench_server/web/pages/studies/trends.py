@@ -1,0 +1,124 @@
+"""``/trends``: one set-up by version of its framework, driver, CUDA, system, Python or agent."""
+
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol import format as people
+from bench_protocol.catalogue import CATALOGUE
+
+from ....answers import queries
+from ....answers.studies import TrendChoice, TrendsAnswer, trends
+from ....answers.studies.updates import Update
+from ...plots import Plot, Point, Series, plot
+from ..common import Choice, hardware_choices
+from .common import twin
+
+VERSION_WORDS = {
+    "framework_version": "framework version",
+    "driver": "driver",
+    "os_version": "system version",
+    "cuda": "CUDA version",
+    "python": "Python version",
+    "agent": "agent version",
+}
+
+
+@dataclass(frozen=True)
+class TrendsPage:
+    """``/trends``: are newer drivers and frameworks faster? ``by_words``: the x axis in words;
+    ``plot`` is null if nothing is ranked. ``heading`` states the finding."""
+
+    title: str
+    heading: str
+    json_href: str
+    answer: TrendsAnswer
+    plot: Plot | None
+    by_words: str
+    by: tuple[Choice, ...]
+    hardware: tuple[Choice, ...]
+    workloads: tuple[Choice, ...]
+    frameworks: tuple[Choice, ...]
+
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.hardware_slug
+
+
+def trends_page(session: Session, choice: TrendChoice) -> TrendsPage:
+    """Fill the context. Raises NotFound if no result matches the filters."""
+    answer = trends(session, choice)
+    names = [workload.name for workload in CATALOGUE]
+    return TrendsPage(
+        title="Trends",
+        heading=_newest_update(answer),
+        json_href=twin("trends", choice),
+        answer=answer,
+        plot=_trend_plot(answer) if answer.versions else None,
+        by_words=VERSION_WORDS[choice.by],
+        by=tuple(Choice(name, words, name == choice.by) for name, words in VERSION_WORDS.items()),
+        hardware=hardware_choices(session, answer.hardware_slug),
+        workloads=tuple(Choice(name, name, name == answer.workload) for name in names),
+        frameworks=tuple(
+            Choice(name, name, name == choice.framework) for name in queries.frameworks(session)
+        ),
+    )
+
+
+def _newest_update(answer: TrendsAnswer) -> str:
+    """What the newest version changed."""
+    words = VERSION_WORDS[answer.by]
+    newest = answer.versions[-1] if answer.versions else None
+    held = newest.update.held if newest and newest.update else None
+    if newest is None or held is None:
+        return f"What did the newest {words} change?"
+    name = words[:1].upper() + words[1:]
+    if answer.by == "framework_version" and answer.setup:
+        name = answer.setup["framework"]
+    version = f"{name} {newest.version}"
+    if held.verdict_kind == "no_difference":
+        return f"{version} brings no clear change"
+    before = answer.versions[-2].version
+    few = held.verdict_kind == "too_few_runs"
+    where = f", on {held.n} machine{'s' * (held.n != 1)}" if few else ""
+    return f"{version} {people.faster_than(held.speed_up)} {before}{where}"
+
+
+def _trend_plot(answer: TrendsAnswer) -> Plot:
+    points = tuple(
+        Point(
+            place,
+            version.samples_per_second,
+            f"{version.version}: {people.rate(version.samples_per_second)}/s",
+            version.samples_per_second_low,
+            version.samples_per_second_high,
+            _change_label(version.update),
+        )
+        for place, version in enumerate(answer.versions)
+    )
+    machines = [
+        Series(
+            machine.machine_id,
+            tuple(
+                Point(place, rate, f"machine {machine.machine_id[:8]}: {people.rate(rate)}/s")
+                for place, rate in enumerate(machine.samples_per_second)
+                if rate is not None
+            ),
+            thin=True,
+        )
+        for machine in answer.machines
+    ]
+    return plot(
+        "samples per second by version, with what each one changed on the same machines; "
+        "the axis does not begin at zero",
+        [Series(answer.hardware or "", points), *machines],
+        x_words=lambda place: answer.versions[int(place)].version,
+        y_words=people.rate,
+        joined=False,
+        x_ticks=list(range(len(points))),
+    )
+
+
+def _change_label(update: Update | None) -> str:
+    """``1.11×``; none where no machine has both versions."""
+    return people.ratio(update.held.speed_up) if update and update.held else ""
