@@ -201,7 +201,7 @@ def test_movements_of_the_second_reading_are_compared(factor: float) -> None:
     result = results.make_complete(witness=told.model_copy(update={"rewound": again}))
     assert failed(result) == {"witness": "unranked"}
     sentence = verdicts(result)["witness"].sentence
-    assert "the movement of 0/kernel in the rewound session deviates by 6.0e-01" in sentence
+    assert "the movement of 0/kernel in the rewound session deviates by 0.6" in sentence
 
 
 @pytest.mark.parametrize(("scale", "kind"), [("dynamic", "conformant"), ("1024", "wrong_result")])

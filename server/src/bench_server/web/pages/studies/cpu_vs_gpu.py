@@ -1,5 +1,6 @@
 """``/cpu-vs-gpu``: one processor against one GPU, by the size of a training step."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -75,6 +76,8 @@ def _on_device(
 
 
 def _pair_plot(answer: PairAnswer) -> Plot:
+    """A dot names its batch size where its workload has several."""
+    dots = Counter(row.workload for row in answer.rows)
     points = tuple(
         Point(
             row.flops_per_step,
@@ -82,7 +85,7 @@ def _pair_plot(answer: PairAnswer) -> Plot:
             f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
             row.held.speed_up_low,
             row.held.speed_up_high,
-            row.workload,
+            f"{row.workload}, batch {row.batch_size:,}" if dots[row.workload] > 1 else row.workload,
         )
         for row in answer.rows
     )
