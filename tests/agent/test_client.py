@@ -59,7 +59,7 @@ def test_nobody_at_an_address_is_unreachable() -> None:
 
 @pytest.mark.parametrize("address", ["http://[", "nonsense", "ftp://host", "127.0.0.1:80", ""])
 def test_what_is_no_address_is_wrong_usage(address: str) -> None:
-    with pytest.raises(UsageProblem, match="no server address"):
+    with pytest.raises(UsageProblem, match="is not the address of a server"):
         Client(address, KEY)
 
 

@@ -123,7 +123,7 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
     assert "BENCH_SERVER_READ_TOKEN: " in refused.stderr
     assert "secret" not in refused.stderr
     (secrets / "BENCH_SERVER_READ_TOKEN").rename(secrets / "BENCH_SERVER_READ_TOKENS")
-    assert "did you mean READ_TOKEN" in migrated().stderr
+    assert "did you mean BENCH_SERVER_READ_TOKEN" in migrated().stderr
     nowhere = migrated(BENCH_SERVER_SECRETS_DIR=str(tmp_path / "nowhere"))
     assert "BENCH_SERVER_SECRETS_DIR: there is no such folder" in nowhere.stderr
 
