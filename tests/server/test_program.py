@@ -28,7 +28,7 @@ def test_every_setting_is_documented() -> None:
     for name, field in Settings.model_fields.items():
         assert f"`BENCH_SERVER_{name.upper()}`" in text
         assert field.description
-        # Who sets something else is told the description, so it has every bound.
+        # The error for a wrong value shows the description, so the description has every bound.
         for bound in field.metadata:
             for limit in filter(None, (getattr(bound, n, None) for n in BOUNDS)):
                 assert str(limit) in field.description

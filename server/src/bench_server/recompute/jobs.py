@@ -164,7 +164,7 @@ def pending(session: Session) -> int:
 
 
 def pending_on_real_data(session: Session) -> int:
-    """Number of jobs on real data that nothing was stated about, whoever has the data."""
+    """Number of jobs on real data without a statement. It counts them where the data is missing too."""
     return _count(session, _JOBS.c.statement_index == ON_REAL_DATA)
 
 

@@ -1,6 +1,6 @@
 """Real data sets: which files they are, and the arrays that they hold.
 
-The agent trains on these arrays; whoever has the files recomputes what it reports of them.
+The agent trains on these arrays. A server or a user with the same files recomputes its results.
 """
 
 from ..errors import DataProblem
