@@ -164,7 +164,7 @@ def pending(session: Session) -> int:
 
 
 def pending_on_real_data(session: Session) -> int:
-    """Number of jobs on real data without a statement. It counts them where the data is missing too."""
+    """Number of jobs on real data without a statement, also where the data is missing."""
     return _count(session, _JOBS.c.statement_index == ON_REAL_DATA)
 
 
