@@ -149,23 +149,11 @@ class Torch:
         model = torch_model.build(workload, weights, channels_last=channels_last)
         if self.form not in FORMS:
             raise LookupError(unknown("form", self.form, list(FORMS)))
+        trained = (workload, model, cell.batch_size, data, device, cell.precision)
         if self.form == EAGER:
-            return TunedSession(
-                workload,
-                model,
-                cell.batch_size,
-                data,
-                device,
-                cell.precision,
-                channels_last=channels_last,
-            )
+            return TunedSession(*trained, channels_last=channels_last)
         return captured.CapturedSession(
-            workload,
-            model,
-            cell.batch_size,
-            data,
-            device,
-            cell.precision,
+            *trained,
             channels_last=channels_last,
             compiled=self.form == COMPILED_GRAPH,
             capture=captured.in_a_graph if device.type == "cuda" else captured.as_it_is,
