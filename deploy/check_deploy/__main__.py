@@ -61,6 +61,26 @@ def files() -> None:
     schema = [beside / "check-jsonschema", "--quiet", "--builtin-schema", "vendor.compose-spec"]
     checked = subprocess.run([*schema, COMPOSE], check=False)
     check(checked.returncode == 0, "docker-compose.yml follows the compose specification")
+    command = compose_command()
+    if command is None:
+        print("not checked: docker compose config (no docker compose of version 2 or later here)")
+        return
+    resolved = subprocess.run([*command, "-f", COMPOSE, "config", "--quiet"], check=False)
+    check(resolved.returncode == 0, f"{' '.join(command)} config accepts docker-compose.yml")
+
+
+def compose_command() -> list[str] | None:
+    """The plug-in of docker or the program, version 2 or later. ``config`` needs no engine."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]) is None:
+            continue
+        asked = subprocess.run(
+            [*command, "version", "--short"], check=False, capture_output=True, text=True
+        )
+        major = asked.stdout.strip().removeprefix("v").partition(".")[0]
+        if asked.returncode == 0 and major.isdecimal() and int(major) >= 2:
+            return command
+    return None
 
 
 def missing(what: str, command: str) -> str:
