@@ -14,7 +14,6 @@ or recipe is faster on one machine. Then a cell omits framework and recipe (null
 the things contain them.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from statistics import geometric_mean
@@ -24,14 +23,13 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
 
-from ..errors import InvalidQuery, NotFound
+from ..errors import InvalidQuery
 from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure
-from ..ranking.medians import names_machine
-from ..ranking.rows import figure_of_result
 from ..ranking.score import alike, best_of, place
-from . import overall, queries
+from . import overall
+from .compared_things import find, names_of
 from .prices import NO_PRICES, Price, Prices
 from .types import (
     Across,
@@ -46,7 +44,6 @@ from .types import (
 )
 from .verdicts import verdicts
 
-SETUP = "setup-"
 SETUP_FIELDS = ("framework", "device", "recipe", "batch_size", "data", "timing")
 VERDICT_FIELDS = (
     *("speed_up", "speed_up_low", "speed_up_high", "p_value", "adjusted_p_value"),
@@ -66,6 +63,9 @@ class CellKey(NamedTuple):
     precision: str
     data: str
     timing: str
+
+
+Side = dict[CellKey, Figure]
 
 
 def compare(
@@ -89,7 +89,7 @@ def compare(
     stranger = next((item for item in prices.of_reader if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
-    things_found = [_find(session, item) for item in ids]
+    things_found = [find(session, item) for item in ids]
     kinds = {thing.kind for thing, _ in things_found}
     left_out = _left_out(kinds, across)
     mode = _mode(kinds, mode)
@@ -97,7 +97,7 @@ def compare(
         sides = _at_best([figures for _, figures in things_found])
     else:
         sides = [_without(_side(figures), left_out) for _, figures in things_found]
-    names = _names([thing for thing, _ in things_found])
+    names = names_of([thing for thing, _ in things_found])
     keys = sorted({key for side in sides for key in side}, key=_order)
     base, *others = sides
     pairs = [(side[key], base[key]) for key in base for side in others if key in side]
@@ -139,73 +139,6 @@ def compare(
         energy_currency=prices.energy_currency,
         rows=ordered,
     )
-
-
-class ComparedId(NamedTuple):
-    """The thing that an id names. ``further`` distinguishes set-ups with equal names."""
-
-    id: str
-    kind: ThingKind
-    name: str
-    hardware_slug: str
-    hardware: str
-    further: str = ""
-
-
-Side = dict[CellKey, Figure]
-
-
-def _find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
-    figures = queries.hardware_figures(session, item)
-    if figures:
-        first = figures[0]
-        return ComparedId(item, "hardware", first.hardware, item, first.hardware), figures
-    figures = queries.machine_figures(session, item)
-    if figures:
-        first = names_machine(figures)
-        name = f"{first.hardware}, machine {item[:8]}"
-        return ComparedId(item, "machine", name, first.hardware_slug, first.hardware), figures
-    copied = queries.published_figure(session, item)
-    if copied is not None:
-        name = f"{copied.hardware}, {copied.setup.words}"
-        return _setup_thing(item, "published", name, copied), [copied]
-    return _find_result(session, item)
-
-
-def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
-    whole = item.startswith(SETUP)
-    try:
-        _, row = queries.result_with_id(session, item.removeprefix(SETUP))
-    except NotFound:
-        raise InvalidQuery(
-            f"ids: {item[:100]!r} is no hardware or machine with ranked results, no result, no "
-            "set-up and no published figure",
-            field="ids",
-            hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
-            "machine_id; setup-ID is the set-up of a result",
-        ) from None
-    setup, hardware = queries.setup_of(row), row.hardware
-    name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
-    further = (
-        f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "
-        f"{setup.timing} timing"
-    )
-    kind: ThingKind = "setup" if whole else "result"
-    thing = ComparedId(item, kind, name, row.hardware_slug, hardware, further)
-    if whole:
-        of_hardware = queries.hardware_figures(session, row.hardware_slug)
-        same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
-        return thing, same
-    return thing, [figure_of_result(row)] if row.rankable else []
-
-
-def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
-    setup = figure.setup
-    further = (
-        f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}, "
-        f"{setup.timing} timing"
-    )
-    return ComparedId(item, kind, name, figure.hardware_slug, figure.hardware, further)
 
 
 def _side(figures: Iterable[Figure]) -> Side:
@@ -261,12 +194,6 @@ def _without(side: Side, axes: tuple[str, ...]) -> Side:
     """The same thing with axes omitted from its cells. A set-up or result has at most one cell."""
     nothing: dict[str, Any] = dict.fromkeys(axes)
     return {key._replace(**nothing): figure for key, figure in side.items()}
-
-
-def _names(things: list[ComparedId]) -> list[str]:
-    """Names of the things, with details added to equal names."""
-    times = Counter(thing.name for thing in things)
-    return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
 
 
 def _row(
