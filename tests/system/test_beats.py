@@ -8,6 +8,7 @@ import asyncio
 import base64
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from tests.fakes.beat_world import BEGAN, BLOCK_NS, LoopbackServer, Worker, Worl
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, BlockDone
 from bench_agent.remote import verify
+from bench_agent.remote.connection import trusted
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import beats as agent_beats
 from bench_agent.run.worker_process import Listener
@@ -102,6 +104,24 @@ def test_a_long_part_posts_every_ten_seconds_after_a_minute(
     result = go(Worker(world, 410, each))
     assert [beat.blocks for beat in result.beats] == [0, 300, 350, 400, 410]
     assert server.beats_verdict(result)["figures"]["verdict"] == "bounded"
+
+
+def test_certificates_are_read_once_however_many_repeats(
+    world: World, server: LoopbackServer, go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reading takes memory of the C library, which a closed connection holds for long."""
+    read: list[str | None] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def counted(context: ssl.SSLContext, cafile: str | None = None, *rest: Any) -> None:
+        read.append(cafile)
+        load(context, cafile, *rest)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
+    trusted.cache_clear()
+    for _ in range(3):
+        assert len(go(Worker(world)).beats) == 2
+    assert len(read) == 1
 
 
 def test_a_clock_that_is_five_per_cent_slow_is_detected(

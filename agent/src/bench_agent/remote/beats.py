@@ -12,7 +12,7 @@ from bench_protocol.beats import LATEST_NS, BeatRequest
 from bench_protocol.evidence import Beat, beacon_of
 from bench_protocol.result import Challenge
 
-from .connection import headers_of
+from .connection import headers_of, trusted
 
 LOG = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ class BeatPost:
             base_url=server.address,
             timeout=LATEST_NS / 1e9,
             headers=headers_of(server.token),
+            verify=trusted(),
         )
 
     def connect(self) -> None:
