@@ -129,6 +129,14 @@ def test_a_slow_clock_of_the_worker_alone(seconds: float, found: str) -> None:
     assert kind(with_beats(timed(seconds, window_share=1 / 0.95))) == found
 
 
+@pytest.mark.parametrize(
+    ("took_seconds", "found"), [(0.44, "unbounded"), (0.48, "unbounded"), (0.505, "outside")]
+)
+def test_a_short_stretch_has_little_slack(took_seconds: float, found: str) -> None:
+    """0.4 s of blocks: 0.1 s of slack would let them have taken 0.515 s."""
+    assert kind(with_beats(timed(0.4, took_seconds / 0.4), round_trip_ns=1_000_000)) == found
+
+
 def test_a_short_sleep_in_a_long_part_shows_between_neighbours() -> None:
     """Two seconds of 400 are within the tolerance of a clock, two of ten are not."""
     result = with_beats(timed(400), during=(300, 350, 400))

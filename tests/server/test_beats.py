@@ -1,5 +1,6 @@
 """Beats through acceptance: what is refused, what is stale, what counts."""
 
+import math
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests.fakes.projected import settle
 from bench_protocol import beats
 from bench_protocol.evidence import Beat, beacon_of
 from bench_protocol.result import Challenge, Result
+from bench_protocol.witness import Window
 from bench_server.db.store import Store
+from bench_server.ingest import timing_checks
 
 KEY_ID = results.key_id(results.private_key())
 
@@ -146,3 +149,18 @@ def test_a_missing_answer_costs_nothing(
     assert (level, ranked) == (3, True)
     assert (verdict["passed"], verdict["checked"]) == (True, False)
     assert "(late)" in verdict["sentence"]
+
+
+@pytest.mark.parametrize("window_ms", [60, 100, 200, 300, 500, 800, 1000, 1200, 1400])
+def test_short_blocks_that_fill_their_window_agree_with_the_server(window_ms: int) -> None:
+    """The latest message that the check of the window allows contradicts no signed time."""
+    window_ns = window_ms * 1_000_000
+    least_ns = timing_checks.least_of_window_ns(window_ns)
+    block = BLOCKS.model_copy(update={"durations_ns": (math.ceil(least_ns),)})
+    window = Window(started_ns=4 * 10**9, finished_ns=4 * 10**9 + window_ns, blocks_agree=True)
+    made = results.make_complete(measured={"blocks": block}, window=window)
+    challenge = Challenge(id="c4" * 16, nonce="9e" * 32, server_origin=ORIGIN)
+    result = made.model_copy(update={"challenge": challenge})
+    for round_trip_ns in (1, 20_000_000):
+        honest = with_beats(result, delay_ns=0, round_trip_ns=round_trip_ns)
+        assert beats.verdict(honest).kind != "outside"

@@ -66,7 +66,7 @@ def window(case: Case) -> Finding:
         verdict, took = "other_blocks", "its blocks are not those that the worker reported"
     elif not clocks.started_ns <= seen.started_ns <= seen.finished_ns <= clocks.finished_ns:
         verdict, took = "outside", "the window of the timed part is outside of the repeat"
-    elif blocks_ns < LEAST_OF_WINDOW * window_ns - _slack_ns(window_ns):
+    elif blocks_ns < least_of_window_ns(window_ns):
         verdict = "longer"
     elif LEAST_SEEN * (blocks_ns - WINDOW_SLACK_NS) > window_ns:
         verdict = "unseen"
@@ -78,9 +78,10 @@ def window(case: Case) -> Finding:
     return Finding(verdict == "filled", took, numbers)
 
 
-def _slack_ns(window_ns: int) -> float:
-    """How late the messages of a window may be."""
-    return min(WINDOW_SLACK_NS, max(LEAST_SLACK_NS, SLACK_OF_WINDOW * window_ns))
+def least_of_window_ns(window_ns: int) -> float:
+    """Least time of the blocks of a window, whose messages may be late."""
+    slack_ns = min(WINDOW_SLACK_NS, max(LEAST_SLACK_NS, SLACK_OF_WINDOW * window_ns))
+    return LEAST_OF_WINDOW * window_ns - slack_ns
 
 
 def window_effect(finding: Finding) -> Effect:
