@@ -256,9 +256,18 @@ def test_a_dump_verifies_without_server_and_keys(
     assert outcome.exit_code == 1
     assert "WRONG entry 2: edited" in outcome.output
     dump.write_bytes(dump.read_bytes()[:100])
-    for file in (dump, tmp_path / "missing.zip"):
+    missing = tmp_path / "missing.zip"
+    for file, words in (
+        (dump, "is not a dump of a log"),
+        (missing, "cannot be read (No such file"),
+    ):
         outcome = stranger(str(file))
-        assert (outcome.exit_code, "is not a dump of a log" in outcome.output) == (2, True)
+        assert outcome.exit_code == 2
+        assert words in outcome.output
+        assert "verify-log ADDRESS --save FILE makes a dump" in outcome.output
+        assert "[Errno" not in outcome.output
+    nobody = stranger("http://127.0.0.1:1")
+    assert "http://127.0.0.1:1 does not answer: Connection refused" in nobody.output
     unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
     assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

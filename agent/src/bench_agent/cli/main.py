@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bench_protocol.command_errors import OneLineErrors
 from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
@@ -76,8 +77,13 @@ EXAMPLES = {
 }
 
 
-class LazyCommands(TyperGroup):
+class LazyCommands(OneLineErrors, TyperGroup):
     """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
+
+    def complain(self, words: str) -> None:
+        from ..output.console import complain  # here: --help and --version need no console
+
+        complain(words)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return plain_parameters(super().get_params(ctx))

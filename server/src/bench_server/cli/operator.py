@@ -203,7 +203,8 @@ def verify_log(
                 fetch = opened.enter_context(dump.keeping(fetch, save))
             report = audit.audit(fetch, trusted, in_process if workers is None else workers.map)
     except URLError as error:
-        raise stop(f"the server does not answer: {error.reason}") from None
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        raise stop(f"{what} does not answer: {reason}") from None
     except (ValueError, OSError) as error:
         hint = getattr(error, "hint", "")
         raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
