@@ -115,3 +115,15 @@ def test_help_lists_the_names_that_an_option_takes() -> None:
     for name in ("resnet50-transfer", "torch", "cuda:all", "pipeline", "mixed_bfloat16"):
         assert name in text
     assert "--repeats" not in CliRunner().invoke(app, ["conformance", "--help"]).stdout
+
+
+@pytest.mark.parametrize("name", ["run", "status"])
+def test_an_interrupted_command_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bench_agent.cli.{COMMANDS[name][0].replace(':', '.')}", interrupted)
+    ended = CliRunner().invoke(app, [name])
+    assert ended.exit_code == 130
+    assert ended.stderr.startswith("Interrupted.")
+    assert ("bench-agent run --resume" in ended.stderr) == (name == "run")

@@ -52,7 +52,7 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     agent, file = Agent(home.root), tmp_path / "bundle.json"
     saved = agent("verify", address, "--save", str(file), "--json")
     assert (saved.json()["shows"], f"saved {file}" in saved.stderr) == (shown, True)
-    nowhere = agent("verify", address, "--save", str(tmp_path / "no" / "bundle.json"))
+    nowhere = agent("verify", address, "--save", str(file / "bundle.json"))
     assert (nowhere.code, "--save: cannot write" in nowhere.stderr) == (2, True)
     assert agent("verify", str(file), "--json").json()["shows"] == shown
     words = agent("verify", str(file)).stdout
