@@ -11,7 +11,7 @@ import typer
 from bench_protocol import shows, statement
 from bench_protocol.errors import ProtocolError
 
-from ..base.errors import LogContradiction, ServerUnreachable
+from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..output.console import GOOD, console, say, show_table
@@ -77,8 +77,8 @@ def verify(
     if save:
         try:
             write_durably(save, json.dumps(bundle, indent=1).encode())
-        except OSError as error:
-            stop(Exit.WRONG_USAGE, f"--save: cannot write {save}: {error.strerror}")
+        except HomeProblem:  # its words are about the agent's folder
+            stop(Exit.WRONG_USAGE, f"--save: cannot write {save}; name another file")
         typer.echo(f"saved {save}", err=True)
     compared = _recomputed(verified) if recompute else []
     if as_json:
