@@ -153,8 +153,14 @@ def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
         f"{recomputed} of {len(levels)} results measured have trust level {RECOMPUTED_LEVEL}: "
         "the server recomputed their traces and first steps."
     ]
-    missing = Counter(needs or "no reason" for level, needs in levels if level < RECOMPUTED_LEVEL)
-    return [*lines, *(f"  {count} without it: {needs}" for needs, count in missing.items())]
+    lower = Counter(
+        (level, (needs or "no reason").removeprefix(f"level {level + 1}: "))
+        for level, needs in levels
+        if level < RECOMPUTED_LEVEL
+    )
+    return lines + [
+        f"  {count} at level {level}: {reason}" for (level, reason), count in lower.items()
+    ]
 
 
 def _recomputed(http: httpx.Client, identifier: str) -> None:

@@ -51,9 +51,63 @@ def test_an_argument_is_named_by_what_it_is(command: list[str], named: str) -> N
     assert named in panel.split()
 
 
-def test_values_are_still_checked() -> None:
-    wrong = CliRunner().invoke(app, ["plan", "--batch-size", "0"])
-    assert (wrong.exit_code, "greater than or equal to 1" in wrong.stderr) == (2, True)
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("plan --batch-size 0", "--batch-size takes a whole number from 1 on, not '0'"),
+        ("plan --batch-size x", "--batch-size takes a whole number from 1 on, not 'x'"),
+        ("plan --repeats 5000", "--repeats takes a whole number from 1 to 1,000, not '5000'"),
+        ("plan --repeats 1.5", "--repeats takes a whole number from 1 to 1,000, not '1.5'"),
+        ("plan --budget-seconds nan", "--budget-seconds takes a number from 0.5 to 86,400, not"),
+        ("plan --budget-seconds inf", "--budget-seconds takes a number from 0.5 to 86,400, not"),
+        ("run --wait-seconds -1", "--wait-seconds takes a number from 0 to 86,400, not '-1'"),
+        ("fleet --patience-seconds inf", "--patience-seconds takes a number from 0 to 86,400"),
+        ("watch --runs 2", "--runs takes a whole number from 3 to 20, not '2'"),
+        ("run --help-others yess", "unknown --help-others 'yess'; did you mean yes?"),
+        ("keys shwo", "unknown command 'shwo'; did you mean show? There are: show, rotate"),
+        ("plan --wrokload x", "unknown option '--wrokload'; did you mean --workload?"),
+        ("plan --colour x", "unknown option '--colour'; bench-agent plan --help lists them"),
+        ("plan --framework jax torch", "unexpected 'torch': repeat the option for each of"),
+        ("plan --preset", "--preset needs a value"),
+        ("plan --json=yes", "--json takes no value"),
+        ("verify", "RESULT is missing: a result's address, a bundle in a file"),
+    ],
+)
+def test_a_wrong_command_line_ends_in_one_line(line: str, words: str) -> None:
+    wrong = CliRunner().invoke(app, line.split(), prog_name="bench-agent")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith(words)
+    assert wrong.stderr.count("\n") == 1
+    assert wrong.stdout == ""
+
+
+def test_a_wrong_command_line_is_red_where_colours_are() -> None:
+    wrong = ["plan", "--batch-size", "0"]
+    coloured = CliRunner().invoke(app, wrong, env={"FORCE_COLOR": "1", "NO_COLOR": ""}, color=True)
+    plain = CliRunner().invoke(app, wrong, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}, color=True)
+    assert coloured.stderr.startswith("\x1b[31m--batch-size takes")
+    assert "\x1b[3" not in plain.stderr
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+@pytest.mark.parametrize("columns", [60, 80])
+def test_help_breaks_no_word(name: str | None, columns: int) -> None:
+    commands = [[] if name is None else [name]]
+    commands += [[name, subcommand] for subcommand in getattr(name and load(name), "commands", {})]
+    for command in commands:
+
+        def words(width: int, command: list[str] = command) -> set[str]:
+            done = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": str(width)})
+            assert done.exit_code == 0
+            return {word for word in done.stdout.split() if not set(word) & set("─╭╮╰╯")}
+
+        assert words(columns) <= words(200), command
+
+
+def test_options_of_a_server_say_what_they_do_there() -> None:
+    text = CliRunner().invoke(app, ["doctor", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "nothing is sent" not in text
+    assert "do the clocks agree" in text
 
 
 def test_help_lists_the_names_that_an_option_takes() -> None:
@@ -61,3 +115,15 @@ def test_help_lists_the_names_that_an_option_takes() -> None:
     for name in ("resnet50-transfer", "torch", "cuda:all", "pipeline", "mixed_bfloat16"):
         assert name in text
     assert "--repeats" not in CliRunner().invoke(app, ["conformance", "--help"]).stdout
+
+
+@pytest.mark.parametrize("name", ["run", "status"])
+def test_an_interrupted_command_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"bench_agent.cli.{COMMANDS[name][0].replace(':', '.')}", interrupted)
+    ended = CliRunner().invoke(app, [name])
+    assert ended.exit_code == 130
+    assert ended.stderr.startswith("Interrupted.")
+    assert ("bench-agent run --resume" in ended.stderr) == (name == "run")

@@ -55,3 +55,25 @@ def test_every_choice_outside_a_run_guesses(
     assert capsys.readouterr().err.startswith("unknown command 'reprot'; did you mean report? ")
     with pytest.raises(UsageProblem, match="unknown check 'pwoer'; did you mean power"):
         list(examine(Surroundings(Home(tmp_path)), ("pwoer",)))
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("report --format md", "markdown"),
+        ("report --format hmtl", "html"),
+        ("fleet --emit slrum", "slurm"),
+        ("fleet --emit k8s", "kubernetes"),
+        ("data fetch cifar100", "cifar-100"),
+        ("data verify mnits", "mnist"),
+        ("run --help-others yess", "yes"),
+    ],
+)
+def test_every_option_of_fixed_values_guesses(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str, meant: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench-agent", *line.split()])
+    with pytest.raises(SystemExit) as left:
+        main.main()
+    assert left.value.code == 2
+    assert f"; did you mean {meant}? There are: " in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_an_absent_framework_is_left_out_with_its_reason() -> None:
 def test_a_batch_larger_than_the_data_is_left_out_with_its_reason() -> None:
     plan = planned(batch_sizes=(64, 60_001), workloads=("mnist-cnn",))
     assert {p.cell.batch_size for p in plan.cells} == {64}
-    assert any("60000 samples" in item.reason for item in plan.excluded)
+    assert any("60,000 samples" in item.reason for item in plan.excluded)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,23 @@ def test_a_batch_larger_than_the_data_is_left_out_with_its_reason() -> None:
         ({"precisions": ("int4",)}, "float32"),
         ({"data": "stolen"}, "generated"),
         ({"devices": ("tpu",)}, "unknown device"),
+        ({"devices": ("metal",)}, "no framework sees metal on this machine; seen: cpu, cuda;"),
+        ({"devices": ("gpu",)}, "did you mean cuda"),
     ],
 )
 def test_what_there_is_not_is_wrong_usage_with_advice(filters: dict[str, Any], advice: str) -> None:
     with pytest.raises(UsageProblem, match=advice):
         planned(**filters)
+
+
+def test_a_gpu_that_no_framework_sees_is_not_an_unknown_word() -> None:
+    only_cpu = {
+        name: probe.model_copy(update={"devices": probe.devices[-1:]})
+        for name, probe in HERE.items()
+    }
+    assert {device.kind for probe in only_cpu.values() for device in probe.devices} <= {"cpu"}
+    with pytest.raises(UsageProblem, match="no framework sees gpu on this machine; seen: cpu;"):
+        planned(probes=only_cpu, devices=("gpu",))
 
 
 def test_repeats_go_round_the_matrix_so_that_drift_meets_every_cell() -> None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,50 @@ from bench_server.cli.main import main
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 LINES = re.findall(r"^bench-agent .*", README, re.MULTILINE)
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")]
+PROGRAMS = "bench-agent|bench-server|make"
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_every_command_of_the_readme_has_the_options_it_is_shown_with(line: str) -> None:
-    words = shlex.split(line, comments=True)[1:]
-    command = load(words.pop(0)) if words[0] in COMMANDS else get_command(app)
+def shown() -> Iterator[str]:
+    """Every command of our programs in a code span or block of the pages, each once."""
+    for page in PAGES:
+        # Every second part is a block; a backslash joins its lines.
+        parts = re.split(r"^ *```.*$", page.read_text().replace("\\\n", " "), flags=re.MULTILINE)
+        blocks = [line for block in parts[1::2] for line in block.splitlines()]
+        spans = [span for text in parts[::2] for span in re.findall(r"`([^`\n]+)`", text)]
+        for line in (*blocks, *spans):
+            # A command begins a line, a span or what the shell runs next; a comment ends it.
+            for command in re.split(r"&& |; |\| |\$ ", line.partition(" #")[0]):
+                if found := re.match(rf"(?:[A-Z_]+=\S* )*((?:{PROGRAMS}) .*)", command.strip()):
+                    yield found[1]
+
+
+@pytest.mark.parametrize("line", sorted(set(shown())))
+def test_every_command_of_the_documentation_has_the_options_it_is_shown_with(line: str) -> None:
+    program, *words = shlex.split(line, comments=True)
+    if program == "make":
+        assert {word for word in words if re.fullmatch("[a-z-]+", word)} <= {*TARGETS}, line
+        return
+    if program == "bench-agent":
+        command = load(words.pop(0)) if words[0] in COMMANDS else get_command(app)
+    else:
+        group = get_command(main)
+        context = group.make_context(program, [], resilient_parsing=True)
+        command = group.get_command(context, words.pop(0)) if words[0][0] != "-" else group
     while words and words[0] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        command = command.commands[words.pop(0)]
+    assert command is not None, line
     there = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-    assert {word for word in words if word.startswith("--")} <= there, line
+    options = {word.partition("=")[0] for word in words if re.match("--?[a-z]", word)}
+    assert options <= there | {"--help"}, line
+    if getattr(command, "commands", {}):
+        assert not words or words[0].startswith("-"), f"no such subcommand: {line}"
+
+
+def test_commands_of_both_programs_and_of_make_are_found() -> None:
+    programs = {line.split()[0] for line in shown()}
+    assert programs == {"bench-agent", "bench-server", "make"}
 
 
 @pytest.mark.parametrize("name", ["plan", "run", "ab"])

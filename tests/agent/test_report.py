@@ -50,12 +50,12 @@ def test_each_comparison_holds_everything_else_equal(report: Report) -> None:
     ]
     (mnist, _) = charts.devices
     assert [bar.label for bar in mnist.bars] == ["cpu: tensorflow tuned", "metal: mlx tuned"]
-    assert mnist.bars[1].note.startswith("3.46× tensorflow on cpu, within this run 3.")
+    assert mnist.bars[1].note.startswith("3.46 times as fast as tensorflow on cpu (3.")
     assert {len(group.bars) for group in charts.recipes} == {2}
     assert len(charts.recipes) == 6
     slowed, other = charts.recipes[:2]
     assert slowed.bars[1].note == ""  # no ratio over a figure that other programs slowed
-    assert other.bars[1].note.startswith("2.00× naive, within this run 1.")
+    assert other.bars[1].note.startswith("2.00 times as fast as naive (1.")
     assert [group.title for group in charts.frameworks] == [
         "mnist-cnn, batch 64, on Apple M2 Max (30-core GPU)",
         "fashion-mlp, batch 128, on Apple M2 Max (30-core GPU)",
@@ -109,7 +109,7 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
     unsteady = report_of(an_unsteady_run())
     (group,) = charts_of(unsteady).recipes
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
-    assert group.bars[1].note == "2.00× naive ?"
+    assert group.bars[1].note == "2.00 times as fast as naive ?"
     assert [row[4].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
     for write in (page.html, tables.markdown):
         assert MARK_WORDS in write(unsteady)
@@ -234,7 +234,7 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert ", preset smoke, " in text
     assert MEDIAN_WORDS in text
     assert MEDIAN_WORDS not in tables.markdown(report_of([make_result()]))
-    assert "* tuned: 304,762 samples/s, 2.00× naive, within this run 1." in text
+    assert "* tuned: 304,762 samples/s, 2.00 times as fast as naive (1." in text
     assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text
 
@@ -283,6 +283,19 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
     assert len(command("--format", "csv").stdout.splitlines()) == 26
 
 
+def test_a_report_without_ranks_says_why(command: Callable[..., Result], tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "home" / "outbox")
+    put(outbox, a_run(repeats=1)[0])
+    unsent = command("--server", "http://127.0.0.1:1")
+    assert unsent.exit_code == 0
+    assert "fix: bench-agent submit --server http://127.0.0.1:1" in unsent.stderr
+    for entry in outbox.pending():
+        outbox.mark_sent(entry, {"id": "0f1e2d3c4b5a6978"})
+    sent = command("--server", "http://127.0.0.1:1")
+    assert "http://127.0.0.1:1 ranks no result of this run, or does not answer" in sent.stderr
+    assert (tmp_path / "trainmark-report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -300,6 +313,8 @@ def test_the_command_says_what_it_cannot_do(
 
 def test_the_heading_states_the_finding(report: Report) -> None:
     heading = page.html(report).partition("<h1>")[2].partition("</h1>")[0]
+    assert '<span class="name">fashion-mlp</span>' in heading  # no break at its hyphen
+    heading = re.sub("<[^>]*>", "", heading)
     assert "mnist-cnn trains fastest with mlx metal tuned, fashion-mlp with mlx" in heading
     assert heading.startswith("Apple M2 Max (30-core GPU)")
 

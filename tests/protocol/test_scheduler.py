@@ -19,10 +19,10 @@ def test_schedulers_with_tls_or_on_loopback_are_used(address: str) -> None:
         ("tcp://bench.lab:8786", "has no TLS"),
         ("tcp://10.0.0.7:8786", "has no TLS"),
         ("tcp://127.0.0.1.example.org:8786", "has no TLS"),
-        ("ws://127.0.0.1:8786", "is no scheduler"),
-        ("tls://bench.lab", "is no scheduler"),
-        ("bench.lab:8786", "is no scheduler"),
-        ("tls://bench.lab:99999", "is no scheduler"),
+        ("ws://127.0.0.1:8786", "is not the address of a scheduler"),
+        ("tls://bench.lab", "is not the address of a scheduler"),
+        ("bench.lab:8786", "is not the address of a scheduler"),
+        ("tls://bench.lab:99999", "is not the address of a scheduler"),
     ],
 )
 def test_other_schedulers_are_refused(address: str, says: str) -> None:

@@ -297,7 +297,7 @@ def test_nothing_is_asked_without_settings() -> None:
         ({"timestamp_url": "http://t.example"}, "needs BENCH_SERVER_TIMESTAMP_CERTIFICATES"),
         (
             {"timestamp_url": "http://t.example", "timestamp_certificates": Path("/none.pem")},
-            "has no PEM certificates",
+            "/none.pem cannot be read: No such file",
         ),
     ],
 )

@@ -194,10 +194,18 @@ def test_what_cannot_be_is_said_in_a_line(
     identity = post.made()
     for arguments, says in (
         (("keys", "approve", "f" * 64), f"no key {'f' * 64} is enrolled"),
-        (("keys", "revoke", "not a key", "--reason", "x"), "key_id: "),
+        (
+            ("keys", "revoke", "not a key", "--reason", "x"),
+            "KEY_ID is 64 hex digits; bench-server keys",
+        ),
         (("results", "flag", "0" * 16, "--reason", "x"), f"no result {'0' * 16}"),
-        (("results", "flag", identity, "--reason", "x" * 300), "reason: "),
-        (("owners", "assign", KEY, "a\nb"), "owner: "),
+        (("results", "flag", "x", "--reason", "x"), "RESULT_ID is 16 hex digits, the end of"),
+        (("keys", "approve", "x"), "KEY_ID is 64 hex digits; bench-server keys list shows"),
+        (
+            ("results", "flag", identity, "--reason", "x" * 300),
+            "--reason is a text of 1 to 200 characters",
+        ),
+        (("owners", "assign", KEY, "a\nb"), "OWNER is a label of 1 to 80 characters"),
         (("create-invite", "--owner", "a\u202eb"), "the owner's label must have"),
         (("create-invite", "--days", "0"), "--days"),
     ):
@@ -256,9 +264,18 @@ def test_a_dump_verifies_without_server_and_keys(
     assert outcome.exit_code == 1
     assert "WRONG entry 2: edited" in outcome.output
     dump.write_bytes(dump.read_bytes()[:100])
-    for file in (dump, tmp_path / "missing.zip"):
+    missing = tmp_path / "missing.zip"
+    for file, words in (
+        (dump, "is not a dump of a log"),
+        (missing, "cannot be read (No such file"),
+    ):
         outcome = stranger(str(file))
-        assert (outcome.exit_code, "is not a dump of a log" in outcome.output) == (2, True)
+        assert outcome.exit_code == 2
+        assert words in outcome.output
+        assert "verify-log ADDRESS --save FILE makes a dump" in outcome.output
+        assert "[Errno" not in outcome.output
+    nobody = stranger("http://127.0.0.1:1")
+    assert "http://127.0.0.1:1 does not answer: Connection refused" in nobody.output
     unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
     assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

@@ -132,7 +132,7 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
     ("arguments", "settings", "says"),
     [
         (["migrate", "--to", "9999"], {}, "--to: there is no version '9999'; possible are base, "),
-        (["serve", "--port", "99999"], {}, "--port: "),
+        (["serve", "--port", "99999"], {}, "--port takes a whole number from 0 to 65,535, not"),
         (
             ["migrate"],
             {"BENCH_SERVER_DATABASE_URL": "mysql://me:secret@127.0.0.1/x"},

@@ -89,7 +89,7 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     put(home, 1, client)
     told = agent("submit", "--server", address).stdout
     identity = (list(Outbox(home.outbox).sent())[-1].answer or {})["id"]
-    last = f"The last one is not on its board yet:\n  {address}/results/{identity}\n"
+    last = f"The last result is on no leaderboard:\n  {address}/results/{identity}\n"
     assert told == f"1 sent, 0 refused\n{last}"
 
 

@@ -50,10 +50,14 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     address = f"{client.server}/results/{identity}"
     shown = json.loads(client.fetch(f"/api/v1/results/{identity}?wait=10"))["shows"]
     agent, file = Agent(home.root), tmp_path / "bundle.json"
-    assert agent("verify", address, "--save", str(file), "--json").json()["shows"] == shown
+    saved = agent("verify", address, "--save", str(file), "--json")
+    assert (saved.json()["shows"], f"saved {file}" in saved.stderr) == (shown, True)
+    nowhere = agent("verify", address, "--save", str(file / "bundle.json"))
+    assert (nowhere.code, "--save: cannot write" in nowhere.stderr) == (2, True)
     assert agent("verify", str(file), "--json").json()["shows"] == shown
     words = agent("verify", str(file)).stdout
-    assert "what it shows, by its server at trust level 1" in words
+    assert "what the result shows (its server gives it trust level 1" in words
+    assert "The log's key is from the bundle itself. Compare it with the server's page" in words
     assert "does not hold  Measured under a fresh challenge: measured without a challenge" in words
     bundle = json.loads(file.read_text())
     file.write_text(json.dumps(bundle | {"judged": {"status": "measured", "trust_level": 1}}))

@@ -69,5 +69,5 @@ def why_not(workload: Workload, batch_size: int) -> str | None:
     """The reason why a batch size cannot be measured on a workload, or None."""
     samples = workload.data_set.train_samples
     if batch_size > samples:
-        return f"batch {batch_size} is larger than the {samples} samples of the data"
+        return f"batch {batch_size:,} is larger than the {samples:,} samples of the data"
     return None

@@ -26,7 +26,9 @@ def check_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise SchedulerProblem(f"{address!r} is no scheduler; write tls://HOST:PORT")
+        raise SchedulerProblem(
+            f"{address!r} is not the address of a scheduler; write tls://HOST:PORT"
+        )
     if parts.scheme == "tcp" and not _is_loopback(parts.hostname or ""):
         raise SchedulerProblem(
             f"{address} has no TLS. Anyone who reaches it can run code on every worker. Start the "

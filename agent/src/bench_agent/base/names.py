@@ -1,7 +1,8 @@
 """What to say of a name that nothing has: the one that was probably meant, and all there are."""
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+from functools import partial
+
+from bench_protocol import command_errors
 
 # Other words for our names, as people type them.
 OTHER_WORDS = {
@@ -18,15 +19,10 @@ OTHER_WORDS = {
     "mnist": "mnist-cnn",
     "vgg16": "cifar100-vgg16",
     "resnet50": "resnet50-transfer",
+    "cifar100": ("cifar-100", "cifar100-vgg16"),
+    "fashion": "fashion-mnist",
+    "k8s": "kubernetes",
+    "md": "markdown",
+    "synthetic": "generated",
 }
-
-
-def unknown(what: str, name: str, names: Iterable[str]) -> str:
-    """``unknown framework 'pytorch'; did you mean torch? There are: jax, mlx, torch``."""
-    known = list(names)
-    other = OTHER_WORDS.get(name.lower(), ())
-    words = (other,) if isinstance(other, str) else other
-    meant = next((word for word in words if word in known), None)
-    meant = meant or next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.7)), None)
-    guess = f"; did you mean {meant}? There are: " if meant else "; choose one of: "
-    return f"unknown {what} {name!r}{guess}{', '.join(known)}"
+unknown = partial(command_errors.unknown, other_words=OTHER_WORDS)

@@ -7,6 +7,7 @@ import typer
 from bench_protocol.real_data.manifest import MANIFEST, RealData, real_data_named
 
 from ..base.errors import UsageProblem
+from ..base.names import unknown
 from ..data import inventory
 from ..output.console import console
 from ..output.data_table import print_list, print_verified
@@ -57,11 +58,10 @@ def verify(names: Names = None, as_json: Json = False) -> None:
 
 
 def _chosen(names: list[str] | None) -> tuple[RealData, ...]:
-    names_known = ", ".join(item.name for item in MANIFEST)
     chosen: dict[str, Any] = {}
     for name in names or [item.name for item in MANIFEST]:
         data_set = real_data_named(name)
         if data_set is None:
-            raise UsageProblem(f"unknown data set {name!r}; choose one of: {names_known}")
+            raise UsageProblem(unknown("data set", name, [item.name for item in MANIFEST]))
         chosen[name] = data_set
     return tuple(chosen.values())

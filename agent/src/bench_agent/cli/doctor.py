@@ -14,8 +14,18 @@ from ..output import documents
 from ..output.console import SOFT, complain, console
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
-from .options import Json, Server
+from .options import Json
 from .setup import open_home, print_json, usable_interpreters
+
+CheckedServer = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="BENCH_SERVER",
+        metavar="URL",
+        help="Server to check: does it answer, and do the clocks agree?",
+    ),
+]
 
 
 def devices(as_json: Json = False) -> None:
@@ -41,7 +51,7 @@ def doctor(
             "compute in its precisions, do batches arrive. Some seconds each.",
         ),
     ] = False,
-    server: Server = None,
+    server: CheckedServer = None,
     bundle: Annotated[
         Path | None,
         typer.Option(

@@ -11,6 +11,7 @@ from rich.live import Live
 from bench_protocol import scheduler
 
 from ..base.errors import UsageProblem
+from ..base.names import unknown
 from ..fleet import jobs
 from ..fleet.coordinator import Fleet, Row
 from ..output.console import console
@@ -18,7 +19,7 @@ from ..output.fleet_table import fleet_lines, show_fleet
 from ..plan.plan import Selection, check_names
 from ..plan.presets import like_named, preset_named
 from .exits import Exit
-from .options import Json, Like, PresetName, Server, choosing_cells
+from .options import LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells
 from .setup import print_json
 
 PATIENCE_SECONDS = 600.0
@@ -59,9 +60,10 @@ Patience = Annotated[
     typer.Option(
         "--patience-seconds",
         min=0,
+        max=LONGEST_SECONDS,
         metavar="SECONDS",
-        show_default=f"{PATIENCE_SECONDS:g}",
-        help="Longest wait for machines, and for a lost worker to come back.",
+        help="Longest wait for machines, and for a lost worker to come back, 0 to "
+        f"{LONGEST_SECONDS}. Default: {PATIENCE_SECONDS:g}.",
     ),
 ]
 Image = Annotated[
@@ -69,15 +71,13 @@ Image = Annotated[
     typer.Option(
         "--image",
         metavar="NAME",
-        show_default=jobs.IMAGE,
-        help="Container image, for kubernetes.",
+        help="Container image, for kubernetes. Default: "
+        f"{jobs.IMAGE.removesuffix(':latest')}, the latest.",
     ),
 ]
 Gpus = Annotated[
     int | None,
-    typer.Option(
-        "--gpus", min=0, metavar="N", show_default="0", help="GPUs per node, in a job file."
-    ),
+    typer.Option("--gpus", min=0, metavar="N", help="GPUs per node, in a job file. Default: 0."),
 ]
 
 
@@ -104,8 +104,8 @@ def fleet(
     arguments = run_arguments(selection, preset, like, server)
     if (scheduler_address is None) == (emit is None):
         raise UsageProblem("give either --scheduler ADDRESS or --emit slurm|kubernetes")
-    if emit not in (None, *USED_BY):
-        raise UsageProblem(f"unknown kind of job file {emit!r}; choose slurm or kubernetes")
+    if emit and emit not in USED_BY:
+        raise UsageProblem(unknown("kind of job file", emit, [kind for kind in USED_BY if kind]))
     given = {"--patience-seconds": patience_seconds, "--image": image, "--gpus": gpus}
     given["--json"] = as_json or None
     for option in (name for name, value in given.items() if value is not None):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bench_protocol.command_errors import OneLineErrors
 from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
@@ -75,9 +76,25 @@ EXAMPLES = {
     "data": "bench-agent data fetch mnist",
 }
 
+RUN_INTERRUPTED = (
+    "Interrupted. Finished results are in the outbox. To continue:\n  bench-agent run --resume"
+)
 
-class LazyCommands(TyperGroup):
+
+class LazyCommands(OneLineErrors, TyperGroup):
     """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
+
+    def complain(self, words: str) -> None:
+        from ..output.console import complain  # here: --help and --version need no console
+
+        complain(words)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # Typer would end without a word
+            self.complain(RUN_INTERRUPTED if ctx.invoked_subcommand == "run" else "Interrupted.")
+            raise typer.Exit(Exit.INTERRUPTED) from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         return plain_parameters(super().get_params(ctx))
@@ -148,12 +165,6 @@ def main() -> None:
         app()
     except (UsageProblem, HomeProblem, DataProblem) as problem:
         _leave(Exit.WRONG_USAGE, str(problem))
-    except KeyboardInterrupt:
-        _leave(
-            Exit.INTERRUPTED,
-            "Interrupted. Finished results are in the outbox. To continue:\n"
-            "  bench-agent run --resume",
-        )
 
 
 def _leave(code: Exit, message: str) -> NoReturn:

@@ -17,6 +17,7 @@ from ..plan.presets import ALL_RECIPES
 CELLS, LENGTH, EXPERT = "What is measured", "How long", "For scripts and experts"
 WORKLOADS = ", ".join(workload.name for workload in CATALOGUE)
 FRAMEWORKS = ", ".join(engines.names())
+LONGEST_SECONDS = 86_400  # a day
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Server = Annotated[
@@ -103,9 +104,10 @@ Budget = Annotated[
     typer.Option(
         "--budget-seconds",
         min=0.5,
+        max=LONGEST_SECONDS,
         metavar="SECONDS",
         rich_help_panel=LENGTH,
-        help="Longest timed part of each repeat, at least 0.5.",
+        help=f"Longest timed part of each repeat, 0.5 to {LONGEST_SECONDS}.",
     ),
 ]
 

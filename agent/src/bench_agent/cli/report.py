@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..base.names import unknown
+from ..output.console import WARNING, complain
 from ..output.report import page, picture, tables
 from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
@@ -53,7 +55,7 @@ def report(
     """Write the last run as one self-contained HTML file, or in another format."""
     chosen = "json" if as_json else format
     if chosen not in FORMATS:
-        stop(Exit.WRONG_USAGE, f"unknown format {chosen!r}; choose one of: {', '.join(FORMATS)}")
+        stop(Exit.WRONG_USAGE, unknown("format", chosen, FORMATS))
     entries = Outbox(open_home().outbox).last_run()
     if not entries:
         stop(Exit.WRONG_USAGE, "no run to report: bench-agent run --preset smoke makes one")
@@ -74,7 +76,14 @@ def report(
 def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Around:
     """The machines ranked next to this one if a server ranks it, else published figures."""
     sent = [str(entry.answer["id"]) for entry in entries if entry.answer and "id" in entry.answer]
-    if not (server and sent):
+    if not server:
+        return around_published(made)
+    if not sent:
+        complain(
+            "no result of this run is on a server, so none is ranked; fix: "
+            f"bench-agent submit --server {server}",
+            WARNING,
+        )
         return around_published(made)
     client = open_reader(server, open_home())
     try:
@@ -83,6 +92,12 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
         rows = next_to(client, place.machine_id, workloads) if place else []
     finally:
         client.close()
+    if place is None:
+        complain(
+            f"{server} ranks no result of this run, or does not answer: the report has published "
+            "figures instead",
+            WARNING,
+        )
     return around_ranked(rows, place) if place and rows else around_published(made, place)
 
 

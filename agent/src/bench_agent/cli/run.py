@@ -31,7 +31,7 @@ from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
-from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
+from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells
 from .plan import LayOut, check_plan, planned
 from .setup import open_client, open_home, print_json
 from .submit import ask_consent
@@ -68,9 +68,10 @@ Wait = Annotated[
     typer.Option(
         "--wait-seconds",
         min=0,
+        max=LONGEST_SECONDS,
         metavar="SECONDS",
         rich_help_panel=EXPERT,
-        help="Longest wait for an idle and cool machine.",
+        help=f"Longest wait for an idle and cool machine, 0 to {LONGEST_SECONDS}.",
     ),
 ]
 Strict = Annotated[

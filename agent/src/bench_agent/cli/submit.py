@@ -70,7 +70,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
             say(shown, "\n".join(standing_lines(place)))
         elif sent:
             say(
-                shown, f"The last one is not on its board yet:\n  {sent[-1].address(client.server)}"
+                shown, f"The last result is on no leaderboard:\n  {sent[-1].address(client.server)}"
             )
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)

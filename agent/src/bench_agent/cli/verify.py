@@ -11,7 +11,7 @@ import typer
 from bench_protocol import shows, statement
 from bench_protocol.errors import ProtocolError
 
-from ..base.errors import LogContradiction, ServerUnreachable
+from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..output.console import GOOD, console, say, show_table
@@ -75,7 +75,11 @@ def verify(
     if save and bundle is None:
         stop(Exit.WRONG_USAGE, "there is no bundle to save: no server was asked")
     if save:
-        write_durably(save, json.dumps(bundle, indent=1).encode())
+        try:
+            write_durably(save, json.dumps(bundle, indent=1).encode())
+        except HomeProblem:  # its words are about the agent's folder
+            stop(Exit.WRONG_USAGE, f"--save: cannot write {save}; name another file")
+        typer.echo(f"saved {save}", err=True)
     compared = _recomputed(verified) if recompute else []
     if as_json:
         document: dict[str, Any] = {
@@ -97,7 +101,11 @@ def verify(
     if verified.timing is not None:
         say(shown, f"timing: {verified.timing}")
     if bundle is not None and trusted is None:
-        typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
+        say(
+            shown,
+            "The log's key is from the bundle itself. Compare it with the server's page /log:",
+        )
+        say(shown, f"  {bundle['log']['key']}")
     _say(compared)
     _say_what_it_shows(statements, shows.level_words(judged))
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
@@ -114,9 +122,9 @@ def _meaning(compared: "list[Compared]", recompute: bool) -> str:
 
 
 def _say_what_it_shows(statements: tuple[shows.Statement, ...], level: str | None) -> None:
-    said = "" if level is None else f", by its server at trust {level}"
+    said = "" if level is None else f" (its server gives it trust {level})"
     rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in statements]
-    show_table(console(), ("", f"what it shows{said}"), rows)
+    show_table(console(), ("status", f"what the result shows{said}"), rows)
 
 
 def _statement(path: Path) -> "list[Compared] | None":

@@ -47,7 +47,7 @@ EveryDays = Annotated[
         max=3650,
         metavar="DAYS",
         rich_help_panel=LENGTH,
-        help="Measure again when the last run is this old, even if nothing changed.",
+        help="Measure again when the last run is this old, even if nothing changed; 0 to 3650.",
     ),
 ]
 Needed = Annotated[

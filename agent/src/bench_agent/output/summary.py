@@ -104,7 +104,7 @@ def what_is_where(
     results = f"{stored} result{'s' * (stored != 1)}"
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent."]
     if not summary.standing and summary.addresses:
-        lines += ["The last one, not on its board yet:", f"  {summary.addresses[-1]}"]
+        lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
     if summary.waiting and advise:
         submit = home.command(f"submit --server {server or 'URL'}")
         lines += [f"To send the {_pending(summary)}:", f"  {submit}"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.evidence import Asked
@@ -169,11 +169,20 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
         name for probe in probes.values() for device in probe.devices for name in _names(device)
     }
     for name in wanted:
-        if name not in here:
-            shown = sorted(name for name in here if not name.endswith((":0", ":all")))
-            several = any(":" in name for name in shown)
-            every = "; KIND:all means all devices of a kind" if several else ""
-            raise UsageProblem(f"{unknown('device', name, shown)}{every}")
+        if name in here:
+            continue
+        kind, _, index = name.partition(":")
+        if not index and (kind == "gpu" or kind in get_args(DeviceKind)):
+            seen = ", ".join(sorted(name for name in here if ":" not in name)) or "no device"
+            if kind != "gpu" or seen == "cpu":
+                raise UsageProblem(
+                    f"no framework sees {kind} on this machine; seen: {seen}; bench-agent devices "
+                    "says what each framework sees, bench-agent doctor why"
+                )
+        shown = sorted(name for name in here if not name.endswith((":0", ":all")))
+        several = any(":" in name for name in shown)
+        every = "; KIND:all means all devices of a kind" if several else ""
+        raise UsageProblem(f"{unknown('device', name, shown)}{every}")
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:

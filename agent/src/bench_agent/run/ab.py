@@ -122,7 +122,9 @@ def choose(base: Selection, assignments: list[str], python: str | None = None) -
     """
     if python is not None:
         if shutil.which(python) is None:
-            raise UsageProblem(f"no Python at {python}")
+            raise UsageProblem(
+                f"no Python at {python}; --a-python and --b-python take an interpreter's path"
+            )
         if subprocess.run([python, "-c", HAS_AGENT], check=False).returncode:
             raise UsageProblem(f"{python} has no bench-agent: install it there too")
     chosen: dict[str, Any] = {}

@@ -225,8 +225,8 @@ def add(home: Home, place: Path) -> Interpreter:
     path, here = interpreter_in(place), own()
     asked = ask(path, here)
     if asked.problem:
-        hint = f"\n  fix: {asked.hint}" if asked.hint else ""
-        raise UsageProblem(f"{path}: {asked.problem}{hint}")
+        hint = asked.hint or "name a Python interpreter, or the folder of a virtual environment"
+        raise UsageProblem(f"{path}: {asked.problem}\n  fix: {hint}")
     before = [ask(other, here) for other in added(home)]
     if _prefix(asked) == _prefix(here):
         raise UsageProblem(f"{path} is the agent's own interpreter, which is always used")

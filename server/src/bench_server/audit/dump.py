@@ -13,6 +13,8 @@ from .chunks import Fetch
 # A wrong checksum, broken compression, an unknown method, a password, an early end.
 DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 
+GIVE = "bench-server verify-log ADDRESS --save FILE makes a dump"
+
 
 class NoDump(ValueError):
     """The file is not a dump; the message says why."""
@@ -52,8 +54,10 @@ def reading(file: Path) -> Iterator[Fetch]:
     """
     try:
         archive = zipfile.ZipFile(file)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise NoDump(f"{file} is not a dump of a log: {error}") from None
+    except OSError as error:
+        raise NoDump(f"{file} cannot be read ({error.strerror}); {GIVE}") from None
+    except zipfile.BadZipFile as error:
+        raise NoDump(f"{file} is not a dump of a log ({error}); {GIVE}") from None
 
     def fetch(path: str) -> bytes:
         try:

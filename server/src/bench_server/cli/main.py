@@ -5,20 +5,25 @@ imports of a command take seconds.
 """
 
 import gc
+import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from bench_protocol.command_errors import OneLineErrors
 from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
 from .options import DatabaseUrl
 
 
-class Commands(TyperGroup):
+class Commands(OneLineErrors, TyperGroup):
     """``serve``, and the commands of :mod:`.commands`, imported when one is called or all are
     listed."""
+
+    def complain(self, words: str) -> None:
+        print(f"bench-server: {words}", file=sys.stderr)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return plain_parameters(super().get_params(ctx))
@@ -73,7 +78,10 @@ def serve(
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.")
     ] = None,
-    port: Annotated[int | None, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes a free one."),
+    ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Serve the API and the pages until interrupted."""

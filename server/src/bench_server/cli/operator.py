@@ -41,6 +41,15 @@ results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_a
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
 Label = Annotated[str, typer.Argument(metavar="OWNER", help="The owner's label.")]
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
+# What an invalid field of an event or act should be. Other fields say it themselves.
+KEY_WORDS = "KEY_ID is 64 hex digits; bench-server keys list shows the ids"
+IDS = {
+    "key": KEY_WORDS,
+    "key_id": KEY_WORDS,
+    "result": "RESULT_ID is 16 hex digits, the end of its page's address",
+    "owner": "OWNER is a label of 1 to 80 characters without control characters",
+    "reason": "--reason is a text of 1 to 200 characters without control characters",
+}
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 
 
@@ -203,7 +212,8 @@ def verify_log(
                 fetch = opened.enter_context(dump.keeping(fetch, save))
             report = audit.audit(fetch, trusted, in_process if workers is None else workers.map)
     except URLError as error:
-        raise stop(f"the server does not answer: {error.reason}") from None
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        raise stop(f"{what} does not answer: {reason}") from None
     except (ValueError, OSError) as error:
         hint = getattr(error, "hint", "")
         raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
@@ -229,7 +239,9 @@ def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigne
         keys = tuple(cosignatures.parse_witness_key(key) for key in witness_keys)
         roots = () if certificates is None else read_certificates(certificates)
     except ProtocolError as error:
-        raise stop(f"--witness-key: {error.detail}") from None
+        raise stop(
+            f"--witness-key: {error.detail}; give NAME+HASH+KEY, as the witness publishes it"
+        ) from None
     except ValueError as error:
         raise stop(f"--timestamp-certificates: {error}") from None
     if roots and find_spec("rfc3161_client") is None:
@@ -280,6 +292,7 @@ def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
                 writer.begin(session, authority)  # refuses keys that are not this log's
             yield store, authority
         except ValidationError as error:
-            raise stop(str(first_invalid_field(error))) from None
+            invalid = first_invalid_field(error)
+            raise stop(IDS.get(invalid.field, str(invalid))) from None
         except (ProtocolError, KeysProblem) as error:
             raise stop(str(error)) from None

@@ -8,11 +8,12 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         "--scheduler",
-        metavar="ADDRESS",
-        help="Work on a Dask scheduler's workers: tls://HOST:PORT, or tcp:// on this machine.",
+        metavar="URL",
+        help="Dask scheduler whose workers do the work: tls:// with host and port, or tcp:// on "
+        "this machine.",
     ),
 ]
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The database. Default: BENCH_SERVER_DATABASE_URL."),
+    typer.Option(metavar="URL", help="The database. Default: the setting DATABASE_URL."),
 ]

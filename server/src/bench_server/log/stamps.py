@@ -101,5 +101,7 @@ def read_certificates(path: Path) -> tuple[Certificate, ...]:
     """
     try:
         return tuple(load_pem_x509_certificates(path.read_bytes()))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise NoStamp(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise NoStamp(f"{path} has no PEM certificates: {error}") from None

@@ -241,15 +241,15 @@ def comparison(verdict: SpeedVerdict, base: str) -> str:
     """A speed-up in words, with its interval within the run if there were enough processes."""
     interval = ""
     if verdict.low and verdict.high:
-        low, high = people.ratio(verdict.low), people.ratio(verdict.high)
-        interval = f", within this run {low} to {high}"
-    return f"{people.ratio(verdict.speed_up)} {base}{interval}"
+        low, high = (people.ratio(value).rstrip("×") for value in (verdict.low, verdict.high))
+        interval = f" ({low} to {high} within this run)"
+    return f"{people.ratio(verdict.speed_up).rstrip('×')} times as fast as {base}{interval}"
 
 
 def _trace(figures: CellFigures) -> Trace:
     blocks = figures.typical.blocks
     spread = people.percent(figures.within_run_spread)
-    ended = {"settled": "settled", "budget": "budget spent", "epochs": "whole epochs"}
+    ended = {"settled": "ended steady", "budget": "ended by the clock", "epochs": "whole epochs"}
     return Trace(
         title=f"{_task_name(figures)}",
         subtitle=f"{_place_recipe(figures)}: {len(blocks.durations_ns)} blocks, spread {spread}, "

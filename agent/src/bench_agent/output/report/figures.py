@@ -20,7 +20,7 @@ from .remarks import caveat_lines, doubt_lines
 Item = TypeVar("Item")
 # The meaning of a question mark after a figure.
 MARK_WORDS = (
-    "?: in doubt: other work or heat slowed it, "
+    "? marks doubt: other work or heat slowed it, "
     f"or its blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
 )
 # How several processes of a cell become one figure.

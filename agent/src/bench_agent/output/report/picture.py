@@ -40,7 +40,7 @@ def svg(report: Report, around: Around = NOBODY) -> str:
             y += 38
         y += 45
     if any(bar.in_doubt for group in groups for bar in group.bars):
-        y = _paragraph(drawn, y, MARK_WORDS, 19, fill=SOFT)
+        y = _paragraph(drawn, y, MARK_WORDS, 18, fill=SOFT)
     if around.words:
         y = _paragraph(drawn, y, around.words, 15, fill=SOFT)
     if around.standing:

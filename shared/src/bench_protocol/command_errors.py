@@ -1,0 +1,127 @@
+"""What both programs say of a wrong command line: the option, what it takes, and the value given.
+
+Typer's own messages come in a box, and of a number they quote pydantic.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+import typer
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer does not export it
+LONGEST_VALUE = 100
+
+
+def unknown(
+    what: str,
+    name: str,
+    names: Iterable[str],
+    other_words: Mapping[str, str | Sequence[str]] = {},
+) -> str:
+    """``unknown framework 'pytorch'; did you mean torch? There are: jax, mlx, torch``.
+
+    Args:
+        other_words: other words for names, as people type them.
+    """
+    listed = list(names)
+    other = other_words.get(name.lower(), ())
+    words = (other,) if isinstance(other, str) else other
+    meant = next((word for word in words if word in listed), None) or _near(name, listed)
+    guess = f"; did you mean {meant}? There are: " if meant else "; choose one of: "
+    return f"unknown {what} {_quoted(name)}{guess}{', '.join(listed)}"
+
+
+class OneLineErrors:
+    """For a ``TyperGroup``: a wrong command line ends in one line and exit code 2."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run the group as Typer does. If not ``standalone_mode``, errors are raised."""
+        run = super().main  # type: ignore[misc]
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **extra)
+        try:
+            code = run(*args, standalone_mode=False, **extra)
+        except USAGE_ERROR as error:
+            if words := usage_text(error):
+                self.complain(words)
+            sys.exit(2)
+        except typer.Abort:
+            self.complain("Aborted.")
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def complain(self, words: str) -> None:
+        """Print a line on standard error."""
+        print(words, file=sys.stderr)
+
+
+def usage_text(error: Any) -> str:
+    """Typer's error in our words. Empty for a missing subcommand, whose help is already printed."""
+    kind = type(error).__name__
+    context: Any = getattr(error, "ctx", None)
+    if kind == "NoArgsIsHelpError":
+        return ""
+    if kind == "MissingParameter" and error.param:
+        return f"{_name(error.param, value=True)} is missing: {_lower(error.param.help)}"
+    if kind == "BadParameter" and error.param:
+        return _wrong_value(error)
+    message = str(error.message)
+    more = f"; {context.command_path} --help lists them" if context else ""
+    if kind == "NoSuchOption":
+        options = [name for each in context.command.params for name in (*each.opts, "--help")]
+        meant = _near(error.option_name, options)
+        guess = f"; did you mean {meant}?" if meant else more
+        return f"unknown option {_quoted(error.option_name)}{guess}"
+    if found := re.match(r"No such command '(.*?)'", message):
+        return unknown("command", found[1], context.command.list_commands(context))
+    if kind == "BadOptionUsage":
+        return f"{error.option_name} {'needs a' if 'requires' in message else 'takes no'} value"
+    if found := re.search(r"unexpected extra argument.* \((.*)\)", message):
+        return (
+            f"unexpected {_quoted(found[1])}: repeat the option for each of several values; "
+            f"{context.command_path} --help shows what it takes"
+        )
+    return message
+
+
+def _wrong_value(error: Any) -> str:
+    """``--repeats takes a whole number from 1 to 1,000, not '0'``, from pydantic's report."""
+    cause, name = error.__cause__, _name(error.param)
+    descriptor = getattr(error.param, "type_descriptor", None)
+    if not hasattr(cause, "errors") or descriptor is None:
+        return f"{name}: {error.message}"
+    value = str(cause.errors()[0]["input"])
+    annotation, limits = descriptor.annotation, descriptor.parameter_info
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return unknown(name, value, [str(each.value) for each in annotation])
+    if "int" not in str(annotation) and "float" not in str(annotation):
+        return f"{name}: {error.message}"
+    number = "a whole number" if "int" in str(annotation) else "a number"
+    least = "" if limits.min is None else f" from {limits.min:,}"
+    most = "" if limits.max is None else f" to {limits.max:,}"
+    return f"{name} takes {number}{least}{most or (least and ' on')}, not {_quoted(value)}"
+
+
+def _name(parameter: Any, *, value: bool = False) -> str:
+    """An argument's name in capitals, or the longest name of an option, with that of its value."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    longest = max(parameter.opts, key=len)
+    return f"{longest} {parameter.metavar}" if value and parameter.metavar else str(longest)
+
+
+def _lower(help_text: str | None) -> str:
+    text = (help_text or "").removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+def _near(name: str, names: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.7)), None)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}...")

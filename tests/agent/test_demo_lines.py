@@ -1,0 +1,31 @@
+"""What a demo says of the trust levels of its results."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "deploy"
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    spec = importlib.util.spec_from_file_location("demo", FOLDER / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("demo_page", None)
+
+
+def test_each_lower_level_is_a_line_with_its_reason(demo: ModuleType) -> None:
+    spread = "the mean of its blocks is 2.01 times their median"
+    levels = [(3, None), (2, f"level 3: {spread}"), (2, f"level 3: {spread}"), (1, "level 2: late")]
+    first, *lower = demo.level_lines(levels)
+    assert first.startswith("1 of 4 results measured have trust level 3: ")
+    assert lower == [f"  2 at level 2: {spread}", "  1 at level 1: late"]
