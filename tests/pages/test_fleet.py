@@ -253,6 +253,22 @@ def test_pictures_badges_and_feed(fleet: Fleet) -> None:
         assert http.get("/compare/card.png?ids=nvidia-h200,nobody").status_code == 422
 
 
+def test_each_row_of_a_comparison_has_its_own_name(fleet: Fleet) -> None:
+    """Some set-ups of fashion-mlp differ in batch size alone."""
+    pair = THREE.rpartition(",")[0]
+    page = httpx.get(f"{fleet.address}/compare?ids={pair}&mode=same_software", timeout=30).text
+    names = re.findall(r'<li>\s*<span class="name">(.*?)</span>\s*<svg', page, re.DOTALL)
+    assert any("batch 512" in name for name in names)
+    assert len(set(names)) == len(names) > 5
+
+
+def test_the_log_names_a_decision(fleet: Fleet) -> None:
+    """The newest entries of the fleet are the operator's."""
+    page = httpx.get(f"{fleet.address}/log", timeout=30).text
+    assert '<td data-label="Kind">decision</td>' in page
+    assert '<td data-label="Kind">act</td>' not in page
+
+
 def test_markup_in_names_is_text_in_pictures_feed_and_badges(fleet: Fleet) -> None:
     feed = httpx.get(f"{fleet.address}/feed.atom", timeout=30).text
     titles = [entry.text or "" for entry in ElementTree.fromstring(feed).iter() if entry.text]
