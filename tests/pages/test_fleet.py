@@ -22,6 +22,7 @@ AXE: dict[Literal["light", "dark"], dict[str, Any]] = {
 PAGES = (
     "/",
     "/?workload=mnist-cnn&rank_by=energy",
+    "/?workload=mnist-cnn&device=metal&recipe=tuned",
     "/?workload=mnist-cnn&group=setup&batch_size=any&q=m4+pro",
     "/workloads/mnist-cnn",
     "/hardware",
@@ -55,12 +56,13 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
-# Numbers that a line break separates from their percent sign; of a heading, words with hyphens
-# that are no longer than 20 characters, and "(30-core GPU)".
+# Numbers that a line break separates from their percent sign; of headings, leads, documents and
+# names in rows, words with hyphens that are no longer than 20 characters, and "(30-core GPU)".
 SPLIT = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(
-            walker.currentNode.parentElement.closest('h1')
+            walker.currentNode.parentElement.closest('.lead, .prose, .ranking .name, .choose bdi')
+                && !walker.currentNode.parentElement.closest('pre, code')
             ? /\\(\\d+-core \\w+\\)|(?<![\\w-])(?=[\\w-]{3,20}(?![\\w-]))\\w+(?:-\\w+)+/g
             : /\\d\\s%/g)) {
         const range = document.createRange();
@@ -71,6 +73,13 @@ SPLIT = """() => {
     }
     return found;
 }"""
+
+
+# Text that is wider than its cell on a phone.
+WIDER = """() => [...document.querySelectorAll('td, th, dt, dd')]
+    .filter(cell => cell.clientWidth > 1 && cell.scrollWidth > cell.clientWidth + 1)
+    .filter(cell => !cell.closest('thead, .scroll, .prose table:not(.wide)'))
+    .map(cell => cell.innerText)"""
 
 
 def _addresses(fleet: Fleet) -> list[str]:
@@ -126,6 +135,16 @@ def _layout_shift(page: Page) -> float:
         })"""
     )
     return shift
+
+
+def test_every_cell_of_a_phone_holds_its_text(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    for address in _addresses(fleet):
+        page.goto(address)
+        for width in (390, 320):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(WIDER) == [], (address, width)
+    page.close()
 
 
 def test_a_phones_first_screen_answers_the_question(browser: Browser, fleet: Fleet) -> None:
