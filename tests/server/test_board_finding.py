@@ -34,7 +34,7 @@ def test_the_best_score_is_the_finding() -> None:
 @pytest.mark.parametrize(
     ("best", "ends"),
     [
-        (unranked("provisional"), "as fast as Intel Core i7-8700, provisionally"),
+        (unranked("provisional"), "trains about 31.0 times as fast as Intel Core i7-8700"),
         (
             unranked("several", covered=3, missing=("a", "b")),
             "as fast as Intel Core i7-8700, in 3 of 5 workloads",
@@ -42,7 +42,7 @@ def test_the_best_score_is_the_finding() -> None:
         (replace(unranked(None), published=True), "as fast as Intel Core i7-8700, as published"),
         (
             unranked("new", value=0.5),
-            "NVIDIA H200 takes 2.00 times as long as Intel Core i7-8700, provisionally",
+            "NVIDIA H200 takes about 2.00 times as long as Intel Core i7-8700",
         ),
     ],
 )
@@ -53,4 +53,23 @@ def test_without_a_rank_by_score_it_is_a_finding_too(best: HardwareScore, ends: 
 def test_the_baseline_itself() -> None:
     assert heading(BASE, BEST) == "Intel Core i7-8700 is the fastest so far"
     assert heading(BASE) == "Intel Core i7-8700 is the first so far"
-    assert heading() == "How fast does it train?"
+    assert heading() == "No ranked results yet"
+
+
+@pytest.mark.parametrize(
+    ("filters", "begins"),
+    [
+        ({"device": "metal", "recipe": "tuned"}, "On Metal, tuned: NVIDIA H200 trains"),
+        ({"family": "apple-m", "framework": "mlx"}, "Apple M, with mlx: NVIDIA H200 trains"),
+        ({"batch_size": 1024, "data": "real"}, "Batch 1,024, real data: NVIDIA H200 trains"),
+        ({"timing": "long", "precision": "tf32"}, "In tf32, long timings: NVIDIA H200 trains"),
+        ({"batch_size": "any", "precision": "any"}, "NVIDIA H200 trains"),
+        ({"device": "cpu", "q": "h200"}, "On CPUs: NVIDIA H200 trains"),
+    ],
+)
+def test_a_finding_within_some_set_ups_names_them(filters: dict[str, Any], begins: str) -> None:
+    assert heading(BEST, BASE, **filters).startswith(begins)
+
+
+def test_without_results_in_a_set_up_the_finding_names_it() -> None:
+    assert heading(device="metal") == "On Metal: no ranked results yet"

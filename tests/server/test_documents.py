@@ -1,10 +1,12 @@
 """Pages of the project's documents: served, and linked with each other."""
 
 import re
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 LINK = re.compile(r'href="(?!https?:|mailto:|#)([^"#]+)')
 
 
@@ -25,6 +27,31 @@ def test_wide_tables_name_the_column_of_each_cell(http: TestClient) -> None:
     assert wide.count("data-label=") == wide.count("<td")
     assert '<td data-label="ranked">' in wide
     assert wide.index(">A1<") < wide.index(">control<")
+
+
+def test_a_path_of_a_card_may_break_at_its_slashes(http: TestClient) -> None:
+    page = http.get("/documents/faults").text
+    cells = re.findall(r'<td data-label="planted in">(.*?)</td>', page)
+    assert any("/<wbr>" in cell for cell in cells)
+    assert not any(re.search(r"\w/\w", cell) for cell in cells)
+
+
+def test_each_document_has_its_question(http: TestClient) -> None:
+    lead = re.compile(r'<div class="lead">.*?<p>(.*?\?)', re.DOTALL)
+    asked = {}
+    for path in sorted(DOCS.rglob("*.md")):
+        name = path.relative_to(DOCS).with_suffix("").as_posix()
+        if name != "methodology":
+            match = lead.search(http.get(f"/documents/{name}").text)
+            assert match, name
+            asked.setdefault(match[1], set()).add(name.partition("/")[0])
+    assert all(len(names) == 1 for names in asked.values()), asked
+
+
+def test_sections_are_listed_once(http: TestClient) -> None:
+    """The threat model lists its own."""
+    for name, section in (("threat-model", "assets"), ("faults", "last-run")):
+        assert http.get(f"/documents/{name}").text.count(f'href="#{section}"') == 1
 
 
 def test_links_between_documents_lead_to_their_pages(http: TestClient) -> None:

@@ -105,8 +105,3 @@ def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
         field="id",
         hint="GET /api/v1/machines lists them all",
     )
-
-
-def machine_cells(session: Session, machine_id: str) -> tuple[CellFigure, ...]:
-    """:func:`machine_figures` of the workloads this program knows."""
-    return in_catalogue_order(machine_figures(session, machine_id), NO_PRICES)

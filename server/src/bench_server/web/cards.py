@@ -12,7 +12,9 @@ from sqlmodel import Session
 from bench_protocol import format as people
 
 from ..answers import hardware, machines
-from ..answers.cell_figures import CellFigure
+from ..answers.cell_figures import CellFigure, in_catalogue_order
+from ..answers.machine_places import MachinePlace, places_of
+from ..answers.prices import NO_PRICES
 from ..answers.types import CompareAnswer
 from ..errors import NotFound
 from .render import FOLDER
@@ -90,19 +92,22 @@ def badge(label: str, value: str) -> str:
 def hardware_badge(session: Session, slug: str) -> str:
     """The badge of a hardware. Raises NotFound if it has no figures."""
     answer = hardware.hardware(session, slug)
-    return badge("training speed", _badge_value(answer.figures))
+    return badge("training speed", _badge_value(answer.place or next(iter(answer.figures), None)))
 
 
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
-    return badge("training speed", _badge_value(machines.machine_cells(session, machine_id)))
+    figures = machines.machine_figures(session, machine_id)
+    place = next(iter(places_of(session, figures)), None)
+    first = next(iter(in_catalogue_order(figures, NO_PRICES)), None)
+    return badge("training speed", _badge_value(place or first))
 
 
-def _badge_value(figures: tuple[CellFigure, ...]) -> str:
-    if not figures:
+def _badge_value(figure: CellFigure | MachinePlace | None) -> str:
+    """A figure as a board shows it; of another set-up only where the board has none."""
+    if figure is None:
         raise NotFound("no figure of a workload that this server knows", field="slug")
-    first = figures[0]
-    return f"{people.rate(first.samples_per_second)}/s {first.workload}"
+    return f"{people.rate(figure.samples_per_second)}/s {figure.workload}"
 
 
 def _text_width(text: str) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from bench_protocol import doubt_text, doubts, shows, trust_levels
 from bench_protocol import format as people
@@ -30,8 +31,13 @@ SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole 
 SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 # Pages that show one hardware, and keep the one that the page before showed.
 STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
-# What no line of a heading breaks; longer names may break.
-WHOLE = re.compile(r"\(\d+-core [A-Z]+\)|(?<![\w-])(?=[\w-]{3,20}(?![\w-]))\w+(?:-\w+)+(?![^<>]*>)")
+# What no line of a heading, its lead and a document breaks; longer names may break.
+WHOLE = re.compile(
+    r"<code>.*?</code>|<pre\b.*?</pre>"
+    r"|(?P<name>\(\d+-core [A-Z]+\)|(?<![\w-])\w++(?:-\w++)+(?!-))(?![^<>]*>)",
+    re.DOTALL,
+)
+LONGEST_WHOLE = 20
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -71,6 +77,7 @@ def environment() -> Environment:
         plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
         sentence=lambda text: text[:1].upper() + text[1:],
+        whole=_whole,
     )
     env.globals["static"] = static_files.address
     env.globals["STUDIES"] = STUDIES
@@ -103,11 +110,11 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
 
 
 def unbroken(html: str) -> str:
-    """A page on which no line breaks between a number and its percent sign, nor, in its heading,
-    within ``(30-core GPU)`` or ``mnist-cnn``. Code stays as it is, to be copied."""
+    """A page on which no line breaks between a number and its percent sign, nor, in its lead and
+    articles, within a name (:func:`whole_names`). Code stays as it is, to be copied."""
     html = re.sub(
-        r"<h1>.*?</h1>",
-        lambda heading: WHOLE.sub(r'<span class="figure">\g<0></span>', heading[0]),
+        r'<div class="lead">.*?</div>|<article class="prose">.*?</article>',
+        lambda part: whole_names(part[0]),
         html,
         flags=re.DOTALL,
     )
@@ -117,6 +124,21 @@ def unbroken(html: str) -> str:
         html,
         flags=re.DOTALL,
     )
+
+
+def whole_names(html: str) -> str:
+    """HTML in which no line breaks within ``(30-core GPU)`` or ``mnist-cnn``."""
+
+    def whole(found: re.Match[str]) -> str:
+        short = found["name"] and len(found["name"]) <= LONGEST_WHOLE
+        return f'<span class="figure">{found[0]}</span>' if short else found[0]
+
+    return WHOLE.sub(whole, html)
+
+
+def _whole(name: str) -> Markup:
+    """A name as HTML with its long parts whole."""
+    return Markup(whole_names(escape(name)))  # noqa: S704 - escaped
 
 
 def _study_query(context: Any) -> str:
@@ -153,4 +175,4 @@ def error_page(
             as_of=None,
         )
     )
-    return HTMLResponse(html, status)
+    return HTMLResponse(unbroken(html), status)

@@ -12,6 +12,8 @@ from ...answers.types import HardwareScore
 from ...ranking.compare import RankedRow
 from .board_links import Metric
 
+DEVICES = {"cuda": "on CUDA", "metal": "on Metal", "cpu": "on CPUs"}
+
 
 def finding(
     filters: BoardFilters,
@@ -20,18 +22,19 @@ def finding(
     scores: Sequence[HardwareScore],
 ) -> str:
     """The first of a board. Of all boards: the best score, else who is first on most of them.
-    Of a family, after its name. Of hardware that is searched for, where the best of it is. A
-    question where nothing was measured."""
+    Of hardware that is searched for, where the best of it is. The family and set-up that are asked
+    for come first. Without results it says so."""
+    name = _question(filters)
     if filters.q or filters.hardware:
-        return _of_search(filters, metric, standings, scores)
+        found = _of_search(filters, metric, standings, scores)
+        return f"{name}: {found}" if name else found
     firsts = _firsts(standings, filters.family)
-    name = families.FAMILIES[filters.family].label if filters.family else ""
-    if filters.family and not firsts and not scores:
+    if name and not firsts and not scores:
         return f"{name}: no ranked results yet"
     if filters.workload is None and scores:
         found = _by_score(scores)
     elif filters.workload is None and not firsts:
-        return "How fast does it train?"
+        return "No ranked results yet"
     else:
         boards = f"{len(firsts)} workloads" if len(firsts) > 1 else next(iter(firsts), None)
         ((first, count),) = Counter(firsts.values()).most_common(1) or [("Who", 0)]
@@ -59,6 +62,24 @@ def contested(
     return (
         f"{best.hardware} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
     )
+
+
+def _question(filters: BoardFilters) -> str:
+    """``Apple M, on Metal, tuned``: the family and set-up that are asked for; empty for all."""
+    words = (
+        families.FAMILIES[filters.family].label if filters.family else "",
+        DEVICES.get(filters.device or "", ""),
+        f"with {filters.framework}" if filters.framework else "",
+        filters.recipe,
+        f"batch {filters.batch_size:,}" if isinstance(filters.batch_size, int) else "",
+        f"in {filters.precision.replace('_', ' ')}"
+        if filters.precision not in (None, "any")
+        else "",
+        f"{filters.data} data" if filters.data else "",
+        f"{filters.timing} timings" if filters.timing else "",
+    )
+    found = ", ".join(word for word in words if word)
+    return found[:1].upper() + found[1:]
 
 
 def _of_search(
@@ -129,7 +150,8 @@ def _by_score(scores: Sequence[HardwareScore], *, searched: bool = False) -> str
         return f"{best.hardware} is the baseline: its speed is 1×"
     if best.hardware_slug == score.baseline_slug:
         return f"{best.hardware} is the {'fastest' if len(scores) > 1 else 'first'} so far"
-    why = "as published" if best.published else "" if best.rank else "provisionally"
-    some = f"in {score.covered} of {score.terms} workloads" if score.missing else why
-    found = f"{best.hardware} {people.faster_than(score.value or 1, 'trains')} {score.baseline}"
-    return f"{found}, {some}" if some else found
+    why = ", as published" if best.published else ""
+    some = f", in {score.covered} of {score.terms} workloads" if score.missing else why
+    verb, _, ratio = people.faster_than(score.value or 1, "trains").partition(" ")
+    about = "" if some or best.rank else "about "
+    return f"{best.hardware} {verb} {about}{ratio} {score.baseline}{some}"

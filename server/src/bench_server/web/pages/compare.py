@@ -1,5 +1,6 @@
 """``/compare``: two to twenty items side by side."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -171,7 +172,10 @@ def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice
 
 
 def _chart(answer: CompareAnswer) -> DotPlot | None:
-    """Speed-ups of the common rows with their intervals."""
+    """Speed-ups of the common rows with their intervals. A note tells rows of one workload
+    apart."""
+    common = answer.rows[: answer.common_cells]
+    times = Counter((row.workload, row.framework, row.recipe) for row in common)
     rows = [
         Row(
             label=row.workload,
@@ -189,9 +193,11 @@ def _chart(answer: CompareAnswer) -> DotPlot | None:
                 if place and cell and cell.speed_up
             ),
             text=_text(row.cells),
-            note=" ".join(word for word in (row.framework, row.recipe) if word),
+            note=" ".join(word for word in (row.framework, row.recipe) if word)
+            + (f", batch {row.batch_size:,}" if several and row.batch_size else ""),
         )
-        for row in answer.rows[: answer.common_cells]
+        for row in common
+        for several in [times[row.workload, row.framework, row.recipe] > 1]
     ]
     return dot_plot(f"Times as fast as {answer.things[0].name}", rows)
 

@@ -3,6 +3,7 @@
 """
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,8 +27,23 @@ from ...export import daily
 from ...log.server_keys import Authority
 from ...settings import Settings
 
+SLASH = re.compile(r"(?<=\w)/(?=\w)(?![^<>]*>)")
 ENTRIES = 25
 NEWEST_DAYS = 3
+# What a document answers, by its name or its folder.
+QUESTIONS = {
+    "adding": "How is a workload, a framework or a check added?",
+    "adr": "What was decided, and why?",
+    "architecture": "What are the parts, and what does each do?",
+    "faults": "Which check detects which planted fault?",
+    "glossary": "What does each word mean?",
+    "notebook": "What was tried, and what came of it?",
+    "operating": "How is a server run?",
+    "protocol": "What do agent and server send each other?",
+    "results": "What has the project measured of itself?",
+    "threat-model": "What is protected from whom, and what is not prevented?",
+    "watching": "How is a machine measured again when it changes?",
+}
 # Of a document's table that a phone has as a table.
 MOST_COLUMNS = 5
 
@@ -68,9 +84,11 @@ class TrustPage:
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """``/documents/NAME``: one document of ``docs`` as HTML."""
+    """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
+    itself lists them."""
 
     title: str
+    question: str
     json_href: str
     text: Markup
     sections: tuple[Section, ...]
@@ -138,7 +156,9 @@ def document_page(name: str) -> DocumentPage:
         near = query_names.nearest(name[:100], names)
         raise NotFound(f"no document {name[:100]!r}", field="name", near=near)
     title, text, sections = _document(file)
-    return DocumentPage(title, "/api/v1/workloads", text, sections)
+    question = QUESTIONS[name if name in QUESTIONS else name.partition("/")[0]]
+    listed = sections and f'href="#{sections[0].anchor}"' in text
+    return DocumentPage(title, question, "/api/v1/workloads", text, () if listed else sections)
 
 
 def submit_page(server: str, settings: Settings) -> SubmitPage:
@@ -214,6 +234,8 @@ def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
     _label_wide_tables(tokens)
     title = tokens[1].content
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
+    # Cards of a phone are narrow: a path breaks at a slash before it breaks elsewhere.
+    body = re.sub(r"<td data-label=.*?</td>", lambda cell: SLASH.sub("/<wbr>", cell[0]), body)
     return title, Markup(body), tuple(sections)  # noqa: S704 - our own text, HTML in it is escaped
 
 

@@ -9,8 +9,8 @@ from bench_protocol.catalogue import CATALOGUE
 
 from ....answers import queries
 from ....answers.studies import TrendChoice, TrendsAnswer, trends
-from ....answers.studies.updates import Update
-from ...plots import Plot, Point, Series, plot
+from ....ranking.compare import Comparison
+from ...plots import Mark, Plot, Point, Series, plot
 from ..common import Choice, hardware_choices
 from .common import twin
 
@@ -92,7 +92,6 @@ def _trend_plot(answer: TrendsAnswer) -> Plot:
             f"{version.version}: {people.rate(version.samples_per_second)}/s",
             version.samples_per_second_low,
             version.samples_per_second_high,
-            _change_label(version.update),
         )
         for place, version in enumerate(answer.versions)
     )
@@ -116,9 +115,15 @@ def _trend_plot(answer: TrendsAnswer) -> Plot:
         y_words=people.rate,
         joined=False,
         x_ticks=list(range(len(points))),
+        marks=[
+            _mark(place, version.update.held)
+            for place, version in enumerate(answer.versions)
+            if version.update and version.update.held
+        ],
     )
 
 
-def _change_label(update: Update | None) -> str:
-    """``1.11×``; none where no machine has both versions."""
-    return people.ratio(update.held.speed_up) if update and update.held else ""
+def _mark(place: int, held: Comparison) -> Mark:
+    """``1.11×`` between a version and the one before: no figure of the plot has that ratio."""
+    kind = held.verdict_kind if held.verdict_kind in ("faster", "slower") else ""
+    return Mark(place - 0.5, people.ratio(held.speed_up), kind)
