@@ -71,7 +71,7 @@ def _masks(job: Job, draw: int, step: int) -> Masks:
         words = seeded.raw_words(f"dropout/{draw}/{step}/{index}", job.seed, math.prod(shape))
         # As seeded.unit_interval(words) >= rate, whose numbers are multiples of 2**-24.
         kept = (words >> np.uint64(40)) >= np.uint64(math.ceil(rate * 2**24))
-        return (kept * (1 / (1 - rate))).reshape(shape)
+        return np.where(kept, 1 / (1 - rate), 0.0).reshape(shape)
 
     return masks
 
