@@ -289,9 +289,50 @@ def test_without_dropout_the_band_is_a_line() -> None:
     assert line.low == line.high == recompute(job, 2)
 
 
-def test_another_draw_of_masks_lies_in_the_band() -> None:
+def dropped_job() -> Job:
+    """A small model with Dropout."""
     layers = (Flatten(), Dense(units=64), Dropout(rate=0.3), Dense(units=10, activation="linear"))
+    return timed_job(variant(TINY, layers=layers), 16, SEED)
+
+
+def test_all_draws_of_a_band_share_one_data_and_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data is generated once, and each draw begins at the starting weights again."""
+    job, made = dropped_job(), []
+    generated_rows = seeded.generated_rows
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return generated_rows(*arguments)
+
+    monkeypatch.setattr(seeded, "generated_rows", counted)
+    witness_band(job, 2, draws=3)
+    assert len(made) == 1
+    again = training.Training(job, 2)
+    runs = [band._run(again, job, 2, draw) for draw in (0, 1, 0)]
+    assert runs[0] == runs[2] != runs[1]
+    assert runs[1] == band._run(training.Training(job, 2), job, 2, 1)
+
+
+@pytest.mark.parametrize("rate", [2**-25, 0.2, 0.3, 0.5, 1 - 2**-25])
+def test_a_mask_keeps_the_numbers_that_reach_its_rate(rate: float) -> None:
+    layers = (Flatten(), Dropout(rate=rate), Dense(units=10, activation="linear"))
     job = timed_job(variant(TINY, layers=layers), 16, SEED)
+    numbers = seeded.unit_interval(seeded.raw_words("dropout/2/1/1", SEED, 1 << 12))
+    kept = band._masks(job, 2, 1)(1, (1 << 12,))
+    np.testing.assert_array_equal(kept, np.where(numbers >= rate, 1 / (1 - rate), 0.0))
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-cnn", "fashion-convnet"])
+def test_a_part_of_a_batch_fits_a_cache(name: str) -> None:
+    """Beyond a few MiB the C library maps each array again, a quarter of the time."""
+    workload = workload_named(name)
+    largest = max(math.prod(shape) for shape in workload.shapes)
+    of_part = training._part(workload, workload.batch_size) * largest
+    assert 1 << 17 < of_part <= 1 << 18
+
+
+def test_another_draw_of_masks_lies_in_the_band() -> None:
+    job = dropped_job()
     found = witness_band(job, 8, draws=6)
     other = witness_band(replace(job), 8, draws=7)
     assert found == witness_band(job, 8, draws=6)

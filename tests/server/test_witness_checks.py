@@ -1,4 +1,4 @@
-"""Checks of the timed session: its witness, its steps, its long trace."""
+"""Checks of the timed session: its witness and its steps."""
 
 import math
 import subprocess
@@ -13,7 +13,7 @@ from tests.fakes.seeding import invented_known, under_nonce
 from bench_protocol import long_trace, recomputation, witness_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Failed, Result
+from bench_protocol.result import Result
 from bench_protocol.witness import Mask, Rewound, Witness
 from bench_server.ingest import result_checks
 from bench_server.ingest.verdicts import CheckVerdict
@@ -236,81 +236,6 @@ def test_the_losses_of_another_batch_size_are_not_ranked() -> None:
         results.make_cell("mnist-dense", batch_size=64), witness=witness(trained)
     )
     assert failed(result)["witness"] == "unranked"
-
-
-def test_traces_in_float32_belong_to_mixed_precision() -> None:
-    cell = results.make_cell("mnist-dense", precision="mixed_bfloat16")
-    traces = results.make_traces(cell)
-    assert [trace.precision for trace in traces] == [None, None, "float32", "float32", None]
-    assert not failed(results.make_complete(cell, traces=traces))
-    without = results.make_complete(cell, traces=(*traces[:2], traces[-1]))
-    assert failed(without) == {"evidence": "unranked"}
-    assert verdicts(without)["evidence"].figures["missing"] == [
-        "a trace under SGD in float32",
-        "a trace under the workload's optimiser in float32",
-    ]
-    off = tuple(1.001 * (loss or 0) for loss in traces[2].losses)
-    wrong = traces[2].model_copy(update={"losses": off})
-    result = results.make_complete(cell, traces=(*traces[:2], wrong, *traces[3:]))
-    assert failed(result) == {"right_computation": "unranked", "conformance": "doubtful"}
-    assert "in float32 the sgd trace is off" in verdicts(result)["right_computation"].sentence
-
-
-def test_a_failed_repeat_needs_no_evidence() -> None:
-    measurement = results.make_measurement(results.make_cell())
-    outcome = Failed(kind="crashed", phase="conformance", measurement=measurement)
-    verdict = verdicts(results.make_result(outcome=outcome))["evidence"]
-    assert (verdict.passed, verdict.checked) == (True, False)
-
-
-def test_a_wrong_witness_needs_no_reference() -> None:
-    cell = results.make_cell(batch_size=100)
-    result = results.make_complete(cell, witness=witness(cell, movements=(0.0,) * 10))
-    assert failed(result) == {"witness": "unranked"}
-
-
-def test_version_1_is_not_ranked() -> None:
-    cell = results.make_cell()
-    measurement = results.make_measurement(cell, traces=results.make_traces(cell)[:2])
-    result = results.make_result(measurement=measurement, witness=False)
-    doubts = {"witness": "doubtful", "conformance": "doubtful"}
-    assert failed(result) == {"evidence": "unranked", **doubts}
-    assert level(result) == 2
-    sentence = verdicts(result)["witness"].sentence
-    assert sentence == "version 1 of the payload has no witness of the timed session"
-    unchecked = {name for name, one in verdicts(result).items() if not one.checked}
-    assert {"window", "steps", "long_trace"} <= unchecked
-
-
-def test_version_2_with_all_its_evidence_is_level_3() -> None:
-    assert level(results.make_complete()) == 3
-
-
-@pytest.mark.parametrize("missing", ["witness", "window"])
-def test_version_2_without_a_part_is_not_ranked(missing: str) -> None:
-    result = results.make_complete(**{missing: None})
-    assert failed(result) == {"evidence": "unranked", missing: "doubtful"}
-    assert level(result) == 2
-
-
-def test_version_2_without_traces_is_not_ranked() -> None:
-    result = results.make_complete(traces=results.make_traces(results.make_cell())[:2])
-    assert failed(result) == {"evidence": "unranked", "long_trace": "doubtful"}
-    result = results.make_complete(traces=())
-    assert failed(result)["evidence"] == "unranked"
-
-
-def test_a_large_workload_has_no_long_trace() -> None:
-    result = results.make_complete(results.make_cell("cifar100-vgg16"), {"step_ns": 10**9})
-    verdict = verdicts(result)["long_trace"]
-    assert (verdict.passed, verdict.checked) == (True, False)
-
-
-def test_a_wrong_long_trace_is_not_ranked() -> None:
-    *short, right = results.make_traces(results.make_cell())
-    wrong = right.model_copy(update={"movements": tuple(2 * (m or 0) for m in right.movements)})
-    result = results.make_complete(traces=(*short, wrong))
-    assert failed(result) == {"long_trace": "unranked"}
 
 
 # The measurement of the fakes has 20 steps of warm-up and 12 blocks of 10.

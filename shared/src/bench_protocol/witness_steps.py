@@ -19,7 +19,7 @@ READINGS: tuple[tuple[int, ...], ...] = (
 )
 # Training samples that one core recomputes in about ten seconds, all draws of masks together.
 # Processor seconds measured at the default batch, on a loaded x86-64 core with AVX-512: mnist-cnn
-# 3.3, fashion-cnn 13.9, fashion-mlp 2.9, fashion-convnet 7.7, fashion-lstm 3.3, mnist-dense 0.1;
+# 2.8, fashion-cnn 10.0, fashion-mlp 3.2, fashion-convnet 5.3, fashion-lstm 3.5, mnist-dense 0.1;
 # two steps of cifar100-vgg16 12.5 and of resnet50-transfer 12.6, three of each 23 (ADR 0024). Other
 # workloads are counted by FLOPs.
 RECOMPUTED_SAMPLES: dict[str, int] = {

@@ -46,7 +46,8 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
     if not any(isinstance(layer, Dropout) for layer in job.trained.layers):
         right = recompute(job, steps, split)
         return Band(right, right)
-    runs = [_run(job, steps, split, draw) for draw in range(draws or mask_draws(job.workload))]
+    training = Training(job, steps, split)
+    runs = [_run(training, job, steps, draw) for draw in range(draws or mask_draws(job.workload))]
     losses = _ranges([run.losses for run in runs], STORED_LOSS_SPREAD, MISSED)
     moved = [run.movements for run in runs]
     movements = _ranges(moved, STORED_MOVEMENT_SPREAD, MISSED / len(moved[0]))
@@ -57,8 +58,8 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
     return Band(low, high)
 
 
-def _run(job: Job, steps: int, split: Split | None, draw: int) -> Recomputed:
-    training = Training(job, steps, split)
+def _run(training: Training, job: Job, steps: int, draw: int) -> Recomputed:
+    training.restart()
     losses = tuple(training.step(_masks(job, draw, step)) for step in range(steps))
     return Recomputed(losses, training.movements())
 
@@ -68,7 +69,8 @@ def _masks(job: Job, draw: int, step: int) -> Masks:
         layer = job.trained.layers[index]
         rate = layer.rate if isinstance(layer, Dropout) else 0.0
         words = seeded.raw_words(f"dropout/{draw}/{step}/{index}", job.seed, math.prod(shape))
-        kept = seeded.unit_interval(words) >= rate
+        # As seeded.unit_interval(words) >= rate, whose numbers are multiples of 2**-24.
+        kept = (words >> np.uint64(40)) >= np.uint64(math.ceil(rate * 2**24))
         return np.where(kept, 1 / (1 - rate), 0.0).reshape(shape)
 
     return masks

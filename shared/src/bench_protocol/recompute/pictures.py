@@ -82,6 +82,7 @@ def max_pool(layer: MaxPool2D, x: Array) -> Passed:
     """Maximum of each window; the gradient goes to its first maximum, row by row."""
     outputs = layer.output_shape(x.shape[1:])
     windows = _windows(layer.size, layer.stride, outputs)
+    disjoint = layer.stride >= layer.size
     y = x[windows[0]].copy()
     for window in windows[1:]:
         np.maximum(y, x[window], out=y)
@@ -90,9 +91,13 @@ def max_pool(layer: MaxPool2D, x: Array) -> Passed:
         dx = np.zeros(x.shape)
         pending = np.ones(y.shape, bool)
         for window in windows:
-            here = pending & (x[window] == y)
-            dx[window] += dy * here
-            pending &= ~here
+            here = x[window] == y
+            here &= pending
+            pending ^= here
+            if disjoint:
+                np.multiply(dy, here, out=dx[window])
+            else:
+                dx[window] += dy * here
         return dx, {}
 
     return y, back

@@ -23,10 +23,9 @@ from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
 
-# Activations of one part of a batch: a target that fits the cache, and a cap (0.5 GiB in float64).
-CACHED_VALUES, PART_VALUES = 1 << 21, 1 << 26
-# Adding a part's gradients takes time: a part has at least this many activations per gradient.
-PART_GRADIENTS = 8
+# Activations of one part of a batch: a target that fits the cache, whose arrays the C library does
+# not map again for each pass, and a cap (0.5 GiB in float64).
+CACHED_VALUES, PART_VALUES = 1 << 19, 1 << 26
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 # The factors of a Dropout layer for one batch: from its index and its shape, batch first.
 Masks = Callable[[int, Shape], Array]
@@ -144,16 +143,6 @@ class Training:
             raise ValueError(f"{steps} steps: an epoch has {per_epoch}")
         self._job, self._workload = job, job.trained
         self._start = job.weights()
-        self._weights: list[Values] = [
-            {name: value.astype(np.float64) for name, value in values.items()}
-            for values in self._start
-        ]
-        self._updates = {
-            (tensor.index, tensor.name): Update(
-                self._workload.optimizer, self._weights[tensor.index][tensor.name]
-            )
-            for tensor in trained_tensors(self._workload)
-        }
         orders = [
             seeded.order(job.samples, epoch, job.seed)[: per_epoch * job.batch_size]
             for epoch in range(-(-steps // per_epoch))
@@ -166,7 +155,21 @@ class Training:
             )
         else:
             self._pictures, self._labels = split[0][rows], split[1][rows]
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin again from the starting weights, with the same data in the same order."""
         self._steps = 0
+        self._weights: list[Values] = [
+            {name: value.astype(np.float64) for name, value in values.items()}
+            for values in self._start
+        ]
+        self._updates = {
+            (tensor.index, tensor.name): Update(
+                self._workload.optimizer, self._weights[tensor.index][tensor.name]
+            )
+            for tensor in trained_tensors(self._workload)
+        }
 
     def step(self, masks: Masks | None = None) -> float:
         """Train the next batch; its mean loss before the update."""
@@ -242,5 +245,6 @@ def _part(workload: Workload, batch: int) -> int:
     outputs = workload.shapes[workload.frozen_layers :]
     stored = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)
-    wanted = max(CACHED_VALUES, PART_GRADIENTS * workload.trained_parameter_count)
+    # Adding a part's gradients takes time: a part has at least one activation per gradient.
+    wanted = max(CACHED_VALUES, workload.trained_parameter_count)
     return max(1, min(batch, min(wanted, PART_VALUES) // max(stored, 2 * passing)))
