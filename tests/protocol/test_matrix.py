@@ -90,7 +90,7 @@ def test_cells_read_well() -> None:
 def test_why_not() -> None:
     workload = workload_named("fashion-mlp")
     assert why_not(workload, 50_000) is None
-    assert "50000" in (why_not(workload, 50_001) or "")
+    assert "50,000" in (why_not(workload, 50_001) or "")
 
 
 def with_blocks(*durations_ns: int) -> Any:
