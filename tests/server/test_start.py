@@ -2,11 +2,17 @@
 
 import gc
 import os
+import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+import pytest
 from tests.fakes.live import STARTING
 from typer.testing import CliRunner
 
@@ -28,16 +34,16 @@ main(["serve", "--port", "0"])
 """
 
 
-def test_the_first_line_comes_before_anything_heavy_is_imported(
-    migrated_file: Path, tmp_path: Path
-) -> None:
-    database = shutil.copy(migrated_file, tmp_path / "server.db")
+@contextmanager
+def started(program: str, database: Path, folder: Path) -> Iterator[tuple[int, list[str]]]:
+    """A server's process: its pid, and the lines that it printed until it listened."""
+    copied = shutil.copy(database, folder / "server.db")
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env=os.environ
         | {
-            "BENCH_SERVER_DATABASE_URL": f"sqlite:///{database}",
-            "BENCH_SERVER_KEYS_DIR": str(tmp_path / "server-keys"),
+            "BENCH_SERVER_DATABASE_URL": f"sqlite:///{copied}",
+            "BENCH_SERVER_KEYS_DIR": str(folder / "server-keys"),
         },
         stdout=subprocess.PIPE,
         text=True,
@@ -47,8 +53,18 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(
         lines.append(line)
         if line.startswith("listening on http://127.0.0.1:"):
             break
-    process.terminate()
-    process.wait(timeout=30)
+    try:
+        yield process.pid, lines
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def test_the_first_line_comes_before_anything_heavy_is_imported(
+    migrated_file: Path, tmp_path: Path
+) -> None:
+    with started(PROGRAM, migrated_file, tmp_path) as (_, lines):
+        pass
     assert lines[0] == STARTING
     assert lines[-1].startswith("listening on ")
     assert {line.removeprefix("import ").strip() for line in lines[1:-1]} == set(NEEDED)
@@ -58,7 +74,7 @@ def test_commands_are_listed_and_found_although_they_are_imported_late() -> None
     listed = CliRunner().invoke(cli, ["--help"]).stdout
     for name in ("serve", "migrate", "keys", "export", "verify-log"):
         assert f" {name} " in listed
-    assert "Did you mean 'reindex'" in CliRunner().invoke(cli, ["reindx"]).stderr
+    assert "did you mean reindex?" in CliRunner().invoke(cli, ["reindx"]).stderr
 
 
 def test_a_start_that_fails_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
@@ -66,3 +82,23 @@ def test_a_start_that_fails_leaves_the_garbage_collector_on(tmp_path: Path) -> N
     done = CliRunner().invoke(cli, wrong)
     assert done.exit_code == 2
     assert (done.stdout, gc.isenabled()) == (STARTING, True)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
+def test_threads_share_two_arenas_of_memory(migrated_file: Path, tmp_path: Path) -> None:
+    """Each arena keeps the memory of its largest request for good."""
+    program = "from bench_server.cli.main import main\nmain(['serve', '--port', '0'])"
+    with started(program, migrated_file, tmp_path) as (pid, lines):
+        address = lines[-1].split()[-1]
+
+        def read(_: int) -> int:
+            return httpx.get(f"{address}/api/v1/results", timeout=60).status_code
+
+        with ThreadPoolExecutor(12) as readers:
+            assert set(readers.map(read, range(96))) == {200}
+        task = Path(f"/proc/{pid}")
+        assert len(list((task / "task").iterdir())) > 4
+        regions = [line.split() for line in (task / "maps").read_text().splitlines()]
+    # A heap of an arena begins at a multiple of 64 MiB (HEAP_MAX_SIZE of glibc's arena.c).
+    begins = [int(region[0].partition("-")[0], 16) for region in regions if len(region) == 5]
+    assert sum(begin % (64 * 2**20) == 0 for begin in begins) <= 2

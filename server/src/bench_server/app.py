@@ -8,9 +8,8 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from . import __version__
+from . import __version__, memory
 from .db.store import Store
-from .garbage import tune_collector
 from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
@@ -120,6 +119,7 @@ def create_app(
 
 def from_environment() -> FastAPI:
     """Create the application of a worker process, with settings from the environment."""
+    memory.limit_arenas()
     app = create_app(Settings())
-    tune_collector()
+    memory.tune_collector()
     return app

@@ -15,6 +15,7 @@ from bench_protocol.command_errors import OneLineErrors
 from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
+from ..memory import limit_arenas
 from .options import DatabaseUrl
 
 
@@ -89,6 +90,7 @@ def serve(
     # Off until it serves: a start makes hardly any garbage, and collections take a sixth of the
     # time.
     gc.disable()
+    limit_arenas()
     try:
         from .start import start
 

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from ..garbage import tune_collector
+from ..memory import tune_collector
 from ..settings import Settings
 from ..web.connections import Connections, Limits
 from .listening import OWN_SOCKETS, Starting, bind
