@@ -85,6 +85,15 @@ def ordinal(number: int) -> str:
     return f"{number:,}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
 
 
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A number with its noun: ``1 entry``, ``2,000 entries``.
+
+    Args:
+        several: the noun's plural, by default with an s.
+    """
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
+
+
 def percent(share: float, decimals: int = 1) -> str:
     """A share of one: ``2.3 %``, ``568 %``; with ``decimals=0`` ``2 %``."""
     return f"{share * 100:,.{decimals if abs(share) <= 1 else 0}f} %"
