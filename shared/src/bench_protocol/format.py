@@ -45,6 +45,11 @@ def ratio(value: float) -> str:
     return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
+def round_ratio(value: float) -> str:
+    """A round speed-up, as on an axis: ``20×``, ``0.5×``, and below a tenth ``1/20×``."""
+    return f"1/{1 / value:g}×" if value < 0.09995 else f"{value:g}×"
+
+
 def faster(value: float) -> str:
     """A speed-up that stands alone: ``1.64 times as fast``, ``takes 2.44 times as long``."""
     if value < 0.9995:
