@@ -54,7 +54,7 @@ MARKS: Mapping[Status, tuple[str, str]] = {
     "holds": ("passed", "Passed"),
     "does_not_hold": ("failed", "Failed"),
     "not_checked": ("unchecked", "Not checked"),
-    "pending": ("warned", "Pending"),
+    "pending": ("warned", "Not shown"),
 }
 
 
