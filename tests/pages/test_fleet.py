@@ -56,12 +56,14 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
-# Numbers that a line break separates from their percent sign; of headings, leads, documents and
-# names in rows, words with hyphens that are no longer than 20 characters, and "(30-core GPU)".
+# Numbers that a line break separates from their percent sign; of headings, leads, documents, names
+# in rows and words of statements, words with hyphens that are no longer than 20 characters, and
+# "(30-core GPU)".
 SPLIT = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(
-            walker.currentNode.parentElement.closest('.lead, .prose, .ranking .name, .choose bdi')
+            walker.currentNode.parentElement.closest(
+                '.lead, .prose, .ranking .name, .choose bdi, .shows .quiet, .what')
                 && !walker.currentNode.parentElement.closest('pre, code')
             ? /\\(\\d+-core \\w+\\)|(?<![\\w-])(?=[\\w-]{3,20}(?![\\w-]))\\w+(?:-\\w+)+/g
             : /\\d\\s%/g)) {
@@ -163,8 +165,33 @@ def test_the_baseline_is_shown_where_slower_hardware_is_folded(
     baseline = page.locator(".dots li", has_text="baseline").locator("visible=true")
     expect(baseline).to_have_count(1)
     expect(baseline.locator(".figure")).to_have_text("1.00×")
+    assert _empty_left(page) < 0.1
     page.locator(".dots summary").click()
     expect(baseline).to_have_count(1)
+    assert _empty_left(page) < 0.1
+    page.close()
+
+
+def _empty_left(page: Page) -> float:
+    """The share of the chart's width that is left of every dot."""
+    share: float = page.evaluate(
+        """() => {
+            const axis = document.querySelector('.dots-axis').getBoundingClientRect();
+            const dots = [...document.querySelectorAll('.dots circle')];
+            const at = dots.filter(dot => dot.checkVisibility()).map(
+                dot => dot.getBoundingClientRect().left);
+            return (Math.min(...at) - axis.left) / axis.width;
+        }"""
+    )
+    return share
+
+
+def test_no_name_of_a_chart_is_cut(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    for address in ("/", f"/compare?ids={THREE}&mode=same_software"):
+        page.goto(f"{fleet.address}{address}")
+        cut = "names => names.filter(n => n.scrollWidth > n.clientWidth).map(n => n.innerText)"
+        assert page.locator(".dots .name").evaluate_all(cut) == []
     page.close()
 
 

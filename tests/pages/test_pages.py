@@ -144,7 +144,7 @@ def test_the_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
         expect(shown).to_contain_text("generated")
     unranked = page.locator(".unranked li")
     expect(unranked).to_have_count(len(answer["unranked"]))
-    expect(unranked.first).to_contain_text("out of memory during warm up")
+    expect(unranked.first).to_contain_text("out of memory during warm-up")
     page.close()
 
 

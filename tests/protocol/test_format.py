@@ -22,6 +22,14 @@ def test_ordinals(number: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 entries"), (1, "1 entry"), (2000, "2,000 entries")]
+)
+def test_a_number_agrees_with_its_noun(count: int, words: str) -> None:
+    assert people.plural(count, "entry", "entries") == words
+    assert people.plural(count, "key") == words.replace("entries", "keys").replace("entry", "key")
+
+
+@pytest.mark.parametrize(
     ("value", "column", "alone"),
     [
         (1.644, "1.64×", "1.64 times as fast"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench_protocol import shows, trust_levels
-from bench_protocol.shows import Facts, Statement
+from bench_protocol.shows import Check, Facts, Statement
 
 METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
 NAMES = [name for row in shows.ROWS for name in row.checks]
@@ -100,6 +100,21 @@ def test_a_session_that_only_a_wide_band_checked_says_so_and_so_does_the_level()
     assert shows.level_words(facts(3)) == "level 3 of 4"
     assert shows.level_words(facts(2, witness=banded)) == "level 2 of 4"
     assert shows.level_words(facts(None, status="pending", verdicts=())) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "holds"),
+        ({"checked": False}, "not_checked"),
+        ({"figures": {"verdict": shows.WIDE_BAND}}, "not_checked"),
+        ({"passed": False, "figures": {"verdict": "unverified"}}, "not_checked"),
+        ({"passed": False, "figures": {"verdict": "pending"}}, "pending"),
+        ({"passed": False, "figures": {"verdict": "wrong_result"}}, "does_not_hold"),
+    ],
+)
+def test_what_a_check_says_by_itself(changes: dict[str, Any], status: str) -> None:
+    assert Check.of(verdict("witness", **changes)).status == status
 
 
 def test_a_window_that_began_late_contradicts_nothing() -> None:

@@ -96,6 +96,17 @@ def test_the_other_mode_compares_the_same_software(fleet: Poster) -> None:
     assert (answer.status_code, answer.json()["field"]) == (422, "mode")
 
 
+def test_rows_of_the_same_software_are_in_the_order_of_the_matrix(post: Poster) -> None:
+    setups = [("tensorflow", recipe) for recipe in ("naive", "pipeline", "tuned")]
+    setups.append(("torch", "naive"))
+    for machine, device in ((M4, METAL), (RTX, CUDA)):
+        for framework, recipe in reversed(setups):
+            cell = results.make_cell(framework=framework, recipe=recipe, device=device)
+            post.made(cell=cell, machine=machine)
+    rows = get(post, f"/compare?ids={MAC},{BOX}&mode=same_software")["rows"]
+    assert [(row["framework"], row["recipe"]) for row in rows] == setups
+
+
 @pytest.mark.parametrize("search", ["q=4090", f"hardware={MAC}", "q=apple"])
 def test_a_search_leaves_ranks_alone(fleet: Poster, search: str) -> None:
     board = "/leaderboard?workload=mnist-cnn"

@@ -78,6 +78,13 @@ def key(post: Poster, key_id: str = KEY) -> dict[str, object]:
     return document
 
 
+@pytest.mark.parametrize("group", ["keys", "owners"])
+def test_an_empty_list_says_so_on_standard_error(command: Command, group: str) -> None:
+    listed = command(group, "list")
+    assert listed.stdout == ""
+    assert listed.stderr.startswith(f"no {group}; ")
+
+
 def test_keys(post: Poster, command: Command) -> None:
     post.enroll(results.private_key(2), "Somebody")
     early = post.made()
@@ -232,7 +239,7 @@ def test_everything_decided_is_in_the_log_and_verifies(post: Poster, command: Co
     assert [r["kind"] for r in records] == ["key_event", "result", "act", "act", "act", "act"]
     verified = command("verify-log")
     assert verified.exit_code == 0, verified.output
-    assert "6 entries, 1 results" in verified.output
+    assert "6 entries, 1 result, 0 erased or hidden, 1 figure, 1 trust level\n" in verified.output
 
 
 def test_a_dump_verifies_without_server_and_keys(

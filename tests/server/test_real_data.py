@@ -27,6 +27,7 @@ from bench_protocol.result import Result
 from bench_protocol.workloads import Workload
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, RecomputeJob
+from bench_server.ingest.witness_checks import WIDE
 from bench_server.projection.reindex import reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.real_data import RealData
@@ -119,6 +120,9 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "not_checked"
     page = html.unescape(http.get(f"/results/{sent}").text)
     assert BAND_WORDS[1:] in page
+    # Its list of checks says the same: no tick for losses that were not recomputed.
+    words = f'<li class="unchecked"><span class="quiet">Not checked:</span> {WIDE}</li>'
+    assert words in page
     assert "There is no reference for this" in page
     assert "What is missing for level 4" in page
     with store.reading() as session:

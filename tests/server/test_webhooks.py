@@ -197,7 +197,11 @@ def test_the_operators_commands(
     assert run("list") == f"{match[1]}  https://localhost/hook  {machine}  at entry 2\n"
     run("enable", match[1])
     run("remove", match[1])
-    assert run("list") == ""
+    empty = CliRunner().invoke(cli, ["webhooks", "list", "--database-url", database_url])
+    assert (empty.stdout, empty.stderr) == (
+        "",
+        "no webhooks; bench-server webhooks add URL registers one\n",
+    )
     wrong = [
         (("remove", match[1]), f"no webhook '{match[1]}'"),
         (("add", "http://localhost/"), "https:// and a host; wanted: https://HOST/PATH"),

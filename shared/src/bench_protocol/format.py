@@ -45,6 +45,11 @@ def ratio(value: float) -> str:
     return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
+def round_ratio(value: float) -> str:
+    """A round speed-up, as on an axis: ``20×``, ``0.5×``, and below a tenth ``1/20×``."""
+    return f"1/{1 / value:g}×" if value < 0.09995 else f"{value:g}×"
+
+
 def faster(value: float) -> str:
     """A speed-up that stands alone: ``1.64 times as fast``, ``takes 2.44 times as long``."""
     if value < 0.9995:
@@ -83,6 +88,15 @@ def ordinal(number: int) -> str:
     """``1st``, ``12th``, ``23rd``."""
     last = number % 10 if number % 100 not in (11, 12, 13) else 0
     return f"{number:,}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A number with its noun: ``1 entry``, ``2,000 entries``.
+
+    Args:
+        several: the noun's plural, by default with an s.
+    """
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def percent(share: float, decimals: int = 1) -> str:

@@ -1,7 +1,7 @@
 """Cells: the points of the benchmark matrix, and which of them can be measured."""
 
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from . import strict_json
 from .units import DeviceIndex, PositiveCount, Sha256, Slug, Wire
@@ -10,6 +10,9 @@ from .workloads import Workload
 DeviceKind = Literal["metal", "cuda", "cpu"]
 Recipe = Literal["naive", "pipeline", "tuned"]
 Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
+# In the order of all tables: the plain loop first.
+RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DataKind = Literal["real", "generated"]
 # Number formats of the matrix products of each precision.
 PRODUCTS: dict[Precision, str] = {

@@ -45,6 +45,15 @@ class Check(NamedTuple):
             bool(document["passed"]), bool(document["checked"]), str(document["sentence"]), verdict
         )
 
+    @property
+    def status(self) -> Status:
+        """What it says by itself: one that compared nothing, or only a wide band, is no pass."""
+        if self.verdict == "pending":
+            return "pending"
+        if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_BAND):
+            return "not_checked"
+        return "holds" if self.passed else "does_not_hold"
+
 
 @dataclass(frozen=True)
 class Facts:

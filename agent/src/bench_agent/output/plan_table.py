@@ -97,16 +97,14 @@ def total_line(plan: Plan) -> str:
     if not plan.cells:
         return "Nothing to run."
     workloads = len({planned.cell.workload for planned in plan.cells})
-    parts = [f"{_count(len(plan.cells), 'set-up')} of {_count(workloads, 'workload')}"]
-    parts += [f"{_count(plan.repeats, 'repeat')} each"]
+    parts = [
+        f"{people.plural(len(plan.cells), 'set-up')} of {people.plural(workloads, 'workload')}"
+    ]
+    parts += [f"{people.plural(plan.repeats, 'repeat')} each"]
     if passes := len(plan.accuracy_passes):
-        parts += [f"{passes} accuracy pass{'es' * (passes != 1)} over full epochs"]
+        parts += [f"{people.plural(passes, 'accuracy pass', 'accuracy passes')} over full epochs"]
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
     return f"{', '.join(parts)}, on {data} data: about {people.rough(plan.estimate_seconds)}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def left_out(plan: Plan) -> list[str]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import PRECISIONS, RECIPES
 
 from ..errors import InvalidQuery
 from ..projection import position
@@ -279,6 +280,18 @@ def _key(figure: Figure) -> CellKey:
 
 
 def _order(key: CellKey) -> tuple[Any, ...]:
-    names = [workload.name for workload in CATALOGUE]
-    place = names.index(key.workload) if key.workload in names else len(names)
-    return place, *(str(value or "").rjust(20) for value in key)
+    """By workload and framework, then by recipe from ``naive`` to ``tuned``. Workloads, recipes and
+    precisions are in the order of the catalogue and of the matrix; unknown ones are last."""
+    return (
+        _position(key.workload, [*WORKLOADS]),
+        key.framework or "",
+        _position(key.recipe, RECIPES),
+        key.batch_size or 0,
+        _position(key.precision, PRECISIONS),
+        key.data,
+        key.timing,
+    )
+
+
+def _position(name: str | None, names: Sequence[str]) -> tuple[int, str]:
+    return (names.index(name) if name in names else len(names)), name or ""

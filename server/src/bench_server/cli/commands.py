@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
+from bench_protocol import format as people
+
 from ..db import migrate as migrations
 from ..db.store import Store
 from ..projection import reindex as reindexing
@@ -110,7 +112,7 @@ def recompute(
     scheduler."""
     with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
         count = recomputing.work(store, settings, once, workers)
-    print(f"{count:,} recomputation job{'' if count == 1 else 's'} done")
+    print(f"{people.plural(count, 'recomputation job')} done")
 
 
 @others.command()

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from sqlmodel import col, select
 
 from bench_protocol import acts, cosignatures, envelope, statement
+from bench_protocol import format as people
 from bench_protocol.errors import ProtocolError, first_invalid_field
 
 from ..answers import log_entries
@@ -33,7 +34,7 @@ from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from ..log.stamps import read_certificates
 from .options import DatabaseUrl, Scheduler
-from .setup import open_store, stop, workers_of
+from .setup import open_store, remark, stop, workers_of
 
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
@@ -57,7 +58,10 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 def list_keys(database_url: DatabaseUrl = None) -> None:
     """List every key: id, status, owner, name."""
     with _acting(database_url) as (store, _), store.reading() as session:
-        for row in session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))):
+        rows = session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))).all()
+        if not rows:
+            remark("no keys; bench-agent enroll --server URL enrolls one")
+        for row in rows:
             print(f"{row.key_id}  {row.status:8}  {row.owner}  {row.display_name or ''}".rstrip())
 
 
@@ -98,10 +102,13 @@ def revoke(
 def list_owners(database_url: DatabaseUrl = None) -> None:
     """List every owner: confirmed or not, number of keys."""
     with _acting(database_url) as (store, _), store.reading() as session:
-        for row in session.exec(select(Owner).order_by(col(Owner.label))):
+        rows = session.exec(select(Owner).order_by(col(Owner.label))).all()
+        if not rows:
+            remark("no owners; the first key that is enrolled has one")
+        for row in rows:
             word = "confirmed" if row.confirmed else "unconfirmed"
             count = len(key_registry.keys_of(session, row.label))
-            print(f"{row.label}  {word}  {count} key{'s' * (count != 1)}")
+            print(f"{row.label}  {word}  {people.plural(count, 'key')}")
 
 
 @owners.command()
@@ -217,11 +224,14 @@ def verify_log(
     except (ValueError, OSError) as error:
         hint = getattr(error, "hint", "")
         raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
-    print(
-        f"{report.origin}: {report.size} entries, {report.results} results, "
-        f"{report.withheld} erased or hidden, {report.figures} figures, "
-        f"{report.levels} trust levels\nsigned by {report.key}"
+    counts = (
+        people.plural(report.size, "entry", "entries"),
+        people.plural(report.results, "result"),
+        f"{report.withheld:,} erased or hidden",
+        people.plural(report.figures, "figure"),
+        people.plural(report.levels, "trust level"),
     )
+    print(f"{report.origin}: {', '.join(counts)}\nsigned by {report.key}")
     if report.as_of < report.size:
         print(f"the boards are as of entry {report.as_of}; later entries were checked on their own")
     for fault in report.faults:

@@ -1,6 +1,7 @@
 """Set-up of commands: settings, database, and one-line error messages."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
@@ -109,6 +110,11 @@ def no_answer(error: SQLAlchemyError) -> typer.Exit:
     words = " ".join(str(getattr(error, "orig", None) or error).split())
     what = "does not answer" if isinstance(error, UNAVAILABLE) else "refuses this"
     return stop(f"the database {what}: {words}")
+
+
+def remark(words: str) -> None:
+    """Print a line for people on standard error; standard output stays one row an item."""
+    print(words, file=sys.stderr)
 
 
 def stop(reason: str) -> typer.Exit:

@@ -19,7 +19,7 @@ from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from ..settings import Settings
 from .options import DatabaseUrl
-from .setup import open_store, stop
+from .setup import open_store, remark, stop
 
 # At its end the server does not wait for a receiver far away.
 JOIN_SECONDS = 1.0
@@ -72,7 +72,10 @@ def list_webhooks(database_url: DatabaseUrl = None) -> None:
     from ..webhooks import registry
 
     with open_store(database_url) as (store, _), store.reading() as session:
-        for hook in registry.all_of(session):
+        hooks = registry.all_of(session)
+        if not hooks:
+            remark("no webhooks; bench-server webhooks add URL registers one")
+        for hook in hooks:
             about = hook.machine_id or hook.hardware_slug or "everything"
             state = f"at entry {hook.position:,}"
             if hook.failing_since is not None:

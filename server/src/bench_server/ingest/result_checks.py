@@ -55,7 +55,7 @@ def failure(result: Result) -> str | None:
     if isinstance(result.outcome, Measured):
         return None
     kind = result.outcome.kind.replace("_", " ")
-    return f"{kind} during {result.outcome.phase.replace('_', ' ')}"
+    return f"{kind} during {result.outcome.phase.replace('_', '-')}"
 
 
 CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (

@@ -27,7 +27,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
     ]
     if isinstance(outcome, Failed):
         facts.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
-        facts.append(Fact("While", outcome.phase.replace("_", " ")))
+        facts.append(Fact("While", outcome.phase.replace("_", "-")))
         facts += _present_facts(
             ("Exception", outcome.exception_class), ("Exit code", outcome.exit_code)
         )

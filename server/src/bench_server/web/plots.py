@@ -154,21 +154,24 @@ class Scale(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self) -> list[float]:
-        """Round values in the range of the scale: 1, 2 and 5 times powers of ten."""
+        """Round values in the range of the scale: 1, 2 and 5 times powers of ten, or 1, 1.5, 2, 3,
+        5 and 7 times them where the former are fewer than three."""
         if self.log:
-            low, high = math.exp(self.low), math.exp(self.high)
-            steps = [
-                factor * 10.0**power
-                for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-                for factor in (1, 2, 5)
-            ]
-            inside = [value for value in steps if low * 0.999 <= value <= high * 1.001]
+            inside = self._round_values((1, 2, 5))
+            if len(inside) < 3:
+                inside = self._round_values((1, 1.5, 2, 3, 5, 7))
             tens = [v for v in inside if math.isclose(v, 10.0 ** round(math.log10(v)))]
             return inside if len(inside) <= MOST_TICKS else tens[:: -(-len(tens) // MOST_TICKS)]
         step = _round_step((self.high - self.low) / (MOST_TICKS - 2))
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
+
+    def _round_values(self, factors: Sequence[float]) -> list[float]:
+        low, high = math.exp(self.low), math.exp(self.high)
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        steps = [factor * 10.0**power for power in powers for factor in factors]
+        return [value for value in steps if low * 0.999 <= value <= high * 1.001]
 
 
 def scale(values: Sequence[float], start: float, end: float, *, log: bool) -> Scale:

@@ -74,7 +74,7 @@ def environment() -> Environment:
         plain=lambda name: SUMMARIES.get(name, ""),
         day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
-        plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
+        plural=people.plural,
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
         sentence=lambda text: text[:1].upper() + text[1:],
         whole=_whole,

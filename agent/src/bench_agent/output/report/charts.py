@@ -13,7 +13,7 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.charts import BlockTrace, block_trace
 from bench_protocol.comparison import SpeedVerdict
-from bench_protocol.matrix import Cell
+from bench_protocol.matrix import RECIPES, Cell
 
 from ..names import unusual
 from . import scaling
@@ -95,7 +95,6 @@ def places_of(report: Report) -> tuple[BarGroup, ...]:
 
 
 Key = Callable[[CellFigures], Any]
-RECIPES = ("naive", "pipeline", "tuned")
 MOST_OVER = 1.25
 
 

@@ -49,7 +49,8 @@ def _tuned_words(report: Report) -> str:
     used = [(figures, naive) for figures in tuned if (naive := naive_of(report, figures))]
     worth = tuned_over_naive(report)
     if worth is None:
-        return "; tuned is not compared with naive: other work or heat slowed them" if tuned else ""
+        slowed = "; tuned is not compared with naive, because other work or heat slowed them"
+        return slowed if tuned else ""
     doubted = sum(figures.in_doubt or naive.in_doubt for figures, naive in used)
     count = f"{len(used)} of {len(tuned)}" if len(used) < len(tuned) else f"{len(used)}"
     notes = [f"{count} pair{'s' * (len(tuned) != 1)}"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import RECIPES
 from bench_protocol.workloads import Workload
 
 from ...ranking.compare import Comparison, Comparisons, Pair
@@ -25,7 +26,6 @@ from .common import (
 )
 
 ByFramework = dict[str, list[Figure]]
-RECIPES = ("naive", "pipeline", "tuned")
 
 
 @dataclass(frozen=True)

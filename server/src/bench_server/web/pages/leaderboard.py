@@ -32,6 +32,8 @@ from .board_links import (
 from .common import Choice, address, hardware_choices, vendor
 
 ROWS_WITH_ALL_WORKLOADS = 10
+# Rows of the chart that are not folded away.
+UNFOLDED_ROWS = 20
 
 
 NOT_ALL_HAVE = {
@@ -208,7 +210,7 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
     baseline = scores[0].score.baseline if scores else ""
     hollow = any(value.hollow for row in rows for value in row.values)
     key = "; hollow: provisional or incomplete" if hollow else ""
-    return dot_plot(f"Speed in multiples of {baseline}{key}", rows)
+    return dot_plot(f"Speed in multiples of {baseline}{key}", rows, UNFOLDED_ROWS)
 
 
 def _is_baseline(one: HardwareScore) -> bool:

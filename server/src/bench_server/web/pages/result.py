@@ -3,13 +3,14 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlmodel import Session
 
 from bench_protocol import asks, charts, doubts, recomputation
 from bench_protocol import format as people
 from bench_protocol.result import Result, Warn
-from bench_protocol.shows import Statement
+from bench_protocol.shows import Check, Statement, Status
 
 from ...answers import queries, witnessed_speeds
 from ...answers.types import (
@@ -48,6 +49,21 @@ FAILURES: Mapping[str, str] = {
     "unavailable": "could not run",
     "crashed": "crashed on",
 }
+# The class of a check in the list, and its word.
+MARKS: Mapping[Status, tuple[str, str]] = {
+    "holds": ("passed", "Passed"),
+    "does_not_hold": ("failed", "Failed"),
+    "not_checked": ("unchecked", "Not checked"),
+    "pending": ("warned", "Not shown"),
+}
+
+
+class CheckMark(NamedTuple):
+    """One line of the list of checks: its class, a word for the class, the finding."""
+
+    css: str
+    words: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +80,7 @@ class ResultPage:
     before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
     what it shows and what it does not, ``level_in_words``: its trust level, ``level_needs``: what
     the next one needs.
+    ``checks``: its checks, as marked in the list of them.
     ``witnessed``: the fastest witnessed speed of its machine with its framework and kind of device.
     """
 
@@ -81,6 +98,7 @@ class ResultPage:
     shows: tuple[Statement, ...]
     level_in_words: str | None
     level_needs: str | None
+    checks: tuple[CheckMark, ...]
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -126,6 +144,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         shows=shown["shows"],
         level_in_words=shown["level_words"],
         level_needs=shown["level_needs"],
+        checks=tuple(map(_mark, answer.verdicts or ())),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),
@@ -142,6 +161,14 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         receipt=receipt_answer(receipt),
         witnessed=_fastest(session, row),
     )
+
+
+def _mark(verdict: CheckVerdict) -> CheckMark:
+    """A check that failed and only lowers the trust level is a warning."""
+    status = Check.of(vars(verdict)).status
+    if status == "does_not_hold" and verdict.effect in ("stale", "doubtful"):
+        return CheckMark("warned", "Not shown", verdict.sentence)
+    return CheckMark(*MARKS[status], verdict.sentence)
 
 
 def _found(answer: ResultAnswer) -> str:
