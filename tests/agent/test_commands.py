@@ -68,6 +68,7 @@ def test_an_argument_is_named_by_what_it_is(command: list[str], named: str) -> N
         ("plan --wrokload x", "unknown option '--wrokload'; did you mean --workload?"),
         ("plan --colour x", "unknown option '--colour'; bench-agent plan --help lists them"),
         ("plan --framework jax torch", "unexpected 'torch': repeat the option for each of"),
+        ("status now", "unexpected 'now': bench-agent status --help shows what it takes"),
         ("plan --preset", "--preset needs a value"),
         ("plan --json=yes", "--json takes no value"),
         ("verify", "RESULT is missing: a result's address, a bundle in a file"),
