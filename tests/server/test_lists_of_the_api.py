@@ -114,3 +114,11 @@ def test_an_interval_has_one_name(http: Any) -> None:
                 assert {of, f"{of}_low", f"{of}_high"} <= fields, (name, field)
         if "speed_up" in fields and name not in ("MachineUpdate",):
             assert "speed_up_low" in fields, name
+
+
+def test_lists_without_ranked_results_do_not_say_that_nothing_was_measured(post: Poster) -> None:
+    assert "No results yet." in post.http.get("/results").text
+    post(results.make_failure())
+    for name in ("hardware", "machines"):
+        assert "No ranked results yet." in post.http.get(f"/{name}").text
+    assert 'class="none"' not in post.http.get("/results").text
