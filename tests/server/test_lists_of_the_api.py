@@ -25,7 +25,7 @@ def database_url(migrated_file: Path, tmp_path: Path) -> str:
 @pytest.fixture
 def filled(post: Poster) -> Poster:
     for number, step_ns in enumerate((1_000_000, 1_010_000, 1_030_000), 1):
-        post.made(step_ns=step_ns, run_id=f"{number:032x}")
+        post.made(step_ns=step_ns)
         made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number + 5)
         post.made(machine=made, step_ns=2_000_000 + number)
     return post
