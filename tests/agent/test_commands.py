@@ -1,6 +1,10 @@
 """The list of commands that ``--help`` shows without importing any."""
 
+import io
+import sys
+
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from bench_agent.cli.main import COMMANDS, EXAMPLES, app, load
@@ -128,3 +132,27 @@ def test_an_interrupted_command_says_so(name: str, monkeypatch: pytest.MonkeyPat
     assert ended.exit_code == 130
     assert ended.stderr.startswith("Interrupted.")
     assert ("bench-agent run --resume" in ended.stderr) == (name == "run")
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "code", "words"),
+    [(KeyboardInterrupt, 130, "Interrupted."), (EOFError, 1, "Aborted.")],
+)
+def test_a_question_that_is_not_answered(
+    stopped_by: type[BaseException], code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unanswered(io.StringIO):
+        def readline(self, size: int | None = -1, /) -> str:
+            raise stopped_by
+
+    def asking() -> None:
+        typer.confirm("Send?", err=True)
+
+    monkeypatch.setattr(sys, "stdin", Unanswered())
+    monkeypatch.setattr("bench_agent.cli.submit.status", asking)
+    monkeypatch.setattr(sys, "argv", ["bench-agent", "status"])
+    said: list[str] = []
+    monkeypatch.setattr("bench_agent.output.console.complain", said.append)
+    with pytest.raises(SystemExit) as left:
+        app()
+    assert (left.value.code, said) == (code, [words])
