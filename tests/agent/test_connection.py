@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.data.fetch import open_client
 from bench_agent.doctor.surroundings import ask_server
 from bench_agent.remote import connection as module
 from bench_agent.remote.connection import (
@@ -174,4 +175,6 @@ def test_certificates_that_cannot_be_read_are_one_sentence(
     trusted.cache_clear()
     with pytest.raises(UsageProblem, match="certificates cannot be read: .*correct SSL_CERT_FILE"):
         Connection("https://bench.test")
+    with pytest.raises(UsageProblem, match="certificates cannot be read"):
+        open_client()
     assert "cannot be read" in str(ask_server("https://bench.test").problem)
