@@ -1,6 +1,10 @@
 """The list of commands that ``--help`` shows without importing any."""
 
+import io
+import sys
+
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from bench_agent.cli.main import COMMANDS, EXAMPLES, app, load
@@ -68,6 +72,7 @@ def test_an_argument_is_named_by_what_it_is(command: list[str], named: str) -> N
         ("plan --wrokload x", "unknown option '--wrokload'; did you mean --workload?"),
         ("plan --colour x", "unknown option '--colour'; bench-agent plan --help lists them"),
         ("plan --framework jax torch", "unexpected 'torch': repeat the option for each of"),
+        ("status now", "unexpected 'now': bench-agent status --help shows what it takes"),
         ("plan --preset", "--preset needs a value"),
         ("plan --json=yes", "--json takes no value"),
         ("verify", "RESULT is missing: a result's address, a bundle in a file"),
@@ -127,3 +132,27 @@ def test_an_interrupted_command_says_so(name: str, monkeypatch: pytest.MonkeyPat
     assert ended.exit_code == 130
     assert ended.stderr.startswith("Interrupted.")
     assert ("bench-agent run --resume" in ended.stderr) == (name == "run")
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "code", "words"),
+    [(KeyboardInterrupt, 130, "Interrupted."), (EOFError, 1, "Aborted.")],
+)
+def test_a_question_that_is_not_answered(
+    stopped_by: type[BaseException], code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unanswered(io.StringIO):
+        def readline(self, size: int | None = -1, /) -> str:
+            raise stopped_by
+
+    def asking() -> None:
+        typer.confirm("Send?", err=True)
+
+    monkeypatch.setattr(sys, "stdin", Unanswered())
+    monkeypatch.setattr("bench_agent.cli.submit.status", asking)
+    monkeypatch.setattr(sys, "argv", ["bench-agent", "status"])
+    said: list[str] = []
+    monkeypatch.setattr("bench_agent.output.console.complain", said.append)
+    with pytest.raises(SystemExit) as left:
+        app()
+    assert (left.value.code, said) == (code, [words])

@@ -3,11 +3,14 @@
 import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.data.fetch import open_client
+from bench_agent.doctor.surroundings import ask_server
 from bench_agent.remote import connection as module
 from bench_agent.remote.connection import (
     LONGEST_WAIT_SECONDS,
@@ -15,6 +18,7 @@ from bench_agent.remote.connection import (
     checked_address,
     retry_after_seconds,
     token_for,
+    trusted,
 )
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
@@ -158,3 +162,19 @@ def test_a_request_names_the_most_entries_that_were_seen() -> None:
     for _ in range(6):
         made.request("GET", "/")
     assert wanted == [None, "7", "7", "7", "7", "9"]
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_certificates_that_cannot_be_read_are_one_sentence(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "authorities.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    trusted.cache_clear()
+    with pytest.raises(UsageProblem, match="certificates cannot be read: .*correct SSL_CERT_FILE"):
+        Connection("https://bench.test")
+    with pytest.raises(UsageProblem, match="certificates cannot be read"):
+        open_client()
+    assert "cannot be read" in str(ask_server("https://bench.test").problem)

@@ -168,6 +168,7 @@ def test_a_kubernetes_job_fits_the_schema(gpus: int) -> None:
         ([], "give either --scheduler"),
         (["--emit", "slurm", "--scheduler", "tls://a:1"], "give either --scheduler"),
         (["--emit", "pbs"], "choose one of: slurm, kubernetes"),
+        (["--emit", ""], "unknown kind of job file ''; choose one of: slurm, kubernetes"),
         (["--emit", "slurm", "--preset", "smoke", "--like", "m2-max-article"], "exclude"),
         (["--scheduler", "tcp://10.0.0.7:8786"], "TLS"),
         (["--emit", "slurm", "--image", "a"], "--image has no effect with --emit slurm"),

@@ -1,5 +1,7 @@
 """Unknown names get the one that was meant."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,10 @@ def test_every_option_of_fixed_values_guesses(
         main.main()
     assert left.value.code == 2
     assert f"; did you mean {meant}? There are: " in capsys.readouterr().err
+
+
+def test_a_worker_imports_no_command_line_library() -> None:
+    """Engines name what is unknown. Typer would take a part of each repeat's start."""
+    code = "import sys, bench_agent.engines; print({'typer', 'click', 'rich'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "set()\n"

@@ -83,7 +83,8 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("main")).to_contain_text("No GPU or CPU has ranked results so far")
     for kind in ("hardware", "machines", "results"):
         page.goto(f"{empty_site}/{kind}")
-        expect(page.locator(".none")).to_have_text("Nothing has been measured yet. Be the first.")
+        what = "results" if kind == "results" else "ranked results"
+        expect(page.locator(".none")).to_have_text(f"No {what} yet. Be the first.")
     page.goto(f"{empty_site}/hardware?q=m2")
     expect(page.locator(".none")).to_have_text("Nothing matches.")
     fill_with_one_machine(empty_site)

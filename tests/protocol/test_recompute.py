@@ -314,11 +314,17 @@ def test_all_draws_of_a_band_share_one_data_and_start(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("rate", [2**-25, 0.2, 0.3, 0.5, 1 - 2**-25])
-def test_a_mask_keeps_the_numbers_that_reach_its_rate(rate: float) -> None:
+def test_a_mask_keeps_the_numbers_that_reach_its_rate(
+    rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers next to the rate decide."""
     layers = (Flatten(), Dropout(rate=rate), Dense(units=10, activation="linear"))
     job = timed_job(variant(TINY, layers=layers), 16, SEED)
-    numbers = seeded.unit_interval(seeded.raw_words("dropout/2/1/1", SEED, 1 << 12))
-    kept = band._masks(job, 2, 1)(1, (1 << 12,))
+    nearest = np.clip(int(rate * 2**24) + np.arange(-2, 3), 0, 2**24 - 1).astype(np.uint64)
+    words = (nearest << np.uint64(40)) + np.uint64(2**40 - 1)
+    monkeypatch.setattr(seeded, "raw_words", lambda stream, seed, count: words)
+    kept = band._masks(job, 2, 1)(1, (len(words),))
+    numbers = seeded.unit_interval(words)
     np.testing.assert_array_equal(kept, np.where(numbers >= rate, 1 / (1 - rate), 0.0))
 
 

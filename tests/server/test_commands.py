@@ -1,5 +1,6 @@
 """What ``bench-server --help`` shows of its commands."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from bench_server.cli.main import main
+from bench_server.settings import Settings
 
 # Typer's names of types, which say nothing of a value's meaning, and ranges.
 NOISE = ("<bool", "<int", "<float", "<str", "<path", "<file", "list[", "x>=", "<=x", " TEXT ")
@@ -35,6 +37,13 @@ def test_help_names_values_by_what_they_are(command: tuple[str, ...]) -> None:
     for line in lines:
         if not any(option in line for option in OPTIONS_OF_WORDS):
             assert not [noise for noise in NOISE if noise in line], line
+
+
+def test_help_names_no_setting_without_its_prefix() -> None:
+    """``DATABASE_URL`` would be another variable."""
+    names = "|".join(name.upper() for name in Settings.model_fields if "_" in name)
+    for command in commands():
+        assert not re.search(rf"(?<!\w)({names})\b", help_of(*command)), command
 
 
 @pytest.mark.parametrize(

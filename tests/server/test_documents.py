@@ -41,10 +41,9 @@ def test_each_document_has_its_question(http: TestClient) -> None:
     asked = {}
     for path in sorted(DOCS.rglob("*.md")):
         name = path.relative_to(DOCS).with_suffix("").as_posix()
-        if name != "methodology":
-            match = lead.search(http.get(f"/documents/{name}").text)
-            assert match, name
-            asked.setdefault(match[1], set()).add(name.partition("/")[0])
+        match = lead.search(http.get(f"/documents/{name}").text)
+        assert match, name
+        asked.setdefault(match[1], set()).add(name.partition("/")[0])
     assert all(len(names) == 1 for names in asked.values()), asked
 
 

@@ -25,7 +25,7 @@ def database_url(migrated_file: Path, tmp_path: Path) -> str:
 @pytest.fixture
 def filled(post: Poster) -> Poster:
     for number, step_ns in enumerate((1_000_000, 1_010_000, 1_030_000), 1):
-        post.made(step_ns=step_ns, run_id=f"{number:032x}")
+        post.made(step_ns=step_ns)
         made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number + 5)
         post.made(machine=made, step_ns=2_000_000 + number)
     return post
@@ -114,3 +114,11 @@ def test_an_interval_has_one_name(http: Any) -> None:
                 assert {of, f"{of}_low", f"{of}_high"} <= fields, (name, field)
         if "speed_up" in fields and name not in ("MachineUpdate",):
             assert "speed_up_low" in fields, name
+
+
+def test_lists_without_ranked_results_do_not_say_that_nothing_was_measured(post: Poster) -> None:
+    assert "No results yet." in post.http.get("/results").text
+    post(results.make_failure())
+    for name in ("hardware", "machines"):
+        assert "No ranked results yet." in post.http.get(f"/{name}").text
+    assert 'class="none"' not in post.http.get("/results").text

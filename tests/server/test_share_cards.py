@@ -1,4 +1,6 @@
-"""Cards: which bars they have, whose is marked, and the rank."""
+"""Cards, badges and charts of comparisons: which bars they have, whose is marked, and the rank."""
+
+import re
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -9,11 +11,11 @@ from tests.fakes.said import NOW
 
 from bench_protocol import acts
 from bench_protocol.matrix import Device
-from bench_server.answers import comparison
+from bench_server.answers import comparison, leaderboard
 from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
-from bench_server.web import share_cards
+from bench_server.web import cards, share_cards
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
@@ -120,3 +122,34 @@ def test_cards_answer_and_wrong_ones_do_not(ids: dict[str, str], post: Poster) -
         *(("/hardware/nope/card.png", 404), ("/machines/0123456789abcdef/card.png", 404)),
     ):
         assert post.http.get(path).status_code == status, path
+
+
+def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A larger batch is faster, and is on no board by default."""
+    identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
+    large = results.make_cell(device=CUDA, batch_size=1024)
+    post.made(cell=large, machine=H200, step_ns=1_024_000)
+
+    def read(*_: object) -> None:
+        pytest.fail("a badge needs no board")
+
+    monkeypatch.setattr(leaderboard, "standings", read)
+    machine = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
+    with store.reading() as session:
+        assert "200,000/s mnist-cnn" in cards.machine_badge(session, machine)
+        assert "200,000/s mnist-cnn" in cards.hardware_badge(session, H200_SLUG)
+
+
+def test_rows_of_a_comparison_name_what_they_differ_in(post: Poster) -> None:
+    """Generated data never meet real data, so one recipe can have two rows."""
+    for machine, step_ns in ((H200, 300_000), (RTX, 400_000)):
+        for differs in ({}, {"data": "real"}, {"batch_size": 1024}):
+            cell = results.make_cell(device=CUDA, **differs)
+            post.made(cell=cell, machine=machine, step_ns=step_ns)
+    ids = f"{H200_SLUG},nvidia-geforce-rtx-4090"
+    page = post.http.get(f"/compare?ids={ids}&mode=same_software").text
+    names = re.findall(r'<li>\s*<span class="name">(.*?)</span>\s*<svg', page, re.DOTALL)
+    assert len(names) == len(set(names)) == 3
+    assert any("tensorflow naive, batch 64, real data" in name for name in names)

@@ -1,38 +1,19 @@
 """What both programs say of a wrong command line: the option, what it takes, and the value given.
 
-Typer's own messages come in a box, and of a number they quote pydantic.
+Typer's own messages come in a box, and of a number they quote pydantic. Only the programs' main
+modules import this one: Typer takes long, and workers need none.
 """
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 import typer
 
+from .unknown_names import nearest, quoted, unknown
+
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer does not export it
-LONGEST_VALUE = 100
-
-
-def unknown(
-    what: str,
-    name: str,
-    names: Iterable[str],
-    other_words: Mapping[str, str | Sequence[str]] = {},
-) -> str:
-    """``unknown framework 'pytorch'; did you mean torch? There are: jax, mlx, torch``.
-
-    Args:
-        other_words: other words for names, as people type them.
-    """
-    listed = list(names)
-    other = other_words.get(name.lower(), ())
-    words = (other,) if isinstance(other, str) else other
-    meant = next((word for word in words if word in listed), None) or _near(name, listed)
-    guess = f"; did you mean {meant}? There are: " if meant else "; choose one of: "
-    return f"unknown {what} {_quoted(name)}{guess}{', '.join(listed)}"
 
 
 class OneLineErrors:
@@ -73,17 +54,19 @@ def usage_text(error: Any) -> str:
     more = f"; {context.command_path} --help lists them" if context else ""
     if kind == "NoSuchOption":
         options = [name for each in context.command.params for name in (*each.opts, "--help")]
-        meant = _near(error.option_name, options)
+        meant = nearest(error.option_name, options)
         guess = f"; did you mean {meant}?" if meant else more
-        return f"unknown option {_quoted(error.option_name)}{guess}"
+        return f"unknown option {quoted(error.option_name)}{guess}"
     if found := re.match(r"No such command '(.*?)'", message):
         return unknown("command", found[1], context.command.list_commands(context))
     if kind == "BadOptionUsage":
         return f"{error.option_name} {'needs a' if 'requires' in message else 'takes no'} value"
     if found := re.search(r"unexpected extra argument.* \((.*)\)", message):
+        several = any(getattr(each, "multiple", False) for each in context.command.params)
+        repeat = " repeat the option for each of several values;" if several else ""
         return (
-            f"unexpected {_quoted(found[1])}: repeat the option for each of several values; "
-            f"{context.command_path} --help shows what it takes"
+            f"unexpected {quoted(found[1])}:{repeat} {context.command_path} --help shows what it "
+            "takes"
         )
     return message
 
@@ -103,7 +86,7 @@ def _wrong_value(error: Any) -> str:
     number = "a whole number" if "int" in str(annotation) else "a number"
     least = "" if limits.min is None else f" from {limits.min:,}"
     most = "" if limits.max is None else f" to {limits.max:,}"
-    return f"{name} takes {number}{least}{most or (least and ' on')}, not {_quoted(value)}"
+    return f"{name} takes {number}{least}{most or (least and ' on')}, not {quoted(value)}"
 
 
 def _name(parameter: Any, *, value: bool = False) -> str:
@@ -117,11 +100,3 @@ def _name(parameter: Any, *, value: bool = False) -> str:
 def _lower(help_text: str | None) -> str:
     text = (help_text or "").removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
-
-
-def _near(name: str, names: Sequence[str]) -> str | None:
-    return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.7)), None)
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}...")

@@ -20,7 +20,7 @@ READINGS: tuple[tuple[int, ...], ...] = (
 # Training samples that one core recomputes in about ten seconds, all draws of masks together.
 # Processor seconds measured at the default batch, on a loaded x86-64 core with AVX-512: mnist-cnn
 # 2.8, fashion-cnn 10.0, fashion-mlp 3.2, fashion-convnet 5.3, fashion-lstm 3.5, mnist-dense 0.1;
-# two steps of cifar100-vgg16 12.5 and of resnet50-transfer 12.6, three of each 23 (ADR 0024). Other
+# two steps of cifar100-vgg16 12.5 and of resnet50-transfer 12.6, three 27.3 and 23.1. Other
 # workloads are counted by FLOPs.
 RECOMPUTED_SAMPLES: dict[str, int] = {
     "mnist-cnn": 8_192,

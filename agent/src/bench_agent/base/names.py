@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bench_protocol import command_errors
+from bench_protocol import unknown_names
 
 # Other words for our names, as people type them.
 OTHER_WORDS = {
@@ -25,4 +25,4 @@ OTHER_WORDS = {
     "md": "markdown",
     "synthetic": "generated",
 }
-unknown = partial(command_errors.unknown, other_words=OTHER_WORDS)
+unknown = partial(unknown_names.unknown, other_words=OTHER_WORDS)

@@ -104,7 +104,7 @@ def fleet(
     arguments = run_arguments(selection, preset, like, server)
     if (scheduler_address is None) == (emit is None):
         raise UsageProblem("give either --scheduler ADDRESS or --emit slurm|kubernetes")
-    if emit and emit not in USED_BY:
+    if emit is not None and emit not in USED_BY:
         raise UsageProblem(unknown("kind of job file", emit, [kind for kind in USED_BY if kind]))
     given = {"--patience-seconds": patience_seconds, "--image": image, "--gpus": gpus}
     given["--json"] = as_json or None

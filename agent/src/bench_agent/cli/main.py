@@ -95,6 +95,11 @@ class LazyCommands(OneLineErrors, TyperGroup):
         except KeyboardInterrupt:  # Typer would end without a word
             self.complain(RUN_INTERRUPTED if ctx.invoked_subcommand == "run" else "Interrupted.")
             raise typer.Exit(Exit.INTERRUPTED) from None
+        except typer.Abort as abort:  # an answer no, or Ctrl-C at a question
+            if not isinstance(abort.__context__, KeyboardInterrupt):
+                raise
+            self.complain("Interrupted.")
+            raise typer.Exit(Exit.INTERRUPTED) from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         return plain_parameters(super().get_params(ctx))

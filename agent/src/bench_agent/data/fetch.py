@@ -14,6 +14,7 @@ from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import DataFile
 
 from ..base.errors import DataProblem
+from ..remote.connection import trusted
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 
@@ -26,9 +27,16 @@ class _MirrorFailed(Exception):
 
 
 def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
-    """An HTTP client for mirrors: it follows redirects and refuses compression."""
+    """An HTTP client for mirrors: it follows redirects and refuses compression.
+
+    Raises:
+        UsageProblem: the authorities' certificates cannot be read.
+    """
     return httpx.Client(
-        timeout=timeout, follow_redirects=True, headers={"Accept-Encoding": "identity"}
+        timeout=timeout,
+        follow_redirects=True,
+        headers={"Accept-Encoding": "identity"},
+        verify=trusted(),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench_protocol.matrix import Device
 
 from .. import machine
-from ..base.errors import HomeProblem
+from ..base.errors import HomeProblem, UsageProblem
 from ..base.home import Home
 from ..base.messages import Probe
 from ..machine import nesting, sensors
@@ -261,10 +261,14 @@ def ask_server(url: str) -> ServerAnswer:
     """Send one request, and compute the difference of the clocks."""
     import httpx
 
+    from ..remote.connection import trusted
+
     before = datetime.now(UTC)
     try:
-        answer = httpx.get(f"{url.rstrip('/')}/healthz", timeout=SERVER_TIMEOUT_SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        answer = httpx.get(
+            f"{url.rstrip('/')}/healthz", timeout=SERVER_TIMEOUT_SECONDS, verify=trusted()
+        )
+    except (httpx.HTTPError, httpx.InvalidURL, UsageProblem) as error:
         return ServerAnswer(url, problem=text_or_none(str(error)) or type(error).__name__)
     offset = offset_seconds(answer.headers.get("Date"), before, datetime.now(UTC))
     return ServerAnswer(url, status=answer.status_code, offset_seconds=offset)

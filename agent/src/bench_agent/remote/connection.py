@@ -80,8 +80,17 @@ def trusted() -> ssl.SSLContext:
 
     httpx reads them for each client: 20 ms, and 0.8 MiB that Python does not count. A closed client
     is part of a reference cycle, so its memory waits for a garbage collection.
+
+    Raises:
+        UsageProblem: the file or folder of certificates cannot be read.
     """
-    return httpx.create_ssl_context()
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise UsageProblem(
+            f"the authorities' certificates cannot be read: {error.strerror}; "
+            "fix: correct SSL_CERT_FILE"
+        ) from None
 
 
 def complain(line: str) -> None:

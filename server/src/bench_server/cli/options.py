@@ -15,5 +15,5 @@ Scheduler = Annotated[
 ]
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The database. Default: the setting DATABASE_URL."),
+    typer.Option(metavar="URL", help="The database. Default: the one that BENCH_SERVER_* names."),
 ]

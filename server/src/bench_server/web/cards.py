@@ -13,10 +13,10 @@ from bench_protocol import format as people
 
 from ..answers import hardware, machines
 from ..answers.cell_figures import CellFigure, in_catalogue_order
-from ..answers.machine_places import MachinePlace, places_of
 from ..answers.prices import NO_PRICES
 from ..answers.types import CompareAnswer
 from ..errors import NotFound
+from ..ranking.score import best_of, place
 from .render import FOLDER
 
 CARD_BARS = 6
@@ -98,12 +98,12 @@ def hardware_badge(session: Session, slug: str) -> str:
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
     figures = machines.machine_figures(session, machine_id)
-    place = next(iter(places_of(session, figures)), None)
-    first = next(iter(in_catalogue_order(figures, NO_PRICES)), None)
-    return badge("training speed", _badge_value(place or first))
+    on_board = [place(of_kinds) for of_kinds in best_of(figures).values()]
+    cells = in_catalogue_order(on_board[:1] or figures, NO_PRICES)
+    return badge("training speed", _badge_value(next(iter(cells), None)))
 
 
-def _badge_value(figure: CellFigure | MachinePlace | None) -> str:
+def _badge_value(figure: CellFigure | None) -> str:
     """A figure as a board shows it; of another set-up only where the board has none."""
     if figure is None:
         raise NotFound("no figure of a workload that this server knows", field="slug")

@@ -23,8 +23,8 @@ from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
 
-# Activations of one part of a batch: a target that fits the cache, whose arrays the C library does
-# not map again for each pass, and a cap (0.5 GiB in float64).
+# Activations of one part of a batch: a target and a cap (0.5 GiB in float64). Arrays of the target
+# fit the cache, and the C library reuses their memory from pass to pass.
 CACHED_VALUES, PART_VALUES = 1 << 19, 1 << 26
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 # The factors of a Dropout layer for one batch: from its index and its shape, batch first.
@@ -245,6 +245,6 @@ def _part(workload: Workload, batch: int) -> int:
     outputs = workload.shapes[workload.frozen_layers :]
     stored = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)
-    # Adding a part's gradients takes time: a part has at least one activation per gradient.
+    # Adding a part's gradients takes time, so a part may have an activation per gradient.
     wanted = max(CACHED_VALUES, workload.trained_parameter_count)
     return max(1, min(batch, min(wanted, PART_VALUES) // max(stored, 2 * passing)))

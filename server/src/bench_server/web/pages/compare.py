@@ -1,7 +1,7 @@
 """``/compare``: two to twenty items side by side."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlmodel import Session
@@ -10,7 +10,7 @@ from bench_protocol import format as people
 
 from ...answers import comparison, queries
 from ...answers.prices import Prices
-from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedThing, Mode
+from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, Mode
 from ..dots import DotPlot, Row, Value, dot_plot
 from ..scatter import Scatter
 from . import worth
@@ -172,10 +172,11 @@ def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice
 
 
 def _chart(answer: CompareAnswer) -> DotPlot | None:
-    """Speed-ups of the common rows with their intervals. A note tells rows of one workload
-    apart."""
+    """Speed-ups of the common rows with their intervals."""
     common = answer.rows[: answer.common_cells]
-    times = Counter((row.workload, row.framework, row.recipe) for row in common)
+    groups: defaultdict[tuple[str | None, ...], list[ComparedRow]] = defaultdict(list)
+    for row in common:
+        groups[row.workload, row.framework, row.recipe].append(row)
     rows = [
         Row(
             label=row.workload,
@@ -193,13 +194,26 @@ def _chart(answer: CompareAnswer) -> DotPlot | None:
                 if place and cell and cell.speed_up
             ),
             text=_text(row.cells),
-            note=" ".join(word for word in (row.framework, row.recipe) if word)
-            + (f", batch {row.batch_size:,}" if several and row.batch_size else ""),
+            note=_note(row, groups[row.workload, row.framework, row.recipe]),
         )
         for row in common
-        for several in [times[row.workload, row.framework, row.recipe] > 1]
     ]
     return dot_plot(f"Times as fast as {answer.things[0].name}", rows)
+
+
+def _note(row: ComparedRow, alike: Sequence[ComparedRow]) -> str:
+    """Framework and recipe of a row, and each further axis in which rows that share them differ."""
+    further = {
+        "batch_size": f"batch {row.batch_size:,}" if row.batch_size else "",
+        "precision": row.precision.replace("_", " "),
+        "data": f"{row.data} data",
+        "timing": f"{row.timing} timing",
+    }
+    words = [" ".join(word for word in (row.framework, row.recipe) if word)]
+    words += [
+        text for axis, text in further.items() if len({getattr(each, axis) for each in alike}) > 1
+    ]
+    return ", ".join(word for word in words if word)
 
 
 def _text(cells: tuple[ComparedCell | None, ...]) -> str:

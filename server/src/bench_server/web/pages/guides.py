@@ -37,6 +37,7 @@ QUESTIONS = {
     "architecture": "What are the parts, and what does each do?",
     "faults": "Which check detects which planted fault?",
     "glossary": "What does each word mean?",
+    "methodology": "What does a figure of Trainmark mean, and what does it not mean?",
     "notebook": "What was tried, and what came of it?",
     "operating": "How is a server run?",
     "protocol": "What do agent and server send each other?",
