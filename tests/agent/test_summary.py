@@ -194,5 +194,8 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     lines = stream.getvalue().splitlines()
     assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
+    without = io.StringIO()
+    show_end(Console(file=without), summary, Home(Path("/h")), links=False)
+    assert without.getvalue().splitlines() == lines[:-1]
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")

@@ -90,6 +90,14 @@ Witness = Annotated[
         "measured and that takes less than 30 s. Without either option, ask.",
     ),
 ]
+Links = Annotated[
+    bool,
+    typer.Option(
+        "--links/--no-links",
+        hidden=True,  # for make demo ONCE=1, which stops its server after the run
+        help="Name the server's pages at the end.",
+    ),
+]
 
 
 @choosing_cells
@@ -105,6 +113,7 @@ def run(
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
     witness: Witness = None,
+    links: Links = True,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them."""
@@ -145,7 +154,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server)
+        show_end(shown, summary, home, server, links)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
