@@ -184,6 +184,13 @@ def test_what_waits_for_a_server_names_it() -> None:
     assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in stream.getvalue()
 
 
+def test_results_of_earlier_runs_that_were_sent_too_are_named() -> None:
+    stream = io.StringIO()
+    show_end(Console(file=stream), RunSummary(sent=10, sent_earlier=2), Home(Path("/h")))
+    end = "0 results stored in /h/outbox, 10 sent, 2 of them from earlier runs.\n"
+    assert stream.getvalue() == end
+
+
 def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path) -> None:
     page = "http://server.test/machines/0f1e2d3c4b5a6978"
     summary = summary_of(tmp_path, [make_result()])

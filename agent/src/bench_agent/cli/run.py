@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from bench_protocol.format import plural
+
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
@@ -20,6 +22,7 @@ from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for
+from ..remote.outbox import Outbox
 from ..run import interpreters
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
@@ -200,11 +203,15 @@ def _begin(
 
 
 def consent_before(server: str, home: Home, yes: bool) -> bool:
-    """Ask for consent before the run. If the server does not answer, submit asks later.
+    """Ask for consent before the run, and name the older results that it sends too. If the server
+    does not answer, submit asks later.
 
     Returns:
         Whether it answers.
     """
+    if older := len(list(Outbox(home.outbox).pending())):
+        results = plural(older, "pending result")
+        typer.echo(f"The outbox has {results}: sent with those of this run.", err=True)
     client = open_client(server, home)
     try:
         ask_consent(client, None, yes)

@@ -115,7 +115,8 @@ def what_is_where(
     """
     stored = len(summary.results)
     results = f"{stored} result{'s' * (stored != 1)}"
-    lines = [f"{results} stored in {home.outbox}, {summary.sent} sent."]
+    earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
+    lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
     if links and not summary.standing and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
     if summary.waiting and advise:
