@@ -37,10 +37,10 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         make_result(cell=make_cell("fashion-mlp")),
     ]
     assert doubt_lines(results) == [
-        "2 of 3 measurements, the worst is mnist-cnn, tensorflow cpu tuned: other programs kept "
+        "2 of 3 measurements (the worst: mnist-cnn, tensorflow cpu tuned): other programs kept "
         "1.4 of 2 cores busy; fix: close other programs and run again",
-        "1 of 3 measurements, mnist-cnn, tensorflow cpu tuned: only 3 blocks timed; "
-        "fix: time longer: --budget-seconds 30",
+        "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks timed; "
+        "fix: run again with --budget-seconds 30",
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
         f"  {address}\n",
         "Failed: fashion-lstm, tensorflow cpu naive: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46 times as fast as tensorflow on cpu (3.",
-        "Warning: 3 of 73 measurements, the worst is mnist-cnn, tensorflow cpu naive: other "
+        "Warning: 3 of 73 measurements (the worst: mnist-cnn, tensorflow cpu naive): other "
         "programs kept 2.1 of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
