@@ -303,7 +303,8 @@ def test_each_row_of_a_comparison_has_its_own_name(fleet: Fleet) -> None:
     """Some set-ups of fashion-mlp differ in batch size alone."""
     pair = THREE.rpartition(",")[0]
     page = httpx.get(f"{fleet.address}/compare?ids={pair}&mode=same_software", timeout=30).text
-    names = re.findall(r'<li>\s*<span class="name">(.*?)</span>\s*<svg', page, re.DOTALL)
+    rows = re.findall(r'<span class="name">(.*?)</span>\s*<span class="lane">', page, re.DOTALL)
+    names = [re.sub("<[^>]+>", "", row) for row in rows]
     assert any("batch 512" in name for name in names)
     assert len(set(names)) == len(names) > 5
 

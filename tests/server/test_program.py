@@ -18,7 +18,7 @@ from bench_server.web.routes import deps
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()"]
-
+ANY_PORT = {"BENCH_SERVER_PORT": "0"}
 
 BOUNDS = ("ge", "gt", "le", "min_length", "max_length")
 
@@ -85,7 +85,7 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
 def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
     done = subprocess.run(
         [*PROGRAM, "serve"],
-        env=os.environ | settings,
+        env=os.environ | ANY_PORT | settings,
         capture_output=True,
         text=True,
         timeout=60,
@@ -146,9 +146,10 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
 def test_wrong_usage_is_one_line(
     tmp_path: Path, arguments: list[str], settings: dict[str, str], says: str
 ) -> None:
+    unmade = {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"}
     done = subprocess.run(
         [*PROGRAM, *arguments],
-        env=os.environ | {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"} | settings,
+        env=os.environ | ANY_PORT | unmade | settings,
         capture_output=True,
         text=True,
         timeout=60,
