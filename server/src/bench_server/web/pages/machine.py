@@ -33,9 +33,9 @@ class MachinePage:
 
     ``heading``: the rank of its hardware in its first place; ``beside``: the machine beside the
     figure that has it, in words, empty where nothing is compared. ``share_words``: a sentence to
-    share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the history in words;
-    ``trends_href``: figures of the cell's hardware by version, null where there are none;
-    ``cells``: addresses of all cells.
+    share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of
+    the history in words; ``trends_href``: figures of the cell's hardware by version, null where
+    there are none; ``cells``: addresses of all cells.
     """
 
     title: str
