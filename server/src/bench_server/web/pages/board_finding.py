@@ -32,7 +32,8 @@ def finding(
     if name and not firsts and not scores:
         return f"{name}: no ranked results yet"
     if filters.workload is None and scores:
-        found = _by_score(scores)
+        measured = {row.figure.hardware_slug for one in standings for row in one.rows}
+        found = _by_score(scores, alone=len(measured) < 2)
     elif filters.workload is None and not firsts:
         return "No ranked results yet"
     else:
@@ -142,14 +143,21 @@ def _firsts(standings: Sequence[leaderboard.Standing], family: str | None) -> di
     return {workload: min(rows)[1] for workload, rows in ranked.items() if rows}
 
 
-def _by_score(scores: Sequence[HardwareScore], *, searched: bool = False) -> str:
-    """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why."""
+def _by_score(
+    scores: Sequence[HardwareScore], *, searched: bool = False, alone: bool = False
+) -> str:
+    """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why.
+
+    Args:
+        alone: no other hardware is on a board.
+    """
     best = scores[0]
     score = best.score
     if best.hardware_slug == score.baseline_slug and searched:
         return f"{best.hardware} is the baseline: its speed is 1×"
     if best.hardware_slug == score.baseline_slug:
-        return f"{best.hardware} is the {'fastest' if len(scores) > 1 else 'first'} so far"
+        only = "only hardware" if alone else "only hardware with a score"
+        return f"{best.hardware} is the {'fastest' if len(scores) > 1 else only} so far"
     why = ", as published" if best.published else ""
     some = f", in {score.covered} of {score.terms} workloads" if score.missing else why
     verb, _, ratio = people.faster_than(score.value or 1, "trains").partition(" ")

@@ -69,7 +69,8 @@ class LeaderboardPage:
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
     ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
-    ``chart``: all hardware by score, where all workloads are shown; ``searched``:
+    ``chart``: all hardware by score, where all workloads are shown and two or more hardware have a
+    score; ``searched``:
     the rows are those of some hardware, with their ranks on the whole board.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
@@ -183,7 +184,9 @@ def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
 
 
 def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
-    """All hardware by score. What ``q`` names is ringed."""
+    """All hardware by score; None with fewer than two. What ``q`` names is ringed."""
+    if len({one.hardware_slug for one in scores}) < 2:
+        return None
     named = (q or "").casefold()
     rows = [
         Row(
@@ -207,7 +210,7 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
         for one in scores
         if one.score.value is not None
     ]
-    baseline = scores[0].score.baseline if scores else ""
+    baseline = scores[0].score.baseline
     hollow = any(value.hollow for row in rows for value in row.values)
     key = "; hollow: provisional or incomplete" if hollow else ""
     return dot_plot(f"Speed in multiples of {baseline}{key}", rows, UNFOLDED_ROWS)
