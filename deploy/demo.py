@@ -34,6 +34,8 @@ SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
 RECOMPUTED_SECONDS = 300
 RECOMPUTED_LEVEL = 3
+# Options of a run whose server stops after it: no advice to use that server.
+SERVER_STOPS = ("--no-links", "--no-witness")
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -204,7 +206,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if not stays:
             print("The server of this check stops at its end; make demo keeps it up.", flush=True)
         before = stored_results(environ)
-        code = measure(address, environ, options)
+        code = measure(address, environ, options if stays else (*SERVER_STOPS, *options))
         if code == INTERRUPTED:
             return code
         every = stored_results(environ)

@@ -159,7 +159,7 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     assert [warning["code"] for warning in shown["warnings"]] == ["other_load", "few_blocks"]
     assert said_of(shown)[:2] == [
         f"Warning: {doubt_text.words(busy[0])}; fix: close other programs and run again",
-        f"Warning: 1 of 4 runs, B: {doubt_text.words(few[0])}; fix: time longer: "
+        f"Warning: 1 of 4 runs (B): {doubt_text.words(few[0])}; fix: run again with "
         "--budget-seconds 30",
     ]
 

@@ -1,4 +1,4 @@
-"""What a demo says of the trust levels of its results."""
+"""What a demo says of the trust levels of its results, and the README of its folder."""
 
 import importlib.util
 import sys
@@ -8,12 +8,14 @@ from types import ModuleType
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "deploy"
 
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.delenv("TRAINMARK_DEMO", raising=False)
     spec = importlib.util.spec_from_file_location("demo", FOLDER / "demo.py")
     assert spec is not None
     assert spec.loader is not None
@@ -29,3 +31,9 @@ def test_each_lower_level_is_a_line_with_its_reason(demo: ModuleType) -> None:
     first, *lower = demo.level_lines(levels)
     assert first.startswith("1 of 4 results measured have trust level 3: ")
     assert lower == [f"  2 at level 2: {spread}", "  1 at level 1: late"]
+
+
+def test_the_readme_shows_the_report_of_the_demos_folder(demo: ModuleType) -> None:
+    home = Path(demo.environment()["BENCH_HOME"]).relative_to(ROOT)
+    command = f"\n  BENCH_HOME={home} .venv/bin/bench-agent report\n"
+    assert command in (ROOT / "README.md").read_text()

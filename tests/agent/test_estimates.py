@@ -9,6 +9,7 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
+from bench_agent.cli.plan import check_plan
 from bench_agent.output.console import console
 from bench_agent.output.plan_table import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
@@ -180,8 +181,8 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
     assert warning["code"] == "not_idle"
     print_plan(busy, console())
     said = (
-        "the processor was 96 % busy before the start of the calibration, "
-        "so the estimate may be far too long"
+        "the processor was 96 % busy before the start of the calibration; "
+        "while that lasts, the run may take several times as long as estimated"
     )
     assert warning["words"] == said
     assert calibration.is_worth_it(plan_of("smoke", home))
@@ -189,6 +190,8 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
         f"Warning: {said}; fix: run bench-agent plan again on an idle machine\n"
         in capsys.readouterr().out
     )
+    check_plan(busy, yes=True)  # of `run`
+    assert capsys.readouterr().err == f"Warning: {said}; fix: close other programs\n"
     jax = make_cell(framework="jax")
     estimates.note(home.measured_times, jax, some_times(jax))
     assert calibrate(3) == ["calibrating: mlx on cpu"]

@@ -9,7 +9,8 @@ import typer
 from tests.fakes.outboxes import outbox_with, put
 from tests.fakes.results import make_result, private_key
 
-from bench_agent.cli import setup
+from bench_agent.base.home import Home
+from bench_agent.cli import run, setup
 from bench_agent.cli.submit import _ask_about_disturbed
 from bench_agent.remote import batch
 from bench_protocol.result import Warn
@@ -85,3 +86,21 @@ def test_disturbed_results_are_asked_about_again(
 class Terminal:
     def isatty(self) -> bool:
         return True
+
+
+def test_a_run_names_the_older_results_that_it_sends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "open_client", lambda server, home: Agreed())
+    monkeypatch.setattr(run, "ask_consent", lambda client, outbox, yes: None)
+    for there, said in (
+        (0, ""),
+        (2, "The outbox has 2 pending results: sent with those of this run.\n"),
+    ):
+        outbox_with(tmp_path, there)
+        assert run.consent_before("http://server.test", Home(tmp_path), yes=True)
+        assert capsys.readouterr().err == said
+
+
+class Agreed:
+    def close(self) -> None: ...

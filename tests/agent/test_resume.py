@@ -2,11 +2,12 @@
 
 import gc
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.fakes.results import make_measurement
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_measurement, make_result
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.base.home import Home
@@ -17,7 +18,7 @@ from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import Delivery
-from bench_agent.run import journal
+from bench_agent.run import journal, posting
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
 from bench_agent.run.run import run_plan
@@ -125,6 +126,42 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert {r.run_id for r in summary.results} == {RUN_ID}
     assert [figures.cell for figures in report_of(summary.results).cells] == planned
     assert journal.unfinished(home) is None
+
+
+class Away:
+    """A client of a server that gives no challenge and no rank."""
+
+    server = "http://server.test"
+
+    def __init__(self, *about: object, **more: object) -> None: ...
+
+    def knock(self) -> None: ...
+
+    def challenge_key(self) -> None:
+        raise ServerUnreachable("away")
+
+    def result_on_board(self, result_id: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_results_of_earlier_runs_are_counted_apart(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent(client: Away, outbox: Outbox, machine_hash: str) -> Iterator[Delivery]:
+        for entry in list(outbox.pending()):
+            yield Delivery(outbox.mark_sent(entry, {}), "sent", {"id": "r"})
+
+    monkeypatch.setattr(posting, "Client", Away)
+    monkeypatch.setattr(posting, "submit", sent)
+    begun(home)
+    cut_off, _ = go_on(home, stop_at(3, interrupt))
+    put(Outbox(home.outbox), make_result())
+    resumed = journal.unfinished(home)
+    assert resumed is not None
+    summary = run_plan(resumed, home, Away.server, Quiet(), run_job=measure, gate=OPEN)
+    assert cut_off.sent == 0
+    assert (len(summary.results), summary.sent, summary.sent_earlier) == (8, 9, 1)
 
 
 def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measured(

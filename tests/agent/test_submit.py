@@ -337,6 +337,14 @@ def test_an_envelope_with_line_ends_is_one_line(tmp_path: Path) -> None:
     assert states(outbox) == (0, 2, 0)
 
 
+def test_results_without_a_challenge_get_a_command_that_measures_under_one() -> None:
+    late = {"effect": "stale", "passed": False, "sentence": "it names no challenge"}
+    assert _level_1_note([{"verdicts": [late]}, {"verdicts": []}]) == (
+        "1 of 2 stay at trust level 1: it names no challenge; "
+        "fix: measure again with bench-agent run --server URL"
+    )
+
+
 def test_an_answer_before_the_projection_is_taken(tmp_path: Path) -> None:
     """What the projection derives may be null until then, or absent."""
     outbox = outbox_with(tmp_path, 2)

@@ -37,10 +37,10 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         make_result(cell=make_cell("fashion-mlp")),
     ]
     assert doubt_lines(results) == [
-        "2 of 3 measurements, the worst is mnist-cnn, tensorflow cpu tuned: other programs kept "
+        "2 of 3 measurements (the worst: mnist-cnn, tensorflow cpu tuned): other programs kept "
         "1.4 of 2 cores busy; fix: close other programs and run again",
-        "1 of 3 measurements, mnist-cnn, tensorflow cpu tuned: only 3 blocks timed; "
-        "fix: time longer: --budget-seconds 30",
+        "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks timed; "
+        "fix: run again with --budget-seconds 30",
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
         f"  {address}\n",
         "Failed: fashion-lstm, tensorflow cpu naive: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46 times as fast as tensorflow on cpu (3.",
-        "Warning: 3 of 73 measurements, the worst is mnist-cnn, tensorflow cpu naive: other "
+        "Warning: 3 of 73 measurements (the worst: mnist-cnn, tensorflow cpu naive): other "
         "programs kept 2.1 of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
@@ -184,6 +184,13 @@ def test_what_waits_for_a_server_names_it() -> None:
     assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in stream.getvalue()
 
 
+def test_results_of_earlier_runs_that_were_sent_too_are_named() -> None:
+    stream = io.StringIO()
+    show_end(Console(file=stream), RunSummary(sent=10, sent_earlier=2), Home(Path("/h")))
+    end = "0 results stored in /h/outbox, 10 sent, 2 of them from earlier runs.\n"
+    assert stream.getvalue() == end
+
+
 def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path) -> None:
     page = "http://server.test/machines/0f1e2d3c4b5a6978"
     summary = summary_of(tmp_path, [make_result()])
@@ -194,5 +201,8 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     lines = stream.getvalue().splitlines()
     assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
+    without = io.StringIO()
+    show_end(Console(file=without), summary, Home(Path("/h")), links=False)
+    assert without.getvalue().splitlines() == lines[:-1]
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")

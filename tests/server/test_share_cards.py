@@ -192,8 +192,7 @@ def test_rows_of_a_comparison_name_what_they_differ_in(post: Poster) -> None:
             post.made(cell=cell, machine=machine, step_ns=step_ns)
     ids = f"{H200_SLUG},nvidia-geforce-rtx-4090"
     page = post.http.get(f"/compare?ids={ids}&mode=same_software").text
-    names = re.findall(
-        r'<li>\s*<span class="name">(.*?)</span>\s*<span class="lane"', page, re.DOTALL
-    )
+    rows = re.findall(r'<span class="name">(.*?)</span>\s*<span class="lane">', page, re.DOTALL)
+    names = [re.sub("<[^>]+>", "", row) for row in rows]
     assert len(names) == len(set(names)) == 3
     assert any("tensorflow naive, batch 64, real data" in name for name in names)

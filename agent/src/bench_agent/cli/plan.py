@@ -79,7 +79,7 @@ def check_plan(made: Plan, yes: bool) -> None:
     """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
     if not made.cells:
         stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
-    for line in plan_warnings(made):
+    for line in plan_warnings(made, starts=True):
         complain(line, WARNING)
     if made.estimate_seconds > LONG_PLAN_SECONDS:
         ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

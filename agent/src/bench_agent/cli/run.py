@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from bench_protocol.format import plural
+
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
@@ -20,6 +22,7 @@ from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for
+from ..remote.outbox import Outbox
 from ..run import interpreters
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
@@ -90,6 +93,14 @@ Witness = Annotated[
         "measured and that takes less than 30 s. Without either option, ask.",
     ),
 ]
+Links = Annotated[
+    bool,
+    typer.Option(
+        "--links/--no-links",
+        hidden=True,  # for make demo ONCE=1, which stops its server after the run
+        help="Name the server's pages at the end.",
+    ),
+]
 
 
 @choosing_cells
@@ -105,6 +116,7 @@ def run(
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
     witness: Witness = None,
+    links: Links = True,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them."""
@@ -145,7 +157,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server)
+        show_end(shown, summary, home, server, links)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
@@ -191,11 +203,15 @@ def _begin(
 
 
 def consent_before(server: str, home: Home, yes: bool) -> bool:
-    """Ask for consent before the run. If the server does not answer, submit asks later.
+    """Ask for consent before the run, and name the older results that it sends too. If the server
+    does not answer, submit asks later.
 
     Returns:
         Whether it answers.
     """
+    if older := len(list(Outbox(home.outbox).pending())):
+        results = plural(older, "pending result")
+        typer.echo(f"The outbox has {results}: sent with those of this run.", err=True)
     client = open_client(server, home)
     try:
         ask_consent(client, None, yes)

@@ -88,7 +88,7 @@ def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
         return None
     return (
         f"{len(stale)} of {len(answers)} stay at trust level 1: {stale[0]}; "
-        "fix: bench-agent run --server URL measures under a challenge"
+        "fix: measure again with bench-agent run --server URL"
     )
 
 

@@ -118,12 +118,13 @@ def left_out(plan: Plan) -> list[str]:
     ]
 
 
-def plan_warnings(plan: Plan) -> list[str]:
-    """Warnings about the plan, each with the remedy."""
-    warnings = [
-        f"Warning: {_disturbed(w)}; fix: run bench-agent plan again on an idle machine"
-        for w in plan.warnings
-    ]
+def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
+    """Warnings about the plan, each with the remedy.
+
+    Args:
+        starts: the plan is carried out now; another look at it helps no more.
+    """
+    warnings = [f"Warning: {_disturbed(w)}; fix: {_remedy(w, starts)}" for w in plan.warnings]
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
         warnings.append(
             f"Warning: this takes {people.rough(plan.estimate_seconds)}; fix: --budget-seconds 10, "
@@ -134,4 +135,13 @@ def plan_warnings(plan: Plan) -> list[str]:
 
 def _disturbed(warn: Warn) -> str:
     words = doubt_text.words(warn)
-    return f"{words} of the calibration, so the estimate may be far too long"
+    return (
+        f"{words} of the calibration; while that lasts, the run may take several times as long as "
+        "estimated"
+    )
+
+
+def _remedy(warn: Warn, starts: bool) -> str:
+    if not starts:
+        return "run bench-agent plan again on an idle machine"
+    return "let the machine cool" if warn.code == "hot" else "close other programs"

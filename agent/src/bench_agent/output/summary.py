@@ -30,23 +30,31 @@ Row = Sequence[str | Text]
 HEADINGS = ("workload and set-up", "samples/s", "epoch", "spread", "vs naive")
 
 
-def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
+def show_end(
+    console: Console,
+    summary: RunSummary,
+    home: Home,
+    server: str | None = None,
+    links: bool = True,
+) -> None:
     """Print the figures, what was found and the next steps.
 
     Args:
         server: where the results should go.
+        links: name the server's pages.
     """
     report = report_of(summary.results) if summary.results else None
     if report:
         show_figures(console, report)
         show_remarks(console, report)
     disturbed = sum(figures.slowed for figures in report.cells) if report else 0
-    say(console, "\n".join(what_is_where(summary, home, server, advise=not disturbed)))
+    where = what_is_where(summary, home, server, advise=not disturbed, links=links)
+    say(console, "\n".join(where))
     if report:
         sentence = f"{headline(report)}. A page with charts:\n  {home.command('report')}"
         say(console, f"\n{sentence}", GOOD if report.cells and not disturbed else "")
     if summary.standing:
-        say(console, "\n".join(standing_lines(summary.standing)))
+        say(console, "\n".join(standing_lines(summary.standing, links)))
     if report and disturbed:
         say(console, disturbed_line(report, disturbed), WARNING)
 
@@ -93,17 +101,23 @@ def show_remarks(console: Console, report: Report) -> None:
 
 
 def what_is_where(
-    summary: RunSummary, home: Home, server: str | None = None, advise: bool = True
+    summary: RunSummary,
+    home: Home,
+    server: str | None = None,
+    advise: bool = True,
+    links: bool = True,
 ) -> list[str]:
     """Where the results are. A command is on a line of its own, to copy.
 
     Args:
         advise: name the command that sends them; not for figures that are not worth sharing.
+        links: name the page of the last result.
     """
     stored = len(summary.results)
     results = f"{stored} result{'s' * (stored != 1)}"
-    lines = [f"{results} stored in {home.outbox}, {summary.sent} sent."]
-    if not summary.standing and summary.addresses:
+    earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
+    lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
+    if links and not summary.standing and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
     if summary.waiting and advise:
         submit = home.command(f"submit --server {server or 'URL'}")
@@ -119,10 +133,10 @@ def _pending(summary: RunSummary) -> str:
     return f"{summary.waiting} pending result{'s' * (summary.waiting != 1)}"
 
 
-def standing_lines(standing: Standing) -> list[str]:
+def standing_lines(standing: Standing, links: bool = True) -> list[str]:
     """Where this machine stands, and its page."""
     words = f"is {standing.words}" if standing.words else "has no rank yet"
-    return [f"This hardware {words}.", f"  {standing.address}"]
+    return [f"This hardware {words}.", *([f"  {standing.address}"] if links else [])]
 
 
 def disturbed_line(report: Report, disturbed: int) -> str:

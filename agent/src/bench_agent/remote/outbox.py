@@ -42,6 +42,11 @@ class Entry:
         raise FileNotFoundError(self.path)
 
     @property
+    def run_id(self) -> str:
+        """The run that measured it."""
+        return self.path.name.partition("-")[0]
+
+    @property
     def answer(self) -> dict[str, Any] | None:
         """The server's answer, or None."""
         with suppress(FileNotFoundError):
@@ -104,8 +109,7 @@ class Outbox:
         if not entries:
             return []
         _, newest = max(entries.values(), key=lambda dated: dated[0])
-        run = newest.path.name.partition("-")[0]
-        return [entry for name, (_, entry) in entries.items() if name.startswith(f"{run}-")]
+        return [entry for _, entry in entries.values() if entry.run_id == newest.run_id]
 
     def of_cell(self, cell: Cell, most: int) -> list[Entry]:
         """The newest envelopes of a cell in any state, oldest first, at most ``most``."""

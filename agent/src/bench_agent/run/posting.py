@@ -27,6 +27,7 @@ class Posting:
 
     def __init__(
         self,
+        run_id: str,
         server: str | None,
         token: str | None,
         home: Home,
@@ -37,7 +38,7 @@ class Posting:
         summary: RunSummary,
         new_clock: Callable[[], RunClock] = RunClock,
     ) -> None:
-        self._new_clock = new_clock
+        self._run_id, self._new_clock = run_id, new_clock
         self._client = Client(server, key, home, token=token) if server else None
         self._key_id, self._token = key_id(key.public_key()), token
         self._issued: IssuedChallenge | None = None
@@ -110,6 +111,7 @@ class Posting:
             for delivery in submit(client, self._outbox, self._machine_hash):
                 if delivery.state == "sent":
                     self._summary.sent += 1
+                    self._summary.sent_earlier += delivery.entry.run_id != self._run_id
                     self._summary.addresses.append(delivery.address(client.server))
                     self._newest = delivery.result_id
                 self._summary.refused += delivery.state == "refused"

@@ -18,6 +18,7 @@ class RunSummary:
 
     entries: list[Entry] = field(default_factory=list)
     sent: int = 0
+    sent_earlier: int = 0  # of those sent, the results of earlier runs
     addresses: list[str] = field(default_factory=list)  # of the sent results
     standing: Standing | None = None  # of this machine, once boards count the newest result
     refused: int = 0

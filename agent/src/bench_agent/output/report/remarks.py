@@ -11,7 +11,7 @@ from bench_protocol.result import Result, Warn
 from ...plan.presets import corrections
 from ..names import short_name
 
-LONGER = "time longer: --budget-seconds 30"
+LONGER = "run again with --budget-seconds 30"
 QUIETER = "close other programs and run again"
 COOLER = "let the machine cool: --wait-seconds 300 waits for it"
 # What helps against each kind of warning (bench_protocol.doubts.Code).
@@ -65,7 +65,7 @@ def doubt_lines(results: Sequence[Result]) -> list[str]:
 
 
 def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
-    """Warnings of many measurements, each kind once: ``2 of 16 runs, the worst is B: block times
+    """Warnings of many measurements, each kind once: ``2 of 16 runs (the worst: B): block times
     spread by 31.0 %; fix: close other programs and run again``. The figures are the worst one's.
 
     Args:
@@ -73,8 +73,8 @@ def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
     """
     lines = []
     for count, name, worst in doubt_text.worst_of_each(warnings):
-        which = f"the worst is {name}" if count > 1 else name
-        words = f"{count} of {of_all}, {which}: {doubt_text.words(worst)}"
+        which = f"the worst: {name}" if count > 1 else name
+        words = f"{count} of {of_all} ({which}): {doubt_text.words(worst)}"
         lines.append(f"{words}{fix_of(worst)}")
     return lines
 
