@@ -191,7 +191,12 @@ def test_no_name_of_a_chart_is_cut(browser: Browser, fleet: Fleet) -> None:
     for address in ("/", f"/compare?ids={THREE}&mode=same_software"):
         page.goto(f"{fleet.address}{address}")
         cut = "names => names.filter(n => n.scrollWidth > n.clientWidth).map(n => n.innerText)"
-        assert page.locator(".dots .name").evaluate_all(cut) == []
+        assert page.locator(".dots .name, .dots .name *").evaluate_all(cut) == []
+    page.goto(fleet.address)
+    baseline = page.locator(".dots li", has_text="baseline").locator("visible=true")
+    link = baseline.locator(".name a")
+    link.evaluate("link => { link.textContent = 'AMD EPYC, 2 cores (virtual machine)'; }")
+    assert baseline.locator(".name, .name *").evaluate_all(cut) == []
     page.close()
 
 

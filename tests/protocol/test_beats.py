@@ -89,6 +89,7 @@ def test_a_parent_that_receives_the_first_message_late_contradicts_nothing(
     """Less time passed between the beats than its blocks take: that makes nobody faster."""
     said = beats.verdict(with_beats(timed(seconds, window_share=1 - late_seconds / seconds)))
     assert said.kind == found, said.sentence
+    assert "; the allowance is 10 % of the time of the blocks" in said.sentence
 
 
 def test_a_beat_in_between_that_is_posted_late_contradicts_nothing() -> None:

@@ -1,9 +1,13 @@
 """The heading of the leaderboard."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
 
 from bench_server.answers.filters import BoardFilters
 from bench_server.answers.types import HardwareScore
@@ -52,7 +56,7 @@ def test_without_a_rank_by_score_it_is_a_finding_too(best: HardwareScore, ends: 
 
 def test_the_baseline_itself() -> None:
     assert heading(BASE, BEST) == "Intel Core i7-8700 is the fastest so far"
-    assert heading(BASE) == "Intel Core i7-8700 is the first so far"
+    assert heading(BASE) == "Intel Core i7-8700 is the only hardware so far"
     assert heading() == "No ranked results yet"
 
 
@@ -73,3 +77,31 @@ def test_a_finding_within_some_set_ups_names_them(filters: dict[str, Any], begin
 
 def test_without_results_in_a_set_up_the_finding_names_it() -> None:
     assert heading(device="metal") == "On Metal: no ranked results yet"
+
+
+def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Poster) -> None:
+    def home() -> str:
+        return re.sub(r"\s+", " ", http.get("/").text)
+
+    post.made(cell=results.make_cell())
+    alone = home()
+    assert "is the only hardware so far</h1>" in alone
+    assert '<figure class="dots">' not in alone
+    assert "A chart by score needs two hardware with a score." in alone
+    post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
+    both = home()
+    assert '<figure class="dots">' in both
+    assert "A hollow dot is a score that has no rank of its own yet" in both
+    assert "needs two hardware" not in both
+
+
+def test_hardware_on_a_board_without_a_score_is_not_left_out(
+    http: TestClient, post: Poster
+) -> None:
+    """The second one has no workload of the baseline."""
+    post.made(cell=results.make_cell())
+    other = results.make_cell(workload="fashion-mlp", batch_size=128)
+    post.made(cell=other, machine=results.make_machine("AMD Ryzen 9", seed=8))
+    page = http.get("/").text
+    assert "is the only hardware with a score so far" in page
+    assert '<figure class="dots">' not in page

@@ -14,6 +14,7 @@ from bench_protocol.result import Blocks, Gemm
 from bench_protocol.witness import LastBlock
 from bench_protocol.workloads import Workload
 from bench_server.ingest import bounds, columns, result_checks
+from bench_server.ingest.timing_checks import DOUBTFUL_MEAN
 from bench_server.ingest.verdicts import CheckVerdict
 
 WORKLOAD = workload_named("mnist-cnn")
@@ -104,6 +105,8 @@ def test_few_blocks_that_hold_most_of_the_time(slow: float, passes: bool, effect
     )
     assert (judged.passed, judged.effect) == (passes, effect)
     assert judged.figures["ratio"] == pytest.approx((9 + slow) / 10)
+    assert judged.sentence.startswith(f"its blocks took {'even' if passes else 'uneven'} times: ")
+    assert judged.sentence.endswith(f" times their median; the limit is {DOUBTFUL_MEAN:g}")
 
 
 @pytest.mark.parametrize(("noise", "epoch_blocks"), [(0.05, 2), (0.1, 4), (0.3, 25)])

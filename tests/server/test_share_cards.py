@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import resvg_py
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
@@ -79,7 +80,48 @@ def test_a_machine_is_beside_others_in_its_set_up(
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, torch tuned, batch 64: its hardware is 2nd of 3"
     assert [bar.own for bar in card.bars] == [True]
-    assert card.foot == "faster than 0 of 0 other hardware in this set-up"
+    assert card.foot == "no other hardware is measured in this set-up yet"
+
+
+def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store: Store) -> None:
+    """The first of its workloads, although its hardware has a better rank in another one, and
+    another number format is faster."""
+    post.made(cell=results.make_cell(device=CUDA), machine=RTX, step_ns=160_000)
+    identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
+    faster = results.make_cell(device=CUDA, precision="tf32")
+    post.made(cell=faster, machine=H200, step_ns=80_000)
+    other = results.make_cell(workload="fashion-mlp", device=CUDA, batch_size=128)
+    post.made(cell=other, machine=H200, step_ns=320_000)
+    machine_id = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
+    page = post.http.get(f"/machines/{machine_id}").text
+    words = "NVIDIA H200: 2nd of 2 on mnist-cnn"
+    (heading,) = re.findall("<h1><bdi>(.*?)</bdi></h1>", page)
+    assert re.sub("<[^>]+>", "", heading) == words
+    assert f'alt="Card: {words}; this machine trains 200,000 samples/s.' in page
+    assert f"<code>{words}; this machine trains 200,000 samples/s." in page
+    assert ": 200,000 samples per second in mnist-cnn with tensorflow naive." in page
+    assert "200,000/s mnist-cnn" in post.http.get(f"/machines/{machine_id}/badge.svg").text
+    with store.reading() as session:
+        card = share_cards.machine_card(session, machine_id)
+    assert card.line == "mnist-cnn, tensorflow naive, batch 64: its hardware is 2nd of 2"
+    assert [bar.value for bar in card.bars] == ["400,000/s", "200,000/s"]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "AMD EPYC, 2 cores (virtual machine), machine 03576cb7",
+        "NVIDIA GeForce RTX 4090 Laptop GPU against Apple M2 Max (30-core GPU) and 3 more",
+        "ABCDEFGHKNOPQ " * 8,
+    ],
+)
+def test_a_title_fits_its_card(title: str) -> None:
+    """A cover of the right margin, in the colour of the background, hides nothing."""
+    card = cards.Card(title, "", (), "")
+    drawn = cards.templates().get_template("card.svg").render(card=card, site_name="")
+    cover = '<rect x="1170" y="80" width="30" height="90" fill="#fcfcfa"/></svg>'
+    covered = drawn.replace("</svg>", cover)
+    assert resvg_py.svg_to_bytes(svg_string=drawn) == resvg_py.svg_to_bytes(svg_string=covered)
 
 
 def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None:

@@ -176,7 +176,8 @@ def verdict(result: Result) -> BeatsVerdict:
     figures, blocks_ns = whole.figures(result), whole.blocks_ns(result)
     took = (
         f"its blocks take {blocks_ns / 1e9:,.3f} s, and {whole.server_ns / 1e9:,.3f} s passed "
-        "between two signed times"
+        "between two signed times; the allowance is "
+        f"{people.percent(BOUNDED_SHARE, 0)} of the time of the blocks"
     )
     within = figures["within_share"]
     if within > BOUNDED_SHARE:

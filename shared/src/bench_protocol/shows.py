@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from . import format as people
 from . import trust_levels
+from .beats import BOUNDED_SHARE
 from .result import Result
 from .trust_levels import HIGHEST, LEVELS, Assurance, not_checkable
 
@@ -301,7 +303,8 @@ ROWS = (
     Row(
         "clock",
         "The server's clock bounds its timing",
-        "the blocks fit between the two moments that the server signed when timing began and ended",
+        "the blocks take the time between the two moments that the server signed when timing began "
+        f"and ended, within the allowance of {people.percent(BOUNDED_SHARE, 0)} of their time",
         "that anything was trained in that time: an invented agent can wait",
         ("beats",),
         _by_checks("third_party"),

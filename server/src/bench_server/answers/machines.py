@@ -11,6 +11,7 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
+from ..ranking.score import best_of, place
 from . import asks, queries, witnessed_speeds
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
@@ -90,6 +91,17 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
         witnessed_speeds.of_machine(session, machine_id),
         in_catalogue_order(figures, prices),
     )
+
+
+def shown_figure(figures: Sequence[Figure]) -> CellFigure | None:
+    """The figure that a machine's card and badge show: that of its first place
+    (:func:`.machine_places.places_of`), else its first figure. It needs no board.
+
+    Args:
+        figures: all of one machine.
+    """
+    on_board = [place(of_kinds) for of_kinds in best_of(figures).values()]
+    return next(iter(in_catalogue_order(on_board[:1] or figures, NO_PRICES)), None)
 
 
 def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:

@@ -94,9 +94,11 @@ def window_effect(finding: Finding) -> Effect:
 def mean_over_median(case: Case) -> Finding:
     """No few blocks take much longer than the others, as where work is queued and not timed."""
     ratio = figures.mean_over_median(case.measured)
+    steady = ratio <= DOUBTFUL_MEAN
     return Finding(
-        ratio <= DOUBTFUL_MEAN,
-        f"the mean of its blocks is {ratio:,.3g} times their median",
+        steady,
+        f"its blocks took {'even' if steady else 'uneven'} times: their mean is {ratio:,.3g} times "
+        f"their median; the limit is {DOUBTFUL_MEAN:g}",
         {"ratio": ratio},
     )
 

@@ -12,16 +12,16 @@ from sqlmodel import Session
 from bench_protocol import format as people
 
 from ..answers import hardware, machines
-from ..answers.cell_figures import CellFigure, in_catalogue_order
-from ..answers.prices import NO_PRICES
+from ..answers.cell_figures import CellFigure
 from ..answers.types import CompareAnswer
 from ..errors import NotFound
-from ..ranking.score import best_of, place
 from .render import FOLDER
 
 CARD_BARS = 6
 # Character widths of Verdana 11 px, the font of badges; others count as a digit.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
+# Width of a card's texts; the sizes of its title in pixels; bold letters beside those of a badge.
+TEXT_WIDTH, LARGEST_TITLE, LEAST_TITLE, BOLD = 1080, 50, 28, 1.2
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,8 @@ def hardware_badge(session: Session, slug: str) -> str:
 
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
-    figures = machines.machine_figures(session, machine_id)
-    on_board = [place(of_kinds) for of_kinds in best_of(figures).values()]
-    cells = in_catalogue_order(on_board[:1] or figures, NO_PRICES)
-    return badge("training speed", _badge_value(next(iter(cells), None)))
+    shown = machines.shown_figure(machines.machine_figures(session, machine_id))
+    return badge("training speed", _badge_value(shown))
 
 
 def _badge_value(figure: CellFigure | None) -> str:
@@ -114,6 +112,21 @@ def _text_width(text: str) -> int:
     return round(sum(4 if c in NARROW else 10 if c in WIDE else 7 for c in text))
 
 
+def _title_size(title: str) -> int:
+    """The largest size at which a title fits a card, within limits."""
+    fits = int(TEXT_WIDTH * 11 / (BOLD * max(1, _text_width(title))))
+    return max(LEAST_TITLE, min(LARGEST_TITLE, fits))
+
+
+def _title(title: str) -> str:
+    """A title that fits a card at its least size, shortened if need be."""
+    if _text_width(title) * BOLD * LEAST_TITLE <= TEXT_WIDTH * 11:
+        return title
+    while _text_width(f"{title}…") * BOLD * LEAST_TITLE > TEXT_WIDTH * 11:
+        title = title[:-1]
+    return f"{title.rstrip()}…"
+
+
 @cache
 def templates() -> Environment:
     """Templates of XML documents: pictures and feeds."""
@@ -124,7 +137,7 @@ def templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined
     )
-    env.filters.update(short=short, plain=_plain)
+    env.filters.update(short=short, plain=_plain, title_size=_title_size, card_title=_title)
     return env
 
 

@@ -45,10 +45,11 @@ def result_card(session: Session, result_id: str) -> Card:
 
 
 def machine_card(session: Session, machine_id: str) -> Card:
-    """A machine's first figure beside other hardware in its set-up. Raises NotFound if it has
-    none."""
+    """The figure of a machine's first place beside other hardware in its set-up. Raises NotFound if
+    it has none."""
     answer = machines.machine(session, machine_id)
-    shown = _first(answer.figures)
+    shown = machines.shown_figure(machines.machine_figures(session, machine_id))
+    shown = shown or _first(answer.figures)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     setup = f"{shown.framework} {shown.recipe}"
     own = CardBar(f"machine {machine_id[:8]}", "", shown.samples_per_second, shown.device, own=True)
@@ -56,6 +57,8 @@ def machine_card(session: Session, machine_id: str) -> Card:
     slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
     line = f"{shown.workload}, {setup}, batch {shown.batch_size:,}"
     foot = f"faster than {slower} of {len(others)} other hardware in this set-up"
+    if not others:
+        foot = "no other hardware is measured in this set-up yet"
     place = next((place for place in answer.places if place.workload == shown.workload), None)
     if place is not None and place.rank:
         line = f"{line}: its hardware is {people.ordinal(place.rank)} of {place.ranked}"

@@ -31,11 +31,11 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``heading``: the best rank of its hardware; ``beside``: the machine beside the figure that has
-    it, in words, empty where nothing is compared. ``share_words``: a sentence to share. ``history``
-    and ``plot``: of the chosen cell, null without one; ``changes``: those of the history in words;
-    ``trends_href``: figures of the cell's hardware by version, null where there are none;
-    ``cells``: addresses of all cells.
+    ``heading``: the rank of its hardware in its first place; ``beside``: the machine beside the
+    figure that has it, in words, empty where nothing is compared. ``share_words``: a sentence to
+    share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of
+    the history in words; ``trends_href``: figures of the cell's hardware by version, null where
+    there are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -100,15 +100,16 @@ def machine_page(
 
 
 def _standing(answer: machines.MachineAnswer) -> str:
-    """The best rank of its hardware, ``M2 Max: 15th of 47 on mnist-cnn``; else its name."""
-    best = _best_place(answer)
-    return answer.name if best is None else _rank_words(best)
+    """The rank of its hardware in its first place, ``M2 Max: 15th of 47 on mnist-cnn``; else its
+    name."""
+    first = _first_place(answer)
+    return answer.name if first is None else _rank_words(first)
 
 
 def _beside(answer: machines.MachineAnswer) -> str:
     """``this machine is 1.02 times as fast as the median one``."""
-    best = _best_place(answer)
-    return "" if best is None else beside_words(asdict(best)).removeprefix("; ")
+    first = _first_place(answer)
+    return "" if first is None else beside_words(asdict(first)).removeprefix("; ")
 
 
 def _rank_words(place: MachinePlace) -> str:
@@ -118,23 +119,21 @@ def _rank_words(place: MachinePlace) -> str:
 
 def _share_words(answer: machines.MachineAnswer) -> str:
     """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
-    best = _best_place(answer)
-    if best is None:
+    first = _first_place(answer)
+    if first is None:
         return f"How fast this {answer.name} trains:"
-    rate = people.rate(best.samples_per_second)
-    words = f"{_rank_words(best)}; this machine trains {rate} samples/s"
-    if best.machines > 1:
-        words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
+    rate = people.rate(first.samples_per_second)
+    words = f"{_rank_words(first)}; this machine trains {rate} samples/s"
+    if first.machines > 1:
+        words += f", faster than {first.slower} of {first.machines - 1} other machines with it"
     return f"{words}."
 
 
-def _best_place(answer: machines.MachineAnswer) -> MachinePlace | None:
-    with_rank = [place for place in answer.places if place.rank is not None]
-    return min(
-        with_rank,
-        key=lambda place: ((place.rank or 0) / place.ranked, place.workload),
-        default=None,
-    )
+def _first_place(answer: machines.MachineAnswer) -> MachinePlace | None:
+    """Its first place, if its hardware has a rank there. Card and badge show the same workload, and
+    a badge reads no board, so the workload does not depend on ranks."""
+    first = next(iter(answer.places), None)
+    return first if first is not None and first.rank else None
 
 
 def _cell(figure: CellFigure) -> dict[str, Any]:
