@@ -9,7 +9,7 @@ from .client import Client, ServerRefused
 
 
 class Standing(NamedTuple):
-    """The address of a machine's page, and its best rank in words, None without one."""
+    """The address of a machine's page, and its rank in words, None without one."""
 
     address: str
     words: str | None
@@ -35,12 +35,12 @@ def standing(client: Client, result_id: str) -> Standing | None:
 
 
 def in_words(places: Any) -> str | None:
-    """The best rank of a machine's hardware, and the machine beside its median: ``15th of 47 on
-    mnist-cnn; this machine is 1.02 times as fast as the median one``."""
+    """The rank of a machine's hardware in its first workload that has one, as on the machine's
+    page, and the machine beside its median: ``15th of 47 on mnist-cnn; this machine is 1.02 times
+    as fast as the median one``."""
     if not isinstance(places, list):
         return None
-    ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
-    if not ranked:
-        return None
-    best = min(ranked, key=lambda place: (place["rank"] / place["ranked"], place["workload"]))
-    return rank_words(best) + beside_words(best)
+    for place in places:
+        if isinstance(place, dict) and place.get("rank"):
+            return rank_words(place) + beside_words(place)
+    return None
