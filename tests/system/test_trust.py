@@ -31,7 +31,7 @@ def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
     assert all(answer["receipt"]["proof"] for answer in answers if answer)
     verified = verify(fetch_bundle(identities[0], client.read))
     assert verified.log_index == 1
-    assert any("entry 1 of" in sentence for sentence in verified.sentences)
+    assert any("entry 1 in the log of" in sentence for sentence in verified.sentences)
 
 
 def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
