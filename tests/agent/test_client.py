@@ -116,7 +116,11 @@ def test_a_result_on_no_board_gives_no_standing(answer: httpx.Response) -> None:
         ([], None),
         ([place("mnist-cnn", None, 47)], None),
         (
-            [place("fashion-mlp", 30, 47), place("mnist-cnn", 15, 47, 1.0189, 5)],
+            [
+                place("fashion-cnn", None, 47),
+                place("mnist-cnn", 15, 47, 1.0189, 5),
+                place("fashion-mlp", 1, 47),
+            ],
             "15th of 47 on mnist-cnn; this machine is 1.019 times as fast as the median one",
         ),
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
