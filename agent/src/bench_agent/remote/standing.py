@@ -35,9 +35,9 @@ def standing(client: Client, result_id: str) -> Standing | None:
 
 
 def in_words(places: Any) -> str | None:
-    """The rank of a machine's hardware in its first workload that has one, as on the machine's
-    page, and the machine beside its median: ``15th of 47 on mnist-cnn; this machine is 1.02 times
-    as fast as the median one``."""
+    """The rank of a machine's hardware in its first workload that has one, and the machine beside
+    its median: ``15th of 47 on mnist-cnn; this machine is 1.02 times as fast as the median
+    one``."""
     if not isinstance(places, list):
         return None
     for place in places:
