@@ -136,7 +136,9 @@ def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
     plan = make_plan(preset_named("smoke"), selection, {"torch": torch})
     assert {str(p.cell.device): p.python for p in plan.cells} == {"cpu": None, "cuda": OTHER}
     print_plan(plan, console())
-    assert f"under {OTHER}: torch cuda\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"under {OTHER}: torch cuda\n" in out
+    assert "Not in this time: waits for an idle machine" in out
 
 
 def test_a_framework_that_only_another_interpreter_has_starts_there() -> None:

@@ -283,7 +283,9 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
     assert len(command("--format", "csv").stdout.splitlines()) == 26
 
 
-def test_a_report_without_ranks_says_why(command: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_report_without_ranks_says_why(
+    command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outbox = Outbox(tmp_path / "home" / "outbox")
     put(outbox, a_run(repeats=1)[0])
     unsent = command("--server", "http://127.0.0.1:1")
@@ -293,6 +295,10 @@ def test_a_report_without_ranks_says_why(command: Callable[..., Result], tmp_pat
         outbox.mark_sent(entry, {"id": "0f1e2d3c4b5a6978"})
     sent = command("--server", "http://127.0.0.1:1")
     assert "http://127.0.0.1:1 ranks no result of this run, or does not answer" in sent.stderr
+    alone = Standing("http://127.0.0.1:1/machines/0f1e", "1st of 1 on mnist-cnn")
+    monkeypatch.setattr("bench_agent.cli.report.standing", lambda client, result: alone)
+    ranked = command("--server", "http://127.0.0.1:1")
+    assert "ranks no hardware next to this machine's: the report has published" in ranked.stderr
     assert (tmp_path / "trainmark-report.html").exists()
 
 

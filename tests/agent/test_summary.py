@@ -39,7 +39,7 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
     assert doubt_lines(results) == [
         "2 of 3 measurements (the worst: mnist-cnn, tensorflow cpu tuned): other programs kept "
         "1.4 of 2 cores busy; fix: close other programs and run again",
-        "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks timed; "
+        "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks were timed; "
         "fix: run again with --budget-seconds 30",
     ]
 

@@ -36,7 +36,7 @@ def test_nothing_is_stretched_where_no_row_is_folded_away() -> None:
     assert made(4.0, 0.01, first=2).folded is None
     assert made(4.0, 0.01).folded is None
     assert [tick.label for tick in made(2.0, 0.04).ticks] == [
-        *("1/20×", "0.1×", "0.2×", "0.5×", "1×", "2×")
+        *("1/20×", "1/10×", "1/5×", "1/2×", "1×", "2×")
     ]
 
 

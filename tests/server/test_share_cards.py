@@ -1,6 +1,7 @@
 """Cards, badges and charts of comparisons: which bars they have, whose is marked, and the rank."""
 
 import re
+from dataclasses import asdict, replace
 
 import pytest
 import resvg_py
@@ -10,13 +11,15 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.said import NOW
 
+from bench_agent.remote import standing
 from bench_protocol import acts
 from bench_protocol.matrix import Device
-from bench_server.answers import comparison, leaderboard
-from bench_server.answers.filters import BoardFilters
+from bench_server.answers import comparison, leaderboard, machines
+from bench_server.answers.filters import BoardFilters, HistoryFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
 from bench_server.web import cards, share_cards
+from bench_server.web.pages.machine import machine_page
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
@@ -105,6 +108,25 @@ def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store:
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, tensorflow naive, batch 64: its hardware is 2nd of 2"
     assert [bar.value for bar in card.bars] == ["400,000/s", "200,000/s"]
+
+
+def test_the_heading_of_a_machine_is_its_first_rank(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the end of a run says it, also where its first workload has no rank."""
+    identity = post.made(cell=results.make_cell(device=CUDA), machine=H200)
+    other = results.make_cell(workload="fashion-mlp", device=CUDA, batch_size=128)
+    post.made(cell=other, machine=H200)
+    machine_id = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
+    with store.reading() as session:
+        answer = machines.machine(session, machine_id)
+        first, second = answer.places
+        places = (replace(first, rank=None), second)
+        unranked = replace(answer, places=places)
+        monkeypatch.setattr(machines, "machine", lambda session, machine_id, prices: unranked)
+        shown = machine_page(session, machine_id, HistoryFilters.model_validate({}))
+    assert shown.heading == "NVIDIA H200: 1st of 1 on fashion-mlp"
+    assert standing.in_words([asdict(place) for place in places]) in shown.heading
 
 
 @pytest.mark.parametrize(

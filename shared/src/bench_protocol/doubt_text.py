@@ -53,7 +53,9 @@ def _busy_words(figures: Numbers) -> str:
 
 
 WORDS: dict[str, Callable[[Numbers], str]] = {
-    "few_blocks": lambda f: f"only {f['blocks']:.0f} block{'s' * (f['blocks'] != 1)} timed",
+    "few_blocks": lambda f: (
+        f"only {f['blocks']:.0f} {'block was' if f['blocks'] == 1 else 'blocks were'} timed"
+    ),
     "outliers": lambda f: (
         f"{f['outliers']:.0f} of {f['blocks']:.0f} blocks "
         f"lie{'s' * (f['outliers'] == 1)} far from the others, "

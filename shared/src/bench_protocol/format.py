@@ -45,9 +45,11 @@ def ratio(value: float) -> str:
     return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
-def round_ratio(value: float) -> str:
-    """A round speed-up, as on an axis: ``20×``, ``0.5×``, and below a tenth ``1/20×``."""
-    return f"1/{1 / value:g}×" if value < 0.09995 else f"{value:g}×"
+def round_ratios(values: Sequence[float]) -> list[str]:
+    """The round speed-ups of an axis: ``0.5×``, ``1×``, ``20×``. If one of them is below a tenth,
+    all below one are fractions: ``1/20×``, ``1/10×``, ``1×``."""
+    fractions = min(values, default=1.0) < 0.09995
+    return [f"1/{1 / v:.3g}×" if fractions and v < 0.9995 else f"{v:.3g}×" for v in values]
 
 
 def faster(value: float) -> str:

@@ -319,7 +319,7 @@ ROWS = (
     ),
     Row(
         "plausible",
-        "Its speed is possible",
+        "Its figures are plausible",
         "neither the bound of its device, nor its own matrix product, nor its other times, nor "
         "other owners contradict it, as far as there is something to compare with",
         "that it was so fast: an invented figure within these limits passes",

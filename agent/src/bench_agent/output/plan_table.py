@@ -19,6 +19,10 @@ from .report.remarks import published_lines
 
 Document = dict[str, Any]
 LONG_PLAN_SECONDS = 24 * 3600
+NOT_COUNTED = (
+    "Not in this time: waits for an idle machine (--wait-seconds of run), and the self-test of a "
+    "framework that is new here."
+)
 PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 
 
@@ -73,6 +77,8 @@ def print_plan(plan: Plan, shown: Console) -> None:
     for line in plan_warnings(plan):
         say(shown, line, WARNING)
     say(shown, total_line(plan))
+    if plan.cells:
+        say(shown, NOT_COUNTED, SOFT)
 
 
 def _place(planned: PlannedCell) -> tuple[object, ...]:

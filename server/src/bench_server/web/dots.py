@@ -116,4 +116,8 @@ def _numbers(rows: Sequence[Row]) -> list[float]:
 
 
 def _ticks(axis: Scale) -> tuple[Tick, ...]:
-    return tuple(Tick(axis.at(tick), people.round_ratio(tick)) for tick in axis.ticks())
+    ticks = axis.ticks()
+    return tuple(
+        Tick(axis.at(tick), words)
+        for tick, words in zip(ticks, people.round_ratios(ticks), strict=True)
+    )

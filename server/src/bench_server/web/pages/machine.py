@@ -31,11 +31,11 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``heading``: the rank of its hardware in its first place; ``beside``: the machine beside the
-    figure that has it, in words, empty where nothing is compared. ``share_words``: a sentence to
-    share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of
-    the history in words; ``trends_href``: figures of the cell's hardware by version, null where
-    there are none; ``cells``: addresses of all cells.
+    ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
+    beside the figure that has it, in words, empty where nothing is compared. ``share_words``: a
+    sentence to share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``:
+    those of the history in words; ``trends_href``: figures of the cell's hardware by version, null
+    where there are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -100,15 +100,15 @@ def machine_page(
 
 
 def _standing(answer: machines.MachineAnswer) -> str:
-    """The rank of its hardware in its first place, ``M2 Max: 15th of 47 on mnist-cnn``; else its
-    name."""
-    first = _first_place(answer)
+    """The rank of its hardware in the first place that has one, ``M2 Max: 15th of 47 on
+    mnist-cnn``, as the end of a run says it; else its name."""
+    first = _first_ranked(answer)
     return answer.name if first is None else _rank_words(first)
 
 
 def _beside(answer: machines.MachineAnswer) -> str:
     """``this machine is 1.02 times as fast as the median one``."""
-    first = _first_place(answer)
+    first = _first_ranked(answer)
     return "" if first is None else beside_words(asdict(first)).removeprefix("; ")
 
 
@@ -119,7 +119,7 @@ def _rank_words(place: MachinePlace) -> str:
 
 def _share_words(answer: machines.MachineAnswer) -> str:
     """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
-    first = _first_place(answer)
+    first = _first_ranked(answer)
     if first is None:
         return f"How fast this {answer.name} trains:"
     rate = people.rate(first.samples_per_second)
@@ -129,11 +129,8 @@ def _share_words(answer: machines.MachineAnswer) -> str:
     return f"{words}."
 
 
-def _first_place(answer: machines.MachineAnswer) -> MachinePlace | None:
-    """Its first place, if its hardware has a rank there. Card and badge show the same workload, and
-    a badge reads no board, so the workload does not depend on ranks."""
-    first = next(iter(answer.places), None)
-    return first if first is not None and first.rank else None
+def _first_ranked(answer: machines.MachineAnswer) -> MachinePlace | None:
+    return next((place for place in answer.places if place.rank), None)
 
 
 def _cell(figure: CellFigure) -> dict[str, Any]:
