@@ -34,7 +34,7 @@ SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
 RECOMPUTED_SECONDS = 300
 RECOMPUTED_LEVEL = 3
-# Options of a run whose server stops after it: no advice to use that server.
+# Options of a run whose server stops after it: no address of it, no offer to use it.
 SERVER_STOPS = ("--no-links", "--no-witness")
 LISTENING = re.compile(r"listening on (http://\S+)")
 

@@ -160,7 +160,8 @@ class Runner:
 
     def _row(self, identity: str) -> dict[str, Any]:
         path = f"{self._server}/api/v1/results/{identity}"
-        for _ in range(PROJECTED_SECONDS // 5):
+        ends = time.monotonic() + PROJECTED_SECONDS  # "wait" ends at once on what is projected
+        while time.monotonic() < ends:
             row: dict[str, Any] = httpx.get(path, params={"wait": 5}, timeout=60).json()
             kinds = {verdict["figures"].get("verdict") for verdict in row.get("verdicts") or ()}
             if row["status"] != "pending" and "pending" not in kinds:

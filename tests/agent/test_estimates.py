@@ -181,8 +181,8 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
     assert warning["code"] == "not_idle"
     print_plan(busy, console())
     said = (
-        "the processor was 96 % busy before the start of the calibration; "
-        "while that lasts, the run may take several times as long as estimated"
+        "the processor was 96 % busy before the start of the calibration, so the estimate is "
+        "uncertain: too long if that ends, too short if it gets worse"
     )
     assert warning["words"] == said
     assert calibration.is_worth_it(plan_of("smoke", home))

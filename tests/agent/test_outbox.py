@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,13 +94,19 @@ def test_a_run_names_the_older_results_that_it_sends_too(
 ) -> None:
     monkeypatch.setattr(run, "open_client", lambda server, home: Agreed())
     monkeypatch.setattr(run, "ask_consent", lambda client, outbox, yes: None)
-    for there, said in (
-        (0, ""),
-        (2, "The outbox has 2 pending results: sent with those of this run.\n"),
-    ):
-        outbox_with(tmp_path, there)
-        assert run.consent_before("http://server.test", Home(tmp_path), yes=True)
-        assert capsys.readouterr().err == said
+    words = "The outbox has 2 pending results of earlier runs: this run sends them too.\n"
+
+    def said(resume: bool) -> str:
+        assert run.consent_before("http://server.test", Home(tmp_path), yes=True, resume=resume)
+        return capsys.readouterr().err
+
+    assert said(resume=False) == ""
+    own, _ = (entry.run_id for entry in outbox_with(tmp_path, 2).pending())
+    assert said(resume=False) == words
+    monkeypatch.setattr(run, "unfinished", lambda home: SimpleNamespace(run_id="another"))
+    assert said(resume=True) == words
+    monkeypatch.setattr(run, "unfinished", lambda home: SimpleNamespace(run_id=own))
+    assert said(resume=True) == words.replace("2 pending results", "1 pending result")
 
 
 class Agreed:

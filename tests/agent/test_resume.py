@@ -128,7 +128,7 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert journal.unfinished(home) is None
 
 
-class Away:
+class WithoutChallenge:
     """A client of a server that gives no challenge and no rank."""
 
     server = "http://server.test"
@@ -148,18 +148,18 @@ class Away:
 def test_results_of_earlier_runs_are_counted_apart(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sent(client: Away, outbox: Outbox, machine_hash: str) -> Iterator[Delivery]:
+    def sent(client: WithoutChallenge, outbox: Outbox, machine_hash: str) -> Iterator[Delivery]:
         for entry in list(outbox.pending()):
             yield Delivery(outbox.mark_sent(entry, {}), "sent", {"id": "r"})
 
-    monkeypatch.setattr(posting, "Client", Away)
+    monkeypatch.setattr(posting, "Client", WithoutChallenge)
     monkeypatch.setattr(posting, "submit", sent)
     begun(home)
     cut_off, _ = go_on(home, stop_at(3, interrupt))
     put(Outbox(home.outbox), make_result())
     resumed = journal.unfinished(home)
     assert resumed is not None
-    summary = run_plan(resumed, home, Away.server, Quiet(), run_job=measure, gate=OPEN)
+    summary = run_plan(resumed, home, WithoutChallenge.server, Quiet(), run_job=measure, gate=OPEN)
     assert cut_off.sent == 0
     assert (len(summary.results), summary.sent, summary.sent_earlier) == (8, 9, 1)
 

@@ -18,7 +18,7 @@ from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import report_of
 from bench_agent.output.report.headline import headline
 from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubt_lines
-from bench_agent.output.summary import show_end, show_figures
+from bench_agent.output.summary import show_end, show_figures, what_is_where
 from bench_agent.remote.standing import Standing
 from bench_agent.run.summary import RunSummary
 from bench_protocol.catalogue import workload_named
@@ -204,5 +204,8 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     without = io.StringIO()
     show_end(Console(file=without), summary, Home(Path("/h")), links=False)
     assert without.getvalue().splitlines() == lines[:-1]
+    summary.waiting = 2
+    (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test", links=False)
+    assert last == "The outbox has 2 pending results."
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")

@@ -9,6 +9,7 @@ from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.beats import with_beats
 
 from bench_protocol import beats, statement
+from bench_protocol import format as people
 from bench_protocol.errors import BadSignature
 from bench_protocol.evidence import Beat
 from bench_protocol.result import Blocks, Challenge, Result
@@ -89,6 +90,7 @@ def test_a_parent_that_receives_the_first_message_late_contradicts_nothing(
     """Less time passed between the beats than its blocks take: that makes nobody faster."""
     said = beats.verdict(with_beats(timed(seconds, window_share=1 - late_seconds / seconds)))
     assert said.kind == found, said.sentence
+    assert people.percent(said.figures["within_share"]) in said.sentence
     assert "; the allowance is 10 % of the time of the blocks" in said.sentence
 
 

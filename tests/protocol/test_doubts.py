@@ -144,7 +144,7 @@ def test_every_code_is_in_the_documents() -> None:
 def test_every_code_can_be_said() -> None:
     assert set(doubt_text.WORDS) == set(get_args(doubts.Code))
     said = {warn.code: doubt_text.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
-    assert said == {"few_blocks": "only 1 block timed"}
+    assert said == {"few_blocks": "only 1 block was timed"}
     (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
     assert doubt_text.words(drift).endswith(" % slower during the timing")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))

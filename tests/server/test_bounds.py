@@ -105,7 +105,7 @@ def test_few_blocks_that_hold_most_of_the_time(slow: float, passes: bool, effect
     )
     assert (judged.passed, judged.effect) == (passes, effect)
     assert judged.figures["ratio"] == pytest.approx((9 + slow) / 10)
-    assert judged.sentence.startswith(f"its blocks took {'even' if passes else 'uneven'} times: ")
+    assert judged.sentence.startswith(f"its block times are {'even' if passes else 'uneven'}: ")
     assert judged.sentence.endswith(f" times their median; the limit is {DOUBTFUL_MEAN:g}")
 
 

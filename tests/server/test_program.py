@@ -146,10 +146,10 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
 def test_wrong_usage_is_one_line(
     tmp_path: Path, arguments: list[str], settings: dict[str, str], says: str
 ) -> None:
-    unmade = {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"}
+    no_database = {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"}
     done = subprocess.run(
         [*PROGRAM, *arguments],
-        env=os.environ | ANY_PORT | unmade | settings,
+        env=os.environ | ANY_PORT | no_database | settings,
         capture_output=True,
         text=True,
         timeout=60,

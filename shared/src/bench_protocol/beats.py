@@ -181,7 +181,10 @@ def verdict(result: Result) -> BeatsVerdict:
     )
     within = figures["within_share"]
     if within > BOUNDED_SHARE:
-        sentence = f"the signed times are too far from its blocks to bound its timing: {took}"
+        sentence = (
+            "the server's clock does not bound its timing: the delays of its answers leave "
+            f"{people.percent(within)} open; {took}"
+        )
         return BeatsVerdict("unbounded", sentence, figures)
     bounded = f"its timing was bounded by the server's clock, to {people.percent(within)}: {took}"
     return BeatsVerdict("bounded", bounded, figures)

@@ -303,8 +303,8 @@ ROWS = (
     Row(
         "clock",
         "The server's clock bounds its timing",
-        "the blocks take the time between the two moments that the server signed when timing began "
-        f"and ended, within the allowance of {people.percent(BOUNDED_SHARE, 0)} of their time",
+        "its blocks take as long as passed between the two moments that the server signed, when "
+        f"timing began and when it ended, within {people.percent(BOUNDED_SHARE, 0)}",
         "that anything was trained in that time: an invented agent can wait",
         ("beats",),
         _by_checks("third_party"),

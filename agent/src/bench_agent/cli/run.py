@@ -127,7 +127,7 @@ def run(
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     token = token_for(server, os.environ, named=True) if server else None
-    answers = consent_before(server, home, yes) if server else False
+    answers = consent_before(server, home, yes, resume) if server else False
 
     def helping(made: Plan, lay_out: LayOut) -> Plan:
         if server is None or not answers:
@@ -161,11 +161,8 @@ def run(
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
-        submit = home.command(f"submit --server {server}")
-        stop(
-            Exit.SERVER_UNREACHABLE,
-            f"The results are safe in the outbox. To send them:\n  {submit}",
-        )
+        submit = f" To send them:\n  {home.command(f'submit --server {server}')}" if links else ""
+        stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
     if server:
         offer(server, home, journal, summary, witness)
     if summary.failed or summary.refused:
@@ -202,16 +199,21 @@ def _begin(
     return journal
 
 
-def consent_before(server: str, home: Home, yes: bool) -> bool:
-    """Ask for consent before the run, and name the older results that it sends too. If the server
-    does not answer, submit asks later.
+def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:
+    """Ask for consent before the run, and name the results of earlier runs that it sends too. If
+    the server does not answer, submit asks later.
+
+    Args:
+        resume: the run that was cut off goes on; its own results are no earlier ones.
 
     Returns:
         Whether it answers.
     """
-    if older := len(list(Outbox(home.outbox).pending())):
+    journal = unfinished(home) if resume else None
+    own = journal.run_id if journal else None
+    if older := sum(entry.run_id != own for entry in Outbox(home.outbox).pending()):
         results = plural(older, "pending result")
-        typer.echo(f"The outbox has {results}: sent with those of this run.", err=True)
+        typer.echo(f"The outbox has {results} of earlier runs: this run sends them too.", err=True)
     client = open_client(server, home)
     try:
         ask_consent(client, None, yes)

@@ -87,6 +87,8 @@ def summary_document(summary: RunSummary) -> Document:
         "addresses": summary.addresses,
         "machine_page": summary.standing.address if summary.standing else None,
         "standing": summary.standing.words if summary.standing else None,
+        "sent": summary.sent,
+        "sent_earlier": summary.sent_earlier,
         "failed": summary.failed,
         "refused": summary.refused,
         "server_unreachable": summary.server_unreachable,

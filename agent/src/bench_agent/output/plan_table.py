@@ -128,7 +128,7 @@ def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
     """Warnings about the plan, each with the remedy.
 
     Args:
-        starts: the plan is carried out now; another look at it helps no more.
+        starts: the plan runs now, so planning again does not help.
     """
     warnings = [f"Warning: {_disturbed(w)}; fix: {_remedy(w, starts)}" for w in plan.warnings]
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
@@ -142,8 +142,8 @@ def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
 def _disturbed(warn: Warn) -> str:
     words = doubt_text.words(warn)
     return (
-        f"{words} of the calibration; while that lasts, the run may take several times as long as "
-        "estimated"
+        f"{words} of the calibration, so the estimate is uncertain: too long if that ends, too "
+        "short if it gets worse"
     )
 
 

@@ -41,7 +41,7 @@ def show_end(
 
     Args:
         server: where the results should go.
-        links: name the server's pages.
+        links: name the server and its pages.
     """
     report = report_of(summary.results) if summary.results else None
     if report:
@@ -111,7 +111,7 @@ def what_is_where(
 
     Args:
         advise: name the command that sends them; not for figures that are not worth sharing.
-        links: name the page of the last result.
+        links: name the server: the page of the last result, and the command.
     """
     stored = len(summary.results)
     results = f"{stored} result{'s' * (stored != 1)}"
@@ -119,7 +119,7 @@ def what_is_where(
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
     if links and not summary.standing and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
-    if summary.waiting and advise:
+    if summary.waiting and advise and links:
         submit = home.command(f"submit --server {server or 'URL'}")
         lines += [f"To send the {_pending(summary)}:", f"  {submit}"]
     elif summary.waiting:

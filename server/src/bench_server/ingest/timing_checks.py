@@ -97,7 +97,7 @@ def mean_over_median(case: Case) -> Finding:
     steady = ratio <= DOUBTFUL_MEAN
     return Finding(
         steady,
-        f"its blocks took {'even' if steady else 'uneven'} times: their mean is {ratio:,.3g} times "
+        f"its block times are {'even' if steady else 'uneven'}: their mean is {ratio:,.4g} times "
         f"their median; the limit is {DOUBTFUL_MEAN:g}",
         {"ratio": ratio},
     )
