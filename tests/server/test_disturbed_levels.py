@@ -54,6 +54,19 @@ def test_a_busy_machine_is_no_change(http: TestClient, post: Poster) -> None:
     assert "/s on 2026-10-07, median of 1, disturbed<" in page
 
 
+def test_one_run_is_no_history(http: TestClient, post: Poster) -> None:
+    """A chart needs two points."""
+    chart = "samples per second, run by run"
+    machine = _machine_id(http, _run(post, 1, 1_000_000))
+    page = http.get(f"/machines/{machine}").text
+    assert "1 run. A change of level needs four runs or more on each side" in page
+    assert chart not in page.lower()
+    _run(post, 2, 1_000_000)
+    page = http.get(f"/machines/{machine}").text
+    assert "2 runs; no change of level is found among them." in page
+    assert chart in page.lower()
+
+
 def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Poster) -> None:
     """History, feed and trends give one figure, that of the undisturbed runs."""
     days = iter(range(1, 27))

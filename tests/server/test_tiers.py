@@ -195,11 +195,14 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
     assert rows == [(1, "confirmed"), (2, "provisional")]
     assert "2 confirmed, 1 new; only the 2 confirmed count" in text
     # The first row is not the fastest, and the pages say so.
+    board, workload = "/?workload=mnist-cnn", "/workloads/mnist-cnn"
     contested = (
         "Intel Core i7-8700 looks faster, but ranks lower: fewer owners, or new ones, measured it."
     )
-    for page in ("/?workload=mnist-cnn", "/workloads/mnist-cnn"):
+    for page in (board, workload):
         assert contested in re.sub("<[^>]+>", "", post.http.get(page).text)
+    assert "</span>: small convolutional network on MNIST." in post.http.get(board).text
+    assert "? Small convolutional network on MNIST." in post.http.get(workload).text
     searched = post.http.get("/?workload=mnist-cnn&q=i9").text
     assert contested not in re.sub("<[^>]+>", "", searched)
 

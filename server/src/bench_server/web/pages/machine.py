@@ -33,9 +33,9 @@ class MachinePage:
 
     ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
     beside the figure that has it, in words, empty where nothing is compared. ``share_words``: a
-    sentence to share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``:
-    those of the history in words; ``trends_href``: figures of the cell's hardware by version, null
-    where there are none; ``cells``: addresses of all cells.
+    sentence to share. ``history`` and ``plot``: of the chosen cell, null for a single run;
+    ``changes``: those of the history in words; ``trends_href``: figures of the cell's hardware by
+    version, null where there are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -50,8 +50,8 @@ class MachinePage:
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
-    history: HistoryAnswer | None
-    history_json_href: str | None
+    history: HistoryAnswer
+    history_json_href: str
     trends_href: str | None
     plot: Plot | None
     changes: tuple[ChangeWords, ...]
@@ -156,7 +156,10 @@ def _trends_href(shown: CellFigure, of_cell: HistoryAnswer) -> str | None:
     return address("/trends", {"hardware": shown.hardware_slug, **chosen})
 
 
-def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
+def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot | None:
+    """The runs in their order; None for one run, which shows no history."""
+    if len(answer.points) < 2:
+        return None
     all_disturbed = all(point.disturbed for point in answer.points)
     points = tuple(
         Point(
@@ -173,7 +176,7 @@ def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot
         [Series(answer.workload, points)],
         x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,
-        x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
+        x_ticks=[0, len(points) - 1],
         marks=[
             Mark(numbers[change.run_id] - 0.5, words.label, words.kind)
             for change, words in zip(answer.changes, changes, strict=True)
