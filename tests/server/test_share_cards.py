@@ -14,7 +14,7 @@ from tests.fakes.said import NOW
 from bench_agent.remote import standing
 from bench_protocol import acts
 from bench_protocol.matrix import Device
-from bench_server.answers import comparison, leaderboard, machines
+from bench_server.answers import cell_figures, comparison, leaderboard, machines
 from bench_server.answers.filters import BoardFilters, HistoryFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
@@ -123,10 +123,20 @@ def test_the_heading_of_a_machine_is_its_first_rank(
         first, second = answer.places
         places = (replace(first, rank=None), second)
         unranked = replace(answer, places=places)
-        monkeypatch.setattr(machines, "machine", lambda session, machine_id, prices: unranked)
+        monkeypatch.setattr(machines, "answer_of", lambda session, figures, prices: unranked)
         shown = machine_page(session, machine_id, HistoryFilters.model_validate({}))
     assert shown.heading == "NVIDIA H200: 1st of 1 on fashion-mlp"
     assert standing.in_words([asdict(place) for place in places]) in shown.heading
+
+
+def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
+    post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_id = post.http.get(f"/api/v1/results/{post.made()}").json()["machine_id"]
+    monkeypatch.setattr(cell_figures, "CATALOGUE", ())
+    for picture in ("card.png", "badge.svg"):
+        answer = post.http.get(f"/machines/{machine_id}/{picture}")
+        assert (answer.status_code, answer.json()["field"]) == (404, "id"), picture
 
 
 @pytest.mark.parametrize(
