@@ -95,6 +95,7 @@ class LeaderboardPage:
     sections: tuple[tuple[Section, ...], ...]
     workloads: tuple[Choice, ...]
     groups: tuple[Choice, ...]
+    all_short: tuple[bool, ...]
     frameworks: tuple[str, ...]
     narrowed: bool
     searched: bool
@@ -158,6 +159,10 @@ def leaderboard_page(
         workloads=tuple(
             Choice(with_value(chosen, "workload", name), label, (filters.workload or "") == name)
             for name, label in names
+        ),
+        all_short=tuple(
+            all(one.timing == "short" for row in board.rows for one in (row, *row.others))
+            for board in shown
         ),
         groups=tuple(
             Choice(
