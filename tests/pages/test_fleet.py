@@ -198,7 +198,7 @@ def test_no_name_of_a_chart_is_cut(browser: Browser, fleet: Fleet) -> None:
     link.evaluate("link => { link.textContent = 'AMD EPYC, 2 cores (virtual machine)'; }")
     assert baseline.locator(".name, .name *").evaluate_all(cut) == []
     baseline.locator(".name .quiet").evaluate(
-        "note => { note.textContent = 'tensorflow pipeline, batch 512, mixed bfloat16, '"
+        "note => { note.textContent += ', tensorflow pipeline, batch 512, mixed bfloat16, '"
         " + 'real data, short timing'; }"
     )
     for width in (1440, 390):
