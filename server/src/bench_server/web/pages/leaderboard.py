@@ -68,7 +68,7 @@ class LeaderboardPage:
     fields of the form. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
-    ``sections``: the rows of each board; ``all_short``: whether all of them are of short timing.
+    ``sections``: the rows of each board; ``all_short``: whether all their timings are short.
     ``scopes``: scopes of energy, if there is a choice.
     ``chart``: all hardware by score, where all workloads are shown and more than the baseline has
     a score; ``chart_later``: one hardware model alone has a score on the whole board.
@@ -160,10 +160,7 @@ def leaderboard_page(
         chart=_chart(scores, filters.q),
         chart_later=whole and len({one.hardware_slug for one in scores}) == 1,
         sections=tuple(_sections(board.rows) for board in shown),
-        all_short=tuple(
-            all(one.timing == "short" for row in board.rows for one in (row, *row.others))
-            for board in shown
-        ),
+        all_short=tuple(_all_short(board.rows) for board in shown),
         workloads=tuple(
             Choice(with_value(chosen, "workload", name), label, (filters.workload or "") == name)
             for name, label in names
@@ -190,6 +187,12 @@ def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
     """A board's rows, which are in the order of their tiers, by tier."""
     parts = [tuple(part) for _, part in groupby(rows, key=lambda row: row.tier or TIERS[-1])]
     return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
+
+
+def _all_short(rows: Sequence[BoardRow]) -> bool:
+    """Whether all timings are short; published figures were not timed here."""
+    measured = [one for row in rows if not row.published for one in (row, *row.others)]
+    return {one.timing for one in measured} == {"short"}
 
 
 def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
