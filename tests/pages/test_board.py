@@ -118,7 +118,7 @@ def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bo
 def test_chips_narrow_and_take_back(browser: Browser, fleet: Fleet) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(f"{fleet.address}{BOARD}&device=cuda")
-    chips = page.get_by_role("navigation", name="Filters, with the number of hardware")
+    chips = page.get_by_role("navigation", name="Filters, with the number of hardware models")
     counted = chips.get_by_role("link", name="GeForce")
     number = int(re.sub(r"\D", "", counted.inner_text()))
     counted.click()

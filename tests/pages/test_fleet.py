@@ -197,6 +197,17 @@ def test_no_name_of_a_chart_is_cut(browser: Browser, fleet: Fleet) -> None:
     link = baseline.locator(".name a")
     link.evaluate("link => { link.textContent = 'AMD EPYC, 2 cores (virtual machine)'; }")
     assert baseline.locator(".name, .name *").evaluate_all(cut) == []
+    baseline.locator(".name .quiet").evaluate(
+        "note => { note.textContent += ', tensorflow pipeline, batch 512, mixed bfloat16, '"
+        " + 'real data, short timing'; }"
+    )
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert baseline.locator(".name, .name *").evaluate_all(cut) == []
+        name, note = (baseline.locator(one).bounding_box() for one in (".name", ".name .quiet"))
+        assert name is not None
+        assert note is not None
+        assert note["x"] + note["width"] <= name["x"] + name["width"] + 0.5
     page.close()
 
 

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
+from bench_protocol.matrix import Device
 from bench_server.answers.filters import BoardFilters
 from bench_server.answers.types import HardwareScore
 from bench_server.ranking.owners import Tier
@@ -19,6 +20,10 @@ from bench_server.web.pages.board_links import METRICS
 SCORE = Score(3, 31.0, None, None, "Intel Core i7-8700", "i7", "several", 5, 5, ())
 BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE)
 BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=SCORE)
+
+
+ONLY = 'Intel Core <span class="figure">i7-8700</span> is the only hardware so far'
+CHART_LATER = "The chart appears once two hardware models have a score."
 
 
 def heading(*scores: HardwareScore, **filters: Any) -> str:
@@ -87,12 +92,12 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     alone = home()
     assert "is the only hardware so far</h1>" in alone
     assert '<figure class="dots">' not in alone
-    assert "A chart by score needs two hardware with a score." in alone
+    assert CHART_LATER in alone
     post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
     both = home()
     assert '<figure class="dots">' in both
     assert "A hollow dot is a score that has no rank of its own yet" in both
-    assert "needs two hardware" not in both
+    assert CHART_LATER not in both
 
 
 def test_hardware_on_a_board_without_a_score_is_not_left_out(
@@ -105,3 +110,49 @@ def test_hardware_on_a_board_without_a_score_is_not_left_out(
     page = http.get("/").text
     assert "is the only hardware with a score so far" in page
     assert '<figure class="dots">' not in page
+
+
+@pytest.fixture
+def both_kinds(post: Poster) -> None:
+    """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
+    post.made(cell=results.make_cell())
+    post.made(
+        cell=results.make_cell(framework="mlx", device=Device(kind="metal")),
+        machine=results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2),
+        step_ns=500_000,
+    )
+
+
+@pytest.mark.usefixtures("both_kinds")
+@pytest.mark.parametrize(
+    "query",
+    ["group=setup", "group=machine", "group=result", "rank_by=energy", "family=cpu", "device=cpu"],
+)
+def test_a_board_that_is_filtered_or_grouped_promises_no_chart(
+    http: TestClient, query: str
+) -> None:
+    page = http.get(f"/?{query}").text
+    assert '<figure class="dots">' not in page
+    assert 'class="scores quiet"' not in page
+
+
+def test_without_a_score_no_chart_is_promised(http: TestClient, post: Poster) -> None:
+    post(results.make_failure())
+    page = http.get("/").text
+    assert "1 result not ranked" in page
+    assert 'class="scores quiet"' not in page
+
+
+@pytest.mark.usefixtures("both_kinds")
+@pytest.mark.parametrize("query", ["device=metal", "framework=mlx", "family=apple-m"])
+def test_one_hardware_is_charted_against_the_baseline(http: TestClient, query: str) -> None:
+    page = http.get(f"/?{query}").text
+    assert "trains about 2.00 times as fast as" in page
+    assert '<figure class="dots">' in page
+
+
+@pytest.mark.usefixtures("both_kinds")
+def test_a_family_has_the_finding_of_its_device(http: TestClient) -> None:
+    for query, name in (("family=cpu", "CPUs"), ("device=cpu", "On CPUs")):
+        page = http.get(f"/?{query}").text
+        assert re.findall("<h1>(.*)</h1>", page) == [f"{name}: {ONLY}"]

@@ -154,6 +154,11 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ),
         ("workload=mnist-cnn&q=radeon", "No ranked hardware matches the search"),
         ("q=m2&group=machine", "Machines of the hardware that is searched for"),
+        ("group=result", "Ranked results of every workload"),
+        (
+            "group=result&workload=mnist-cnn&device=cuda",
+            "On CUDA: ranked results of mnist-cnn",
+        ),
     ],
 )
 def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) -> None:

@@ -14,7 +14,7 @@ from tests.fakes.said import NOW
 from bench_agent.remote import standing
 from bench_protocol import acts
 from bench_protocol.matrix import Device
-from bench_server.answers import comparison, leaderboard, machines
+from bench_server.answers import cell_figures, comparison, leaderboard, machines
 from bench_server.answers.filters import BoardFilters, HistoryFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
@@ -26,6 +26,7 @@ H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA 
 RTX = results.make_machine("AMD Ryzen 9", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=8)
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 H200_SLUG = "nvidia-h200"
+SHORT_TITLE = "AMD EPYC, 2 cores (virtual machine), machine 03576cb7"
 
 
 @pytest.fixture
@@ -123,27 +124,59 @@ def test_the_heading_of_a_machine_is_its_first_rank(
         first, second = answer.places
         places = (replace(first, rank=None), second)
         unranked = replace(answer, places=places)
-        monkeypatch.setattr(machines, "machine", lambda session, machine_id, prices: unranked)
+        monkeypatch.setattr(machines, "answer_of", lambda session, figures, prices: unranked)
         shown = machine_page(session, machine_id, HistoryFilters.model_validate({}))
     assert shown.heading == "NVIDIA H200: 1st of 1 on fashion-mlp"
     assert standing.in_words([asdict(place) for place in places]) in shown.heading
 
 
+def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
+    post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_id = post.http.get(f"/api/v1/results/{post.made()}").json()["machine_id"]
+    monkeypatch.setattr(cell_figures, "CATALOGUE", ())
+    for picture in ("card.png", "badge.svg"):
+        answer = post.http.get(f"/machines/{machine_id}/{picture}")
+        assert (answer.status_code, answer.json()["field"]) == (404, "id"), picture
+
+
+def card_svg(title: str) -> str:
+    """A card with this title alone."""
+    return (
+        cards.templates()
+        .get_template("card.svg")
+        .render(card=cards.Card(title, "", (), ""), site_name="")
+    )
+
+
 @pytest.mark.parametrize(
     "title",
     [
-        "AMD EPYC, 2 cores (virtual machine), machine 03576cb7",
+        SHORT_TITLE,
         "NVIDIA GeForce RTX 4090 Laptop GPU against Apple M2 Max (30-core GPU) and 3 more",
         "ABCDEFGHKNOPQ " * 8,
+        "OOOOOOOOOOOOQQQQQQQQQQQGGGGGG",
+        "DGHNOQU&+=#<>~" * 3,
+        "rt" * 60,
+        "ПРОЦЕССОР ЖЩШЮ " * 5,
+        "①②③④⑤⑥⑦⑧⑨" * 5,
+        "—" * 40,
     ],
 )
 def test_a_title_fits_its_card(title: str) -> None:
     """A cover of the right margin, in the colour of the background, hides nothing."""
-    card = cards.Card(title, "", (), "")
-    drawn = cards.templates().get_template("card.svg").render(card=card, site_name="")
     cover = '<rect x="1170" y="80" width="30" height="90" fill="#fcfcfa"/></svg>'
-    covered = drawn.replace("</svg>", cover)
-    assert resvg_py.svg_to_bytes(svg_string=drawn) == resvg_py.svg_to_bytes(svg_string=covered)
+    svg = card_svg(title)
+    drawn, covered, empty, dots = (
+        bytes(resvg_py.svg_to_bytes(svg_string=one))
+        for one in (svg, svg.replace("</svg>", cover), card_svg(""), card_svg("…"))
+    )
+    assert drawn == covered
+    assert drawn not in (empty, dots)
+
+
+def test_a_short_title_is_drawn_whole() -> None:
+    assert f">{SHORT_TITLE}</text>" in card_svg(SHORT_TITLE)
 
 
 def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Facets: how many hardware a further filter would leave on the boards."""
+"""Facets: how many hardware models a further filter would leave on the boards."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

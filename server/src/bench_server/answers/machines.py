@@ -74,7 +74,12 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
     Raises:
         NotFound: it has no figure.
     """
-    figures = machine_figures(session, machine_id)
+    return answer_of(session, machine_figures(session, machine_id), prices)
+
+
+def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> MachineAnswer:
+    """One machine, from all of its figures."""
+    machine_id = figures[0].subject.machine_id
     newest = max(figures, key=lambda figure: figure.newest_at)
     submission, _ = queries.result_with_id(session, newest.evidence.result_id)
     signed = stored_result(submission.payload)
@@ -93,15 +98,20 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
     )
 
 
-def shown_figure(figures: Sequence[Figure]) -> CellFigure | None:
-    """The figure that a machine's card and badge show: that of its first place
+def shown_figure(figures: Sequence[Figure]) -> CellFigure:
+    """The figure that a machine's page, card and badge show: that of its first place
     (:func:`.machine_places.places_of`), else its first figure. It needs no board.
 
     Args:
         figures: all of one machine.
+
+    Raises:
+        NotFound: none is of a workload that this server knows.
     """
     on_board = [place(of_kinds) for of_kinds in best_of(figures).values()]
-    return next(iter(in_catalogue_order(on_board[:1] or figures, NO_PRICES)), None)
+    if shown := in_catalogue_order(on_board[:1] or figures, NO_PRICES):
+        return shown[0]
+    raise NotFound("no figure of a workload that this server knows", field="id")
 
 
 def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:

@@ -18,8 +18,8 @@ from ..errors import NotFound
 from .render import FOLDER
 
 CARD_BARS = 6
-# Character widths of Verdana 11 px, the font of badges; others count as a digit.
-NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
+# Character widths of Verdana 11 px, the font of badges, at least; others count as a digit.
+NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
 # Width of a card's texts; the sizes of its title in pixels; bold letters beside those of a badge.
 TEXT_WIDTH, LARGEST_TITLE, LEAST_TITLE, BOLD = 1080, 50, 28, 1.2
 
@@ -109,7 +109,13 @@ def _badge_value(figure: CellFigure | None) -> str:
 
 
 def _text_width(text: str) -> int:
-    return round(sum(4 if c in NARROW else 10 if c in WIDE else 7 for c in text))
+    return round(sum(_width(c) for c in text))
+
+
+def _width(c: str) -> float:
+    if not c.isascii():
+        return 13
+    return 4.5 if c in NARROW else 10 if c in WIDE else 7
 
 
 def _title_size(title: str) -> int:

@@ -16,6 +16,7 @@ from bench_protocol.workloads import Workload
 from ..answers import hardware, leaderboard, machines, queries
 from ..answers.cell_figures import CellFigure
 from ..answers.filters import BoardFilters
+from ..answers.prices import NO_PRICES
 from ..answers.types import BoardRow, CompareAnswer
 from ..errors import NotFound
 from . import cards
@@ -47,9 +48,8 @@ def result_card(session: Session, result_id: str) -> Card:
 def machine_card(session: Session, machine_id: str) -> Card:
     """The figure of a machine's first place beside other hardware in its set-up. Raises NotFound if
     it has none."""
-    answer = machines.machine(session, machine_id)
-    shown = machines.shown_figure(machines.machine_figures(session, machine_id))
-    shown = shown or _first(answer.figures)
+    figures = machines.machine_figures(session, machine_id)
+    answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     setup = f"{shown.framework} {shown.recipe}"
     own = CardBar(f"machine {machine_id[:8]}", "", shown.samples_per_second, shown.device, own=True)

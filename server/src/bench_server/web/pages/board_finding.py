@@ -28,11 +28,19 @@ def finding(
     if filters.q or filters.hardware:
         found = _of_search(filters, metric, standings, scores)
         return f"{name}: {found}" if name else found
-    firsts = _firsts(standings, filters.family)
-    if name and not firsts and not scores:
-        return f"{name}: no ranked results yet"
-    if filters.workload is None and scores:
-        measured = {row.figure.hardware_slug for one in standings for row in one.rows}
+    firsts = _firsts(standings, filters)
+    if filters.group == "result" and not firsts:  # standings have no rows by result
+        of = filters.workload or "every workload"
+        found = f"{'ranked' if name else 'Ranked'} results of {of}"
+    elif name and not firsts and not scores:
+        found = "no ranked results yet"
+    elif filters.workload is None and scores:
+        measured = {
+            row.figure.hardware_slug
+            for one in standings
+            for row in one.rows
+            if leaderboard.searched(row.figure, filters)
+        }
         found = _by_score(scores, alone=len(measured) < 2)
     elif filters.workload is None and not firsts:
         return "No ranked results yet"
@@ -126,17 +134,13 @@ def _name(row: RankedRow, filters: BoardFilters) -> str:
     return f"{row.figure.hardware}{own}"
 
 
-def _firsts(standings: Sequence[leaderboard.Standing], family: str | None) -> dict[str, str]:
+def _firsts(standings: Sequence[leaderboard.Standing], filters: BoardFilters) -> dict[str, str]:
     """The hardware with the best rank on each board, of the family if there is one."""
     ranked = {
         standing.workload.name: [
             (row.rank, row.figure.hardware)
             for row in standing.rows
-            if row.rank is not None
-            and (
-                not family
-                or families.contains(family, row.figure.hardware, row.figure.setup.device)
-            )
+            if row.rank is not None and leaderboard.searched(row.figure, filters)
         ]
         for standing in standings
     }
@@ -149,7 +153,7 @@ def _by_score(
     """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why.
 
     Args:
-        alone: no other hardware is on a board.
+        alone: no other hardware is on a board, of the family that is asked for.
     """
     best = scores[0]
     score = best.score

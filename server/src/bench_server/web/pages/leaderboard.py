@@ -68,10 +68,11 @@ class LeaderboardPage:
     fields of the form. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
-    ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
-    ``chart``: all hardware by score, where all workloads are shown and two or more hardware have a
-    score; ``searched``:
-    the rows are those of some hardware, with their ranks on the whole board.
+    ``sections``: the rows of each board; ``all_short``: whether all their timings are short.
+    ``scopes``: scopes of energy, if there is a choice.
+    ``chart``: all hardware by score, where all workloads are shown and more than the baseline has
+    a score; ``chart_later``: one hardware model alone has a score on the whole board.
+    ``searched``: the rows are those of some hardware, with their ranks on the whole board.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
 
@@ -92,7 +93,9 @@ class LeaderboardPage:
     filters: BoardFilters
     boards: tuple[Board, ...]
     chart: DotPlot | None
+    chart_later: bool
     sections: tuple[tuple[Section, ...], ...]
+    all_short: tuple[bool, ...]
     workloads: tuple[Choice, ...]
     groups: tuple[Choice, ...]
     frameworks: tuple[str, ...]
@@ -122,6 +125,7 @@ def leaderboard_page(
     else:
         tickable = {row.hardware_slug for row in rows}
     any_results = any(board.rows or board.unranked for board in shown)
+    whole = not chosen.keys() - {"limit"}
     metric = METRICS.get(filters.rank_by or "throughput", ACCURACY)
     names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
     return LeaderboardPage(
@@ -154,7 +158,9 @@ def leaderboard_page(
         filters=filters,
         boards=shown,
         chart=_chart(scores, filters.q),
+        chart_later=whole and len({one.hardware_slug for one in scores}) == 1,
         sections=tuple(_sections(board.rows) for board in shown),
+        all_short=tuple(_all_short(board.rows) for board in shown),
         workloads=tuple(
             Choice(with_value(chosen, "workload", name), label, (filters.workload or "") == name)
             for name, label in names
@@ -172,7 +178,7 @@ def leaderboard_page(
         kept=tuple(hidden_fields(chosen)),
         figure_asked=NOT_ALL_HAVE.get(filters.rank_by or "", ""),
         any_results=any_results,
-        nobody_yet=not any_results and not chosen.keys() - {"limit"},
+        nobody_yet=not any_results and whole,
         boxes=len(tickable) > 1,
     )
 
@@ -183,9 +189,15 @@ def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
     return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
 
 
+def _all_short(rows: Sequence[BoardRow]) -> bool:
+    """Whether all timings are short; published figures were not timed here."""
+    measured = [one for row in rows if not row.published for one in (row, *row.others)]
+    return {one.timing for one in measured} == {"short"}
+
+
 def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
-    """All hardware by score; None with fewer than two. What ``q`` names is ringed."""
-    if len({one.hardware_slug for one in scores}) < 2:
+    """All hardware by score; None without any but the baseline. What ``q`` names is ringed."""
+    if all(_is_baseline(one) for one in scores):
         return None
     named = (q or "").casefold()
     rows = [

@@ -33,9 +33,10 @@ class MachinePage:
 
     ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
     beside the figure that has it, in words, empty where nothing is compared. ``share_words``: a
-    sentence to share. ``history`` and ``plot``: of the chosen cell, null for a single run;
-    ``changes``: those of the history in words; ``trends_href``: figures of the cell's hardware by
-    version, null where there are none; ``cells``: addresses of all cells.
+    sentence to share; ``shown``: the figure of its card. ``history`` and ``plot``: of the chosen
+    cell, null for a single run; ``changes``: those of the history in words; ``trends_href``:
+    figures of the cell's hardware by version, null where there are none; ``cells``: addresses of
+    all cells.
     """
 
     title: str
@@ -47,6 +48,7 @@ class MachinePage:
     image_href: str
     feed_href: str
     answer: machines.MachineAnswer
+    shown: CellFigure
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
@@ -62,13 +64,14 @@ def machine_page(
     session: Session, machine_id: str, filters: HistoryFilters, prices: Prices = NO_PRICES
 ) -> MachinePage:
     """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
-    answer = machines.machine(session, machine_id, prices)
+    figures = machines.machine_figures(session, machine_id)
+    answer = machines.answer_of(session, figures, prices)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
     if not fitting:
         raise NotFound("this machine was not measured in that cell", field="workload")
-    shown = max(fitting, key=lambda figure: figure.repeats)
-    cell = _cell(shown)
+    charted = max(fitting, key=lambda figure: figure.repeats)
+    cell = _cell(charted)
     machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
     changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
@@ -82,6 +85,7 @@ def machine_page(
         image_href=f"{here}/card.png",
         feed_href=f"{here}/feed.atom",
         answer=answer,
+        shown=machines.shown_figure(figures),
         groups=by_workload(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
         environment=environment_facts(
@@ -89,7 +93,7 @@ def machine_page(
         ),
         history=machine_history,
         history_json_href=address(f"{api}/history", cell),
-        trends_href=_trends_href(shown, machine_history),
+        trends_href=_trends_href(charted, machine_history),
         plot=_history_plot(machine_history, changes),
         changes=changes,
         cells=tuple(
