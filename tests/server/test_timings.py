@@ -149,7 +149,7 @@ def test_a_short_run_has_a_place_until_there_is_a_long_one(http: TestClient, pos
 
 
 def test_a_board_of_short_timings_says_so_once(http: TestClient, post: Poster) -> None:
-    mark, said = ">short</span>", "All timings measured here are short"
+    mark, said = ">short</span>", "All timings shown are short"
     for machine in (results.make_machine(), OTHER):
         post.made(machine=machine)
     page = http.get("/?workload=mnist-cnn").text
