@@ -209,3 +209,4 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     assert last == "The outbox has 2 pending results."
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")
+    assert (document["sent"], document["sent_earlier"]) == (1, 0)

@@ -79,3 +79,16 @@ def test_no_output_has_a_percentage_without_its_space() -> None:
         if written.search(line)
     ]
     assert places == []
+
+
+@pytest.mark.parametrize(
+    ("ticks", "words"),
+    [
+        ((0.5, 1, 20), ["0.5×", "1×", "20×"]),
+        ((0.05, 0.5, 1), ["1/20×", "1/2×", "1×"]),
+        ((0.001, 1, 1000), ["1/1,000×", "1×", "1,000×"]),
+        ((), []),
+    ],
+)
+def test_an_axis_has_fractions_or_decimals(ticks: tuple[float, ...], words: list[str]) -> None:
+    assert people.round_ratios(ticks) == words

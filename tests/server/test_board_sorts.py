@@ -155,6 +155,7 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ("workload=mnist-cnn&q=radeon", "No ranked hardware matches the search"),
         ("q=m2&group=machine", "Machines of the hardware that is searched for"),
         ("group=result", "Ranked results of every workload"),
+        ("group=result&family=radeon", "Radeon: no ranked results yet"),
         (
             "group=result&workload=mnist-cnn&device=cuda",
             "On CUDA: ranked results of mnist-cnn",

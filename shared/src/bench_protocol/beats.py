@@ -182,8 +182,8 @@ def verdict(result: Result) -> BeatsVerdict:
     within = figures["within_share"]
     if within > BOUNDED_SHARE:
         sentence = (
-            "the server's clock does not bound its timing: the delays of its answers leave "
-            f"{people.percent(within)} open; {took}"
+            "the server's clock does not bound its timing: the two may differ by "
+            f"{people.percent(within)}; {took}"
         )
         return BeatsVerdict("unbounded", sentence, figures)
     bounded = f"its timing was bounded by the server's clock, to {people.percent(within)}: {took}"

@@ -49,7 +49,11 @@ def round_ratios(values: Sequence[float]) -> list[str]:
     """The round speed-ups of an axis: ``0.5×``, ``1×``, ``20×``. If one of them is below a tenth,
     all below one are fractions: ``1/20×``, ``1/10×``, ``1×``."""
     fractions = min(values, default=1.0) < 0.09995
-    return [f"1/{1 / v:.3g}×" if fractions and v < 0.9995 else f"{v:.3g}×" for v in values]
+    return [f"1/{_round(1 / v)}×" if fractions and v < 0.9995 else f"{_round(v)}×" for v in values]
+
+
+def _round(value: float) -> str:
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def faster(value: float) -> str:

@@ -303,8 +303,8 @@ ROWS = (
     Row(
         "clock",
         "The server's clock bounds its timing",
-        "its blocks take as long as passed between the two moments that the server signed, when "
-        f"timing began and when it ended, within {people.percent(BOUNDED_SHARE, 0)}",
+        f"its block times add up, within {people.percent(BOUNDED_SHARE, 0)}, to the time between "
+        "the two moments that the server signed: when timing began and when it ended",
         "that anything was trained in that time: an invented agent can wait",
         ("beats",),
         _by_checks("third_party"),

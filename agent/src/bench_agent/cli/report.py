@@ -100,8 +100,8 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
         )
     elif not rows:
         complain(
-            f"{server} ranks no hardware next to this machine's: the report has published "
-            "figures instead",
+            f"{server} ranks no hardware next to this machine's, or does not answer: the report "
+            "has published figures instead",
             WARNING,
         )
     return around_ranked(rows, place) if place and rows else around_published(made, place)

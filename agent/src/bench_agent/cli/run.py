@@ -204,7 +204,7 @@ def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> 
     the server does not answer, submit asks later.
 
     Args:
-        resume: the run that was cut off goes on; its own results are no earlier ones.
+        resume: continue the interrupted run, whose own results do not count as earlier.
 
     Returns:
         Whether it answers.

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 LONG_PLAN_SECONDS = 24 * 3600
 NOT_COUNTED = (
     "Not in this time: waits for an idle machine (--wait-seconds of run), and the self-test of a "
-    "framework that is new here."
+    "device that is new here or whose framework, driver, system or agent changed."
 )
 PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 

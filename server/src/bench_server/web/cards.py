@@ -18,7 +18,7 @@ from ..errors import NotFound
 from .render import FOLDER
 
 CARD_BARS = 6
-# Character widths of Verdana 11 px, the font of badges, at least; others count as a digit.
+# Approximate widths of letters in Verdana 11 px, the font of badges.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
 # Width of a card's texts; the sizes of its title in pixels; bold letters beside those of a badge.
 TEXT_WIDTH, LARGEST_TITLE, LEAST_TITLE, BOLD = 1080, 50, 28, 1.2

@@ -20,16 +20,21 @@ def finding(
     metric: Metric,
     standings: Sequence[leaderboard.Standing],
     scores: Sequence[HardwareScore],
+    any_rows: bool = False,
 ) -> str:
     """The first of a board. Of all boards: the best score, else who is first on most of them.
     Of hardware that is searched for, where the best of it is. The family and set-up that are asked
-    for come first. Without results it says so."""
+    for come first. Without results it says so.
+
+    Args:
+        any_rows: the page has rows. Standings have none by result.
+    """
     name = _question(filters)
     if filters.q or filters.hardware:
         found = _of_search(filters, metric, standings, scores)
         return f"{name}: {found}" if name else found
     firsts = _firsts(standings, filters)
-    if filters.group == "result" and not firsts:  # standings have no rows by result
+    if filters.group == "result" and any_rows:
         of = filters.workload or "every workload"
         found = f"{'ranked' if name else 'Ranked'} results of {of}"
     elif name and not firsts and not scores:
@@ -153,7 +158,7 @@ def _by_score(
     """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why.
 
     Args:
-        alone: no other hardware is on a board, of the family that is asked for.
+        alone: no other hardware (of the chosen family, if any) is on a board.
     """
     best = scores[0]
     score = best.score

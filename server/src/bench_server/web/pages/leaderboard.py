@@ -70,8 +70,8 @@ class LeaderboardPage:
     each board alone, with these filters; ``next_href``: the next rows of the first one;
     ``sections``: the rows of each board; ``all_short``: whether all their timings are short.
     ``scopes``: scopes of energy, if there is a choice.
-    ``chart``: all hardware by score, where all workloads are shown and more than the baseline has
-    a score; ``chart_later``: one hardware model alone has a score on the whole board.
+    ``chart``: all hardware by score, where all workloads are shown and hardware other than the
+    baseline has a score; ``chart_later``: one hardware model alone has a score on the whole board.
     ``searched``: the rows are those of some hardware, with their ranks on the whole board.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
@@ -130,7 +130,7 @@ def leaderboard_page(
     names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
-        heading=finding(filters, metric, standings, scores),
+        heading=finding(filters, metric, standings, scores, any(board.rows for board in shown)),
         contested=contested(filters, metric, standings),
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
@@ -196,7 +196,7 @@ def _all_short(rows: Sequence[BoardRow]) -> bool:
 
 
 def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
-    """All hardware by score; None without any but the baseline. What ``q`` names is ringed."""
+    """All hardware by score; None if only the baseline has one. What ``q`` names is ringed."""
     if all(_is_baseline(one) for one in scores):
         return None
     named = (q or "").casefold()

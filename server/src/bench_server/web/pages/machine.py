@@ -65,7 +65,7 @@ def machine_page(
 ) -> MachinePage:
     """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
     figures = machines.machine_figures(session, machine_id)
-    answer = machines.answer_of(session, figures, prices)
+    answer, shown = machines.answer_of(session, figures, prices), machines.shown_figure(figures)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
     if not fitting:
@@ -85,7 +85,7 @@ def machine_page(
         image_href=f"{here}/card.png",
         feed_href=f"{here}/feed.atom",
         answer=answer,
-        shown=machines.shown_figure(figures),
+        shown=shown,
         groups=by_workload(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
         environment=environment_facts(
