@@ -33,7 +33,7 @@ class MachinePage:
 
     ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
     beside the figure that has it, in words, empty where nothing is compared. ``share_words``: a
-    sentence to share; ``shown``: the figure of its card. ``history`` and ``plot``: of the chosen
+    sentence to share; ``card_figure``: that of its card. ``history`` and ``plot``: of the chosen
     cell, null for a single run; ``changes``: those of the history in words; ``trends_href``:
     figures of the cell's hardware by version, null where there are none; ``cells``: addresses of
     all cells.
@@ -48,7 +48,7 @@ class MachinePage:
     image_href: str
     feed_href: str
     answer: machines.MachineAnswer
-    shown: CellFigure
+    card_figure: CellFigure
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
@@ -85,7 +85,7 @@ def machine_page(
         image_href=f"{here}/card.png",
         feed_href=f"{here}/feed.atom",
         answer=answer,
-        shown=shown,
+        card_figure=shown,
         groups=by_workload(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
         environment=environment_facts(
