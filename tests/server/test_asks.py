@@ -221,3 +221,21 @@ def test_a_quiet_day_is_drawn_by_the_clock(post: Poster, store: Store) -> None:
         Projector(store).draw(DAY.date())
     found = wanted(post)
     assert (found["day"], len(found["asks"])) == ("2026-11-22", 1)
+
+
+def test_a_second_quiet_day_has_the_asks_of_the_first(
+    app: FastAPI, post: Poster, store: Store
+) -> None:
+    """The log has the same root, so its asks have the same ids. The projection goes on."""
+    post.made()
+    project(store)
+    ids = []
+    for quiet in range(3):
+        Projector(store).draw(DAY.date() + timedelta(quiet))
+        ids.append([ask["id"] for ask in wanted(post)["asks"]])
+    assert ids[0]
+    assert ids == [ids[0]] * 3
+    assert wanted(post)["day"] == "2026-11-24"
+    at(app, DAY + timedelta(5))
+    post.enroll(OTHER)
+    assert wanted(post)["day"] == "2026-11-27"

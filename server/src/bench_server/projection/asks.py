@@ -73,12 +73,18 @@ def draw(connection: Connection, day: date, size: int) -> DayDraw | None:
 
 
 def store(connection: Connection, drawn: DayDraw) -> None:
-    """Store the asks of a day, unless another projector has; delete those of a week ago."""
+    """Store the asks of a day, unless another projector has; delete those of a week ago.
+
+    A log without a new entry has the root of the day before, and so the same asks: they become
+    those of this day.
+    """
     if not _is_new(connection, drawn.day):
         return
     day = drawn.day.isoformat()
     connection.execute(insert(_DAYS), {"day": day, "root": drawn.root, "size": drawn.size})
     if drawn.rows:
+        again = [{"again": row["id"]} for row in drawn.rows]
+        connection.execute(delete(_ASKS).where(_ASKS.c.id == bindparam("again")), again)
         connection.execute(insert(_ASKS), drawn.rows)
     old = {"day": (drawn.day - timedelta(DAYS_KEPT)).isoformat()}
     connection.execute(delete(_ASKS).where(_ASKS.c.day < bindparam("day")), old)
