@@ -207,6 +207,9 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     summary.waiting = 2
     (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test", links=False)
     assert last == "The outbox has 2 pending results."
+    summary.interrupted = True
+    (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test")
+    assert last.endswith("bench-agent run --resume --server http://server.test")
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")
     assert (document["sent"], document["sent_earlier"]) == (1, 0)

@@ -125,7 +125,8 @@ def what_is_where(
     elif summary.waiting:
         lines += [f"The outbox has {_pending(summary)}."]
     if summary.interrupted:
-        lines += ["Interrupted. To continue:", f"  {home.command('run --resume')}"]
+        to = f" --server {server}" if server and links else ""
+        lines += ["Interrupted. To continue:", f"  {home.command(f'run --resume{to}')}"]
     return lines
 
 
