@@ -14,7 +14,7 @@ from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Device
 from bench_protocol.workloads import SGD, Adam, Workload
 
-from .conftest import Opener, installed, losses
+from .conftest import Opener, installed, losses, without_dropout
 
 FRAMEWORKS = ("jax", "torch")
 CNN = variant(small(workload_named("mnist-cnn"), 64), optimizer=SGD())
@@ -157,3 +157,28 @@ def test_torch_copies_without_waiting_only_to_cuda(
     monkeypatch.setattr(torch.Tensor, "to", noted)
     session.train_block(2)
     assert not any(copied)
+
+
+def test_an_lstm_that_onednn_lacks_trains_by_pytorchs_own_kernels(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """oneDNN has no LSTM in bfloat16 before AVX-512: the session must not ask for one."""
+    import torch
+
+    from bench_agent.engines.torch import model
+
+    with_onednn = []
+
+    class Watched(torch.nn.LSTM):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            with_onednn.append(torch.backends.mkldnn.enabled)
+            return super().forward(x)
+
+    monkeypatch.setattr(torch.nn, "LSTM", Watched)
+    monkeypatch.setattr(model, "_onednn_has_bfloat16", lambda: False)
+    workload = variant(without_dropout(small(workload_named("fashion-lstm"), 32)), optimizer=SGD())
+    for precision, expected in (("float32", True), ("mixed_bfloat16", False)):
+        with_onednn.clear()
+        losses(opened("torch", workload, "naive", 16, precision), 2)
+        assert set(with_onednn) == {expected}
+    assert torch.backends.mkldnn.enabled

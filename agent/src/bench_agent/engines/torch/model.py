@@ -235,7 +235,11 @@ def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
 
     class LastOutput(nn.LSTM):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
-            outputs, _ = super().forward(x)
+            if not _onednn_lacks_lstm(x):
+                outputs, _ = super().forward(x)
+            else:
+                with torch.backends.mkldnn.flags(False, None, None, None):
+                    outputs, _ = super().forward(x)
             return outputs[:, -1]
 
     lstm = LastOutput(shape[1], layer.units, batch_first=True)
@@ -247,6 +251,24 @@ def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
     # The kernels use this list, so the buffer must replace the parameter in it.
     lstm._flat_weights = [getattr(lstm, name) for name in lstm._flat_weights_names]
     return lstm
+
+
+def _onednn_lacks_lstm(x: Any) -> bool:
+    """Whether oneDNN has no LSTM for this pass, so that PyTorch's own kernels must do.
+
+    In autocast PyTorch takes oneDNN's LSTM on any CPU, but oneDNN has none in bfloat16 before
+    AVX-512: the call ends with "could not create a primitive descriptor".
+    """
+    import torch
+
+    half = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    return half and not _onednn_has_bfloat16()
+
+
+def _onednn_has_bfloat16() -> bool:
+    import torch
+
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _set(parameter: Any, values: NDArray[np.float32]) -> None:
