@@ -194,12 +194,16 @@ def test_an_entry_that_cannot_be_applied_stops_the_projector_there(
         "projection_stopped": "entry 5: ArithmeticError: no such number",
     }
     assert "trainmark_projection_stopped 1.0" in http.get("/metrics").text
+    behind = "<strong>Newer results are missing here.</strong>"
+    assert behind in http.get("/").text
+    assert behind in http.get("/machines/not-there-yet", headers={"Accept": "text/html"}).text
     statuses = [http.get(f"/api/v1/results/{i}").json()["status"] for i in (good, bad, later)]
     assert statuses == ["measured", "pending", "pending"]
     assert unprojected.made()
     repair()
     project(store)
     assert http.get("/readyz").json() == {"status": "ok", "entries": 8, "projected": 8}
+    assert behind not in http.get("/").text
 
 
 def test_an_error_at_an_entry_that_is_no_longer_the_next_one_stops_nothing(

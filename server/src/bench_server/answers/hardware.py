@@ -35,7 +35,6 @@ class HardwareSummary:
     name: str
     cells: int
     repeats: int
-    runs: int
     machines: int
     owners: int
     newest_at: datetime
@@ -56,7 +55,7 @@ class MachineOfHardware:
 
     machine_id: str
     owner: str
-    runs: int
+    repeats: int
     samples_per_second: float | None
     samples_per_second_low: float | None
     samples_per_second_high: float | None
@@ -84,7 +83,7 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     rows, cursor = queries.listed(session, "hardware", filters)
     figures_found = [
         HardwareSummary(
-            *(row.id, row.hardware, row.cells, row.repeats, row.runs, row.machines, row.owners),
+            *(row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners),
             row.newest_at,
         )
         for row in rows
@@ -133,7 +132,7 @@ def _machines(
     and how they describe themselves."""
     query = (
         columns(
-            *(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.runs)),
+            *(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats)),
             func.max(TABLE.c.result_id),
         )
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
@@ -160,10 +159,10 @@ def _machines(
         MachineOfHardware(
             machine_id,
             owner,
-            runs,
+            repeats,
             **(rate_fields(speeds[machine_id]) if machine_id in speeds else nothing),
         )
-        for machine_id, owner, runs, _ in rows
+        for machine_id, owner, repeats, _ in rows
     ]
     fastest_first = sorted(machines, key=lambda one: -(one.samples_per_second or 0))
     return tuple(fastest_first), _described(session, [row[3] for row in rows])

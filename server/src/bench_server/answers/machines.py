@@ -28,7 +28,6 @@ class MachineSummary:
     hardware: dict[str, str]
     cells: int
     repeats: int
-    runs: int
     newest_at: datetime
 
 
@@ -62,8 +61,7 @@ def machine_page(session: Session, filters: ListFilters) -> MachinePage:
     rows, cursor = queries.listed(session, "machine", filters)
     names = queries.hardware_of_machines(session, [row.id for row in rows])
     figures_found = [
-        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.runs, row.newest_at)
-        for row in rows
+        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
     ]
     return MachinePage(tuple(figures_found), cursor)
 

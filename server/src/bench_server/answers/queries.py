@@ -72,7 +72,6 @@ def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any
             func.min(TABLE.c.hardware).label("hardware"),
             func.count().label("cells"),
             func.sum(TABLE.c.repeats).label("repeats"),
-            func.sum(TABLE.c.runs).label("runs"),
             func.max(TABLE.c.machines).label("machines"),
             func.max(TABLE.c.owners).label("owners"),
             func.max(TABLE.c.newest_at).label("newest_at"),

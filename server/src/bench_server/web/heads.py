@@ -35,8 +35,9 @@ HEADS: dict[str, Head] = {
     ),
     "throughput": Head(
         "Samples per second",
-        "Training samples in a second: the median over owners, machines, runs and repeats. "
-        "Start-up and data loading are not in it. The whiskers span the repeats.",
+        "Training samples in a second: the median over owners, machines, runs and repeats; of an "
+        "even number the slower of the two in the middle. Start-up and data loading are not in "
+        "it. The whiskers span the repeats.",
         "/methodology#figures-of-hardware",
         "-samples_per_second",
     ),
@@ -69,8 +70,9 @@ HEADS: dict[str, Head] = {
     ),
     "spread": Head(
         "Spread",
-        "The widest difference behind the figure: between blocks, repeats, runs or machines. It is "
-        "no confidence interval. Above 20 % the row is marked unsteady.",
+        "The widest difference behind the figure, between blocks, repeats, runs or machines: the "
+        "interquartile range of their times over the median, of fewer than eight the full range. "
+        "It is no confidence interval. Above 20 % the row is marked unsteady.",
         "/methodology#spread",
         "spread",
     ),

@@ -98,11 +98,9 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
         environment()
         .get_template(template)
         .render(
-            site_name=request.app.state.settings.site_name,
-            path=request.url.path,
             study_query=_study_query(context),
             origin=str(request.base_url).rstrip("/"),
-            as_of=getattr(request.state, "as_of", None),
+            **_frame(request),
             **variables,
         )
     )
@@ -141,6 +139,16 @@ def _whole(name: str) -> Markup:
     return Markup(whole_names(escape(name)))  # noqa: S704 - escaped
 
 
+def _frame(request: Request) -> dict[str, Any]:
+    """What the frame of every page shows. An error may come before the database was asked."""
+    return {
+        "site_name": request.app.state.settings.site_name,
+        "path": request.url.path,
+        "as_of": getattr(request.state, "as_of", None),
+        "stopped": getattr(request.state, "stopped", False),
+    }
+
+
 def _study_query(context: Any) -> str:
     """The query of links to studies: the hardware that this page shows (``hardware_in_view``)."""
     slug = getattr(context, "hardware_in_view", None)
@@ -163,8 +171,6 @@ def error_page(
         environment()
         .get_template("error.html")
         .render(
-            site_name=request.app.state.settings.site_name,
-            path=request.url.path,
             study_query="",
             title=title,
             status=status,
@@ -172,7 +178,7 @@ def error_page(
             hint=hint,
             near=near,
             json_href=None,
-            as_of=None,
+            **_frame(request),
         )
     )
     return HTMLResponse(unbroken(html), status)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from ..db.store import UNAVAILABLE, Store
 from ..projection import position
+from ..projection.position import Position
 
 State = Literal["used", "behind", "away"]
 # The replica has every entry that the primary had this long ago, or may not answer.
@@ -28,10 +29,12 @@ logger = logging.getLogger(__name__)
 
 
 class Source(NamedTuple):
-    """A database that answers a question, and the number of log entries in its projection."""
+    """A database that answers a question, and the number of log entries in its projection;
+    ``stopped``: the next entry cannot be projected."""
 
     store: Store
     as_of: int
+    stopped: bool
 
 
 class Replica:
@@ -52,19 +55,20 @@ class Replica:
         self._looked, self._next_look = -math.inf, -math.inf
         self._looking = Lock()
 
-    def position(self, primary: Store) -> int | None:
+    def position(self, primary: Store) -> Position | None:
         """The replica's projected position; None if the replica may not answer."""
         if self._clock() < self._away_until:
             return None
         try:
-            reached = projected(self.store)
+            found = projected(self.store)
         except OperationalError as error:
             self._away_until = self._clock() + AWAY_SECONDS
             self._set("away", None, type(error.orig or error).__name__)
             return None
+        reached = found.next_index
         follows = self._follows(reached, primary)
         self._set("used" if follows else "behind", reached, f"at entry {reached:,}")
-        return reached if follows else None
+        return found if follows else None
 
     def _follows(self, reached: int, primary: Store) -> bool:
         now = self._clock()
@@ -79,7 +83,7 @@ class Replica:
 
     def _look(self, reached: int, primary: Store, now: float) -> None:
         try:
-            goal = projected(primary)
+            goal = projected(primary).next_index
         except UNAVAILABLE:
             return  # readers need no primary
         unreached = [each for each in self._unreached if each[0] > reached]
@@ -102,16 +106,20 @@ def choose(primary: Store, replica: Replica | None, at_least: int = 0) -> Source
         at_least: the number of log entries that the answer must include, if the primary has them.
     """
     if replica is not None:
-        reached = replica.position(primary)
-        if reached is not None and reached >= at_least:
-            return Source(replica.store, reached)
-    return Source(primary, projected(primary))
+        found = replica.position(primary)
+        if found is not None and found.next_index >= at_least:
+            return _source(replica.store, found)
+    return _source(primary, projected(primary))
 
 
-def projected(store: Store) -> int:
+def _source(store: Store, found: Position) -> Source:
+    return Source(store, found.next_index, found.stopped_reason is not None)
+
+
+def projected(store: Store) -> Position:
     """The projector's position in a database."""
     with store.reading() as session:
-        return position.read(session.connection()).next_index
+        return position.read(session.connection())
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,7 @@ def replica_lag(replica: Replica | None, primary: Store) -> ReplicaLag | None:
     """How far the replica follows the primary, None without a replica."""
     if replica is None:
         return None
-    target = projected(primary)
+    target = projected(primary).next_index
     replica.position(primary)
     reached = replica.reached
     lag = None if reached is None else max(0, target - reached)
