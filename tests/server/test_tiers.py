@@ -200,7 +200,10 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
         "Intel Core i7-8700 looks faster, but ranks lower: fewer owners, or new ones, measured it."
     )
     for page in (board, workload):
-        assert contested in re.sub("<[^>]+>", "", post.http.get(page).text)
+        words = re.sub("<[^>]+>", "", post.http.get(page).text)
+        assert contested in words
+        assert "Intel Core i9-9900 ranks first on mnist-cnn" in words
+        assert "fastest</h1>" not in post.http.get(page).text
     assert "</span>: small convolutional network on MNIST." in post.http.get(board).text
     assert "? Small convolutional network on MNIST." in post.http.get(workload).text
     searched = post.http.get("/?workload=mnist-cnn&q=i9").text

@@ -22,7 +22,8 @@ def finding(
     scores: Sequence[HardwareScore],
     any_rows: bool = False,
 ) -> str:
-    """The first of a board. Of all boards: the best score, else who is first on most of them.
+    """The first of a board. Of all boards: the best score, else who is first on most of them. It is
+    called fastest only where nothing with less evidence has a better figure (:func:`contested`).
     Of hardware that is searched for, where the best of it is. The family and set-up that are asked
     for come first. Without results it says so.
 
@@ -53,7 +54,11 @@ def finding(
         boards = f"{len(firsts)} workloads" if len(firsts) > 1 else next(iter(firsts), None)
         ((first, count),) = Counter(firsts.values()).most_common(1) or [("Who", 0)]
         where = f"{count} of {boards}" if len(firsts) > 1 else filters.workload or boards
-        found = f"{first} {metric.first.format(where)}{'' if count else '?'}"
+        behind = any(
+            _ahead(filters, one) for one in standings if firsts.get(one.workload.name) == first
+        )
+        words = "ranks first on {}" if behind else metric.first
+        found = f"{first} {words.format(where)}{'' if count else '?'}"
     return f"{name}: {found}" if name else found
 
 
@@ -64,18 +69,21 @@ def contested(
     the first of a workload's board, with less evidence. Empty without any, or for a search."""
     if len(standings) != 1 or filters.q or filters.hardware:
         return ""
+    best = _ahead(filters, standings[0])
+    if best is None:
+        return ""
+    return f"{best} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
+
+
+def _ahead(filters: BoardFilters, standing: leaderboard.Standing) -> str | None:
+    """The hardware whose figure is better than that of the first of a board, if there is one."""
     value = RANK_BY[filters.rank_by or "time"]
-    rows = [
-        row for row in standings[0].rows if row.rank and leaderboard.searched(row.figure, filters)
-    ]
+    rows = [row for row in standing.rows if row.rank and leaderboard.searched(row.figure, filters)]
     if filters.group in ("machine", "result") or not rows:
-        return ""
+        return None
     first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
-    if first.hardware_slug == best.hardware_slug or value(first) == value(best):
-        return ""
-    return (
-        f"{best.hardware} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
-    )
+    same = first.hardware_slug == best.hardware_slug or value(first) == value(best)
+    return None if same else best.hardware
 
 
 def _question(filters: BoardFilters) -> str:
