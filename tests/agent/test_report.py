@@ -288,7 +288,7 @@ def test_a_report_without_ranks_says_why(
     sent = command("--server", "http://127.0.0.1:1")
     assert "http://127.0.0.1:1 ranks no result of this run, or does not answer" in sent.stderr
     alone = Standing("http://127.0.0.1:1/machines/0f1e", "1st of 1 on mnist-cnn")
-    monkeypatch.setattr("bench_agent.cli.report.standing", lambda client, result: alone)
+    monkeypatch.setattr("bench_agent.cli.report.standing", lambda *asked: alone)
     monkeypatch.setattr("bench_agent.cli.report.next_to", lambda client, machine, workloads: [])
     ranked = command("--server", "http://127.0.0.1:1")
     assert "ranks no hardware next to this machine's, or does not answer" in ranked.stderr

@@ -87,8 +87,8 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
         return around_published(made)
     client = open_reader(server, open_home())
     try:
-        place = standing(client, sent[-1])
         workloads = dict.fromkeys(figures.cell.workload for figures in made.cells)
+        place = standing(client, sent[-1], workloads)
         rows = next_to(client, place.machine_id, workloads) if place else []
     finally:
         client.close()

@@ -49,7 +49,8 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
             _ask_about_disturbed(outbox, yes)
             for delivery in post(client, outbox, read_machine(home).machine_hash):
                 (sent if delivery.state == "sent" else refused).append(delivery)
-            place = standing(client, sent[-1].result_id) if sent else None
+            workloads = {delivery.entry.result().cell.workload for delivery in sent}
+            place = standing(client, sent[-1].result_id, workloads) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} pending in the outbox")
