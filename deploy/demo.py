@@ -25,6 +25,8 @@ from typing import Any
 import demo_page
 import httpx
 
+from bench_protocol.format import plural
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
@@ -152,8 +154,8 @@ def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
     """What a person reads of trust levels, each with what its next one needs."""
     recomputed = sum(level >= RECOMPUTED_LEVEL for level, _ in levels)
     lines = [
-        f"{recomputed} of {len(levels)} results measured have trust level {RECOMPUTED_LEVEL}: "
-        "the server recomputed their traces and first steps."
+        f"At trust level {RECOMPUTED_LEVEL}: {recomputed} of {plural(len(levels), 'result')}. "
+        "There the server recomputed the traces and first steps."
     ]
     lower = Counter(
         (level, (needs or "no reason").removeprefix(f"level {level + 1}: "))
@@ -220,7 +222,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
         lines = check(address, measured)
-        counts = f"{len(new)} new results, {len(every)} in all"
+        counts = f"{plural(len(new), 'new result')}, {len(every)} in all"
         if not stays:
             print(f"\n{counts}; the server showed each.", *lines, sep="\n")
             return 0

@@ -29,7 +29,7 @@ def test_each_lower_level_is_a_line_with_its_reason(demo: ModuleType) -> None:
     spread = "its block times are uneven: their mean is 2.01 times their median; the limit is 1.5"
     levels = [(3, None), (2, f"level 3: {spread}"), (2, f"level 3: {spread}"), (1, "level 2: late")]
     first, *lower = demo.level_lines(levels)
-    assert first.startswith("1 of 4 results measured have trust level 3: ")
+    assert first.startswith("At trust level 3: 1 of 4 results. ")
     assert lower == [f"  2 at level 2: {spread}", "  1 at level 1: late"]
 
 

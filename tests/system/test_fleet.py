@@ -236,7 +236,7 @@ def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
     _, errors = second.communicate(timeout=DEADLINE_SECONDS)
     assert second.returncode == 2, errors
     words = " ".join(errors.split())
-    assert "0 of 1 machines came" in words
+    assert "0 of 1 machine came" in words
     assert "worker desk-0 measures for another fleet" in words
     assert "worker plain has no resource trainmark" in words
     assert cut_off.poll() is None
