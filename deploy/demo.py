@@ -171,12 +171,26 @@ def _recomputed(http: httpx.Client, identifier: str) -> None:
     """Wait until the server has recomputed a result's traces."""
     deadline = time.monotonic() + RECOMPUTED_SECONDS
     while time.monotonic() < deadline:
+        require_projection(http)
         answer = http.get(f"/api/v1/results/{identifier}", params={"wait": 10}).json()
         verdicts = answer.get("verdicts") or ()
         if verdicts and all(v["figures"].get("verdict") != "pending" for v in verdicts):
             return
         time.sleep(1)
     raise DemoProblem(f"the server has not recomputed result {identifier}")
+
+
+def require_projection(http: httpx.Client) -> None:
+    """Check that the server's boards follow its log.
+
+    Raises:
+        DemoProblem: they stopped, so that waiting for a result does not help.
+    """
+    if why := http.get("/readyz").json().get("projection_stopped"):
+        log = FOLDER / "server.log"
+        raise DemoProblem(
+            f"the server stopped applying its log, so it ranks nothing new: {why}; see {log}"
+        )
 
 
 def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: str) -> None:
@@ -206,7 +220,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     with server(environ) as address:
         stays = not once and sys.stdout.isatty()
         if not stays:
-            print("The server of this check stops at its end; make demo keeps it up.", flush=True)
+            print("The server stops at the end: make demo keeps it up at a terminal.", flush=True)
         before = stored_results(environ)
         code = measure(address, environ, options if stays else (*SERVER_STOPS, *options))
         if code == INTERRUPTED:

@@ -69,7 +69,7 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     assert said is not None, failed
     assert said[1] == "1" or "1 at level 2: " in failed, failed
     assert "http://" not in ran.stdout + ran.stderr  # the server is stopped
-    assert "The server of this check stops at its end" in ran.stdout.split("What worked")[0]
+    assert "The server stops at the end" in ran.stdout.split("What worked")[0]
 
 
 def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ran]) -> None:
