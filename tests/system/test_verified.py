@@ -122,7 +122,7 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     server_file.write_text(server_file.read_text().replace(address, "http://127.0.0.1:9"))
     offline = agent("verify", str(file), "--json")
     assert offline.code == 0, offline.stderr
-    assert "the key's history was not checked" in offline.stderr
+    assert "The key's history was not checked" in offline.stderr
     assert offline.json()["log_index"] == 1
     other = Agent(home.root.with_name("other"))
     assert other("verify", str(file)).code == 1  # it never saw this log
