@@ -25,6 +25,8 @@ from typing import Any
 import demo_page
 import httpx
 
+from bench_protocol.format import plural
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
@@ -152,8 +154,8 @@ def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
     """What a person reads of trust levels, each with what its next one needs."""
     recomputed = sum(level >= RECOMPUTED_LEVEL for level, _ in levels)
     lines = [
-        f"{recomputed} of {len(levels)} results measured have trust level {RECOMPUTED_LEVEL}: "
-        "the server recomputed their traces and first steps."
+        f"At trust level {RECOMPUTED_LEVEL}: {recomputed} of {plural(len(levels), 'result')}. "
+        "There the server recomputed the traces and first steps."
     ]
     lower = Counter(
         (level, (needs or "no reason").removeprefix(f"level {level + 1}: "))
@@ -169,12 +171,26 @@ def _recomputed(http: httpx.Client, identifier: str) -> None:
     """Wait until the server has recomputed a result's traces."""
     deadline = time.monotonic() + RECOMPUTED_SECONDS
     while time.monotonic() < deadline:
+        require_projection(http)
         answer = http.get(f"/api/v1/results/{identifier}", params={"wait": 10}).json()
         verdicts = answer.get("verdicts") or ()
         if verdicts and all(v["figures"].get("verdict") != "pending" for v in verdicts):
             return
         time.sleep(1)
     raise DemoProblem(f"the server has not recomputed result {identifier}")
+
+
+def require_projection(http: httpx.Client) -> None:
+    """Check that the server's boards follow its log.
+
+    Raises:
+        DemoProblem: they stopped, so that waiting for a result does not help.
+    """
+    if why := http.get("/readyz").json().get("projection_stopped"):
+        log = FOLDER / "server.log"
+        raise DemoProblem(
+            f"the server stopped applying its log, so it ranks nothing new: {why}; see {log}"
+        )
 
 
 def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: str) -> None:
@@ -204,7 +220,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     with server(environ) as address:
         stays = not once and sys.stdout.isatty()
         if not stays:
-            print("The server of this check stops at its end; make demo keeps it up.", flush=True)
+            print("The server stops at the end: make demo keeps it up at a terminal.", flush=True)
         before = stored_results(environ)
         code = measure(address, environ, options if stays else (*SERVER_STOPS, *options))
         if code == INTERRUPTED:
@@ -220,7 +236,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
         lines = check(address, measured)
-        counts = f"{len(new)} new results, {len(every)} in all"
+        counts = f"{plural(len(new), 'new result')}, {len(every)} in all"
         if not stays:
             print(f"\n{counts}; the server showed each.", *lines, sep="\n")
             return 0

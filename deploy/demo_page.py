@@ -6,6 +6,8 @@ Pure: it takes the documents that ``bench-agent status`` and ``bench-agent docto
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench_protocol.format import plural
+
 Document = Mapping[str, Any]
 # Doctor's checks of what a first run needs. None of them trains.
 CHECKS = (
@@ -45,12 +47,16 @@ def _worked(results: Sequence[Document], findings: Sequence[Document]) -> Iterat
     for place, its in _by_place(results).items():
         measured = sum(result["status"] == "measured" for result in its)
         if measured:
-            yield f"  {' on '.join(place)}: {measured} of {len(its)} repeats measured"
+            yield f"  {' on '.join(place)}: {measured} of {_repeats(its)} measured"
     if not any(result["status"] == "measured" for result in results):
         yield "  no repeat was measured"
     for finding in findings:
         if finding["verdict"] == "ok" and finding["id"].startswith("frameworks."):
             yield f"  {finding['sentence']}"
+
+
+def _repeats(results: Sequence[Document]) -> str:
+    return plural(len(results), "repeat")
 
 
 def _no_run(results: Sequence[Document], agent: str, code: int) -> Iterator[tuple[str, str]]:
@@ -72,7 +78,7 @@ def _failed_cells(results: Sequence[Document], agent: str) -> Iterator[tuple[str
             workloads = dict.fromkeys(result["cell"]["workload"] for result in failed)
             only = " ".join(f"--workload {name}" for name in workloads)
             yield (
-                f"{framework} on {device}: {len(failed)} of {len(its)} repeats failed: {reasons}",
+                f"{framework} on {device}: {len(failed)} of {_repeats(its)} failed: {reasons}",
                 f"{agent} run --preset smoke --framework {framework} --device {device} {only}",
             )
 

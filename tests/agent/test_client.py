@@ -11,7 +11,7 @@ from tests.fakes.results import key_id, private_key
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.remote.client import Client, ServerRefused, utc_text
-from bench_agent.remote.standing import Standing, standing
+from bench_agent.remote.standing import Standing, in_words, standing
 from bench_protocol import envelope, statement
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -147,3 +147,20 @@ def test_where_a_machine_stands(places: Any, words: str | None) -> None:
         return httpx.Response(200, json={"places": places})
 
     assert standing(client(server), "r1") == Standing("http://bench.test/machines/m1", words)
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        (["fashion-mlp"], "3rd of 5 on fashion-mlp"),
+        (["fashion-lstm", "fashion-mlp"], "3rd of 5 on fashion-mlp"),
+        (["fashion-lstm"], "15th of 47 on mnist-cnn"),
+        ([], "15th of 47 on mnist-cnn"),
+    ],
+)
+def test_the_rank_is_on_a_workload_of_the_run_if_one_is_ranked(
+    measured: list[str], words: str
+) -> None:
+    places = [place("mnist-cnn", 15, 47), place("fashion-lstm", None, 9)]
+    places += [place("fashion-mlp", 3, 5), place("fashion-cnn", 1, 5)]
+    assert in_words(places, measured) == words

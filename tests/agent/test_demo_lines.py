@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +30,22 @@ def test_each_lower_level_is_a_line_with_its_reason(demo: ModuleType) -> None:
     spread = "its block times are uneven: their mean is 2.01 times their median; the limit is 1.5"
     levels = [(3, None), (2, f"level 3: {spread}"), (2, f"level 3: {spread}"), (1, "level 2: late")]
     first, *lower = demo.level_lines(levels)
-    assert first.startswith("1 of 4 results measured have trust level 3: ")
+    assert first.startswith("At trust level 3: 1 of 4 results. ")
     assert lower == [f"  2 at level 2: {spread}", "  1 at level 1: late"]
+
+
+def test_a_stopped_projection_is_named_at_once(demo: ModuleType) -> None:
+    asked: list[str] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        stopped = {"projection_stopped": "entry 7: no such workload"}
+        return httpx.Response(200, json=stopped if request.url.path == "/readyz" else {})
+
+    http = httpx.Client(base_url="http://demo.test", transport=httpx.MockTransport(server))
+    with pytest.raises(demo.DemoProblem, match=r"entry 7: no such workload; see .*server\.log"):
+        demo._recomputed(http, "0f1e2d3c4b5a6978")
+    assert asked == ["/readyz"]
 
 
 def test_the_readme_shows_the_report_of_the_demos_folder(demo: ModuleType) -> None:

@@ -47,7 +47,7 @@ def test_each_fault_has_its_command() -> None:
     text = demo_page.page(results, [GOOD, broken, cpu_only], "bench-agent")
     worked, failed = text.split("What did not")
     assert "mlx on metal: 1 of 2 repeats measured" in worked
-    assert "mlx on cpu: 1 of 1 repeats measured" in worked
+    assert "mlx on cpu: 1 of 1 repeat measured" in worked
     assert "mlx 0.32.4 sees metal, cpu" in worked
     assert "torch" not in worked
     lines = failed.splitlines()
@@ -56,7 +56,7 @@ def test_each_fault_has_its_command() -> None:
             "mlx on metal: 1 of 2 repeats failed: killed while timing",
             "--framework mlx --device metal",
         ),
-        ("torch on cuda:1: 1 of 1 repeats failed: out of memory", "--device cuda:1 --workload"),
+        ("torch on cuda:1: 1 of 1 repeat failed: out of memory", "--device cuda:1 --workload"),
         ("jax cannot be used: ImportError", "pip install jax"),
         ("tensorflow runs on the CPU only", "pip install x"),
     ):

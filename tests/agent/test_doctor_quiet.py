@@ -56,6 +56,8 @@ def test_busy() -> None:
     assert only(quiet.check_busy(Load(0.1, 8)))[0] == "ok"
     assert only(quiet.check_busy(Load(7.5, 8, 60.0, ("make", 99.0))))[0] == "warn"
     gpus = (GpuUse("NVIDIA L4", 0), GpuUse("NVIDIA L4", 0, 2), GpuUse("Apple M3 Max", 80))
+    _, one = quiet.check_busy(Load(None, 8, gpus=(GpuUse("NVIDIA L4", 0, 1),)))
+    assert one.sentence == "NVIDIA L4 is 0 % busy, used by 1 process"
     assert verdicts(quiet.check_busy(Load(None, 8, gpus=gpus))) == {
         "busy": "ok",
         "busy.gpu0": "ok",

@@ -50,6 +50,8 @@ def test_keys() -> None:
 def test_data() -> None:
     here = DataSet("mnist", (), Path("/d"), "")
     away = DataSet("cifar-100", ("c.tar.gz",), Path("/d"), "https://example.org/c.tar.gz")
+    _, missing = storage.check_data((here, away), {})
+    assert missing.sentence == "cifar-100 cannot be downloaded: tried example.org, and got no file"
     assert verdicts(storage.check_data((here, away), {"cifar-100": False})) == {
         "data.mnist": "ok",
         "data": "warn",

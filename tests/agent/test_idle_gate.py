@@ -1,5 +1,6 @@
 """Idle gate: load and heat before a repeat, and waiting until the machine is idle and cool."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from bench_agent.machine import cuda, macos
 from bench_agent.machine.apple import Accelerator
 from bench_agent.run import idle_gate
 from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, IdleGate, look
-from bench_agent.run.interrupt import Stop
+from bench_agent.run.interrupt import Stop, gentle_interrupt
 from bench_protocol import doubts
 from bench_protocol.matrix import Device
 from bench_protocol.readings import Conditions
@@ -93,6 +94,22 @@ def test_a_request_to_stop_ends_the_waiting() -> None:
     with pytest.raises(UsageProblem):
         gate.wait(Device(kind="cpu"), IDLE_AND_COOL, waiting.said.append, Stop(requested=True))
     assert waiting.now == 101.0
+
+
+def test_ctrl_c_says_that_it_ends_a_wait_or_a_repeat() -> None:
+    waiting, said = Waiting(BUSY), list[str]()
+    with gentle_interrupt(said.append) as stop:
+
+        def sleep(seconds: float) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        gate = IdleGate(60, False, waiting.look, lambda: waiting.now, sleep)
+        gate.wait(Device(kind="cpu"), IDLE_AND_COOL, said.append, stop)
+        assert stop.requested
+    assert "no longer waiting for an idle machine" in said[-1]
+    with gentle_interrupt(said.append):
+        signal.raise_signal(signal.SIGINT)
+    assert "finishing this repeat" in said[-1]
 
 
 def test_this_machine() -> None:

@@ -1,7 +1,9 @@
 """``keys`` and ``results`` on the command line: rotation on every server, replacing a dead key."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fakes import results
@@ -12,6 +14,22 @@ from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
 from bench_agent.cli.main import app
 from bench_agent.remote.outbox import Outbox
+
+SENT = {
+    "id": "0f1e2d3c4b5a6978",
+    "received_at": "2026-11-25T23:58:00.000000Z",
+    "moderation": None,
+    "unranked_reason": None,
+    "workload": "fashion-mlp",
+    "framework": "torch",
+    "device": "cpu",
+    "recipe": "tuned",
+    "batch_size": 1024,
+    "precision": "float32",
+    "data": "generated",
+    "samples_per_second": 26200.4,
+    "trust_level": 3,
+}
 
 
 @pytest.fixture
@@ -72,3 +90,38 @@ def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
         0,
         "nothing to send: the outbox has no pending result\n",
     )
+
+
+class Server:
+    """A client whose server lists these results."""
+
+    def __init__(self, *rows: dict[str, Any]) -> None:
+        self._rows = list(rows)
+
+    def act(self, kind: str) -> dict[str, Any]:
+        return {"results": self._rows}
+
+    def close(self) -> None: ...
+
+
+def test_the_list_of_ones_results_has_set_up_speed_and_the_day_of_sending(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = {"precision": "mixed_float16", "data": "real", "batch_size": 128}
+    failed = {"samples_per_second": None, "trust_level": None, "unranked_reason": "it failed"}
+    old = {name: SENT[name] for name in ("id", "received_at", "workload", "trust_level")}
+    rows = [SENT, SENT | half | failed, old | {"moderation": "hidden", "unranked_reason": None}]
+    monkeypatch.setattr("bench_agent.cli.results.open_client", lambda *about: Server(*rows))
+    listed = CliRunner().invoke(app, ["results", "list"])
+    assert listed.exit_code == 0, listed.output
+    heads, _, first, second, third = listed.stdout.splitlines()
+    assert re.split("  +", heads) == [
+        *("id", "sent (UTC)", "workload", "set-up", "samples/s", "status")
+    ]
+    words = ["torch cpu tuned, batch 1,024", "26,200", "level 3"]
+    assert re.split("  +", first)[1:] == ["2026-11-25", "fashion-mlp", *words]
+    words = ["torch cpu tuned, mixed_float16, real data", "it failed"]
+    assert re.split("  +", second)[3:] == words
+    assert re.split("  +", third)[1:] == ["2026-11-25", "fashion-mlp", "hidden"]
+    monkeypatch.setattr("bench_agent.cli.results.open_client", lambda *about: Server())
+    assert "no result" in CliRunner().invoke(app, ["results", "list"]).stdout

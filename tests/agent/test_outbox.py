@@ -81,7 +81,7 @@ def test_disturbed_results_are_asked_about_again(
     _ask_about_disturbed(outbox, True)
     assert asked == []
     _ask_about_disturbed(outbox, False)
-    assert asked[0].startswith("1 of 2 results are not worth sharing: ")
+    assert asked[0].startswith("Not worth sharing: 1 of 2 results, ")
 
 
 class Terminal:

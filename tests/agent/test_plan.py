@@ -12,6 +12,9 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
 from bench_agent.engines import common
+from bench_agent.output.console import console
+from bench_agent.output.estimate import estimate
+from bench_agent.output.plan_table import print_plan, total_line
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_protocol.catalogue import workload_named
@@ -311,3 +314,22 @@ def test_tf32_of_apples_neural_accelerators_is_a_cell_of_its_own(
         {"float32"} if reason else {"float32", "tf32"}
     )
     assert reason is None or reason in plan.excluded[0].reason
+
+
+def test_a_plan_without_cells_says_why_and_what_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    none = planned(frameworks=("mlx",), devices=("cuda",))
+    assert not none.cells
+    print_plan(none, console())
+    why, fix = capsys.readouterr().out.splitlines()
+    assert why == "Left out: mlx: sees no cuda here, only cpu"
+    assert fix.startswith("Nothing to run: each choice is left out, for the reason above.")
+    assert "bench-agent devices" in fix
+
+
+def test_an_estimate_without_an_earlier_repeat_is_called_a_guess() -> None:
+    made = planned(frameworks=("mlx", "tensorflow"), devices=("cpu",))
+    assert total_line(made).endswith(", a guess: nothing was measured here yet.")
+    cells = [one.model_copy(update={"guessed": one.cell.framework == "mlx"}) for one in made.cells]
+    words = "about 1 min 0 s, in part a guess: mlx cpu was not measured here yet"
+    assert estimate(cells, 60) == words
+    assert estimate([one for one in cells if not one.guessed], 60) == "about 1 min 0 s"

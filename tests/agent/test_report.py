@@ -20,9 +20,7 @@ from bench_agent.cli.main import app
 from bench_agent.output.report import page, picture, tables
 from bench_agent.output.report.charts import charts_of, places_of
 from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
-from bench_agent.output.report.neighbours import (
-    around_published,
-)
+from bench_agent.output.report.neighbours import NOBODY, around_published
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.standing import Standing
 from bench_protocol import result as wire
@@ -287,8 +285,12 @@ def test_a_report_without_ranks_says_why(
         outbox.mark_sent(entry, {"id": "0f1e2d3c4b5a6978"})
     sent = command("--server", "http://127.0.0.1:1")
     assert "http://127.0.0.1:1 ranks no result of this run, or does not answer" in sent.stderr
+    assert "the report has published figures instead" in sent.stderr
+    monkeypatch.setattr("bench_agent.cli.report.around_published", lambda made: NOBODY)
+    without = command("--server", "http://127.0.0.1:1")
+    assert "the report shows this run alone instead" in without.stderr
     alone = Standing("http://127.0.0.1:1/machines/0f1e", "1st of 1 on mnist-cnn")
-    monkeypatch.setattr("bench_agent.cli.report.standing", lambda client, result: alone)
+    monkeypatch.setattr("bench_agent.cli.report.standing", lambda *asked: alone)
     monkeypatch.setattr("bench_agent.cli.report.next_to", lambda client, machine, workloads: [])
     ranked = command("--server", "http://127.0.0.1:1")
     assert "ranks no hardware next to this machine's, or does not answer" in ranked.stderr

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from tests.fakes.outboxes import put
 from tests.fakes.results import make_measurement, make_result
+from typer.testing import CliRunner
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
+from bench_agent.cli.main import app
 from bench_agent.output.report.figures import report_of
 from bench_agent.plan import estimates
 from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
@@ -108,6 +110,28 @@ def go_on(
     assert waiting is not None
     quiet = Quiet()
     return run_plan(waiting, home, None, quiet, run_job=run_job, gate=gate), quiet
+
+
+def test_where_nothing_is_cut_off_the_first_line_says_that_a_new_run_starts(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing_to_plan(preset: str | None, like: str | None, selection: Selection) -> None:
+        raise UsageProblem("planned")
+
+    monkeypatch.setenv("BENCH_HOME", str(home.root))
+    monkeypatch.setattr("bench_agent.cli.run.planned", nothing_to_plan)
+
+    def said(*options: str) -> str:
+        stderr = CliRunner().invoke(app, ["run", "--resume", *options]).stderr
+        return stderr.partition("\n")[0]
+
+    assert said() == "There is no run yet: --resume starts a new one, with --preset quick."
+    put(Outbox(home.outbox), make_result())
+    words = "The last run is complete: --resume starts a new one, with --preset smoke."
+    assert said("--preset", "smoke") == words
+    begun(home)
+    monkeypatch.setattr("bench_agent.cli.run.run_plan", nothing_to_plan)
+    assert "new one" not in said()
 
 
 @pytest.mark.parametrize("cut_at", range(1, 9))

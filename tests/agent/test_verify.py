@@ -75,7 +75,7 @@ def test_a_result_is_recomputed_offline(run: Callable[..., Ended], tmp_path: Pat
     assert ended.exit_code == 0, ended.output
     assert "its traces, self-seeded: conformant" in ended.output
     assert "its timed session, self-seeded: conformant" in ended.output
-    assert "not how fast or on what" in ended.output
+    assert "How fast, and on which hardware, is not shown." in ended.output
 
 
 def test_a_wrong_loss_does_not_hold(run: Callable[..., Ended], tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_public_job_shows_nothing(run: Callable[..., Ended], tmp_path: Path)
     ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
     assert ended.exit_code == 0, ended.output
     assert "its traces: unverified: the public job" in ended.output
-    assert "does not show that this key ran this job" in ended.output
+    assert "Whether this key ran this job is not shown." in ended.output
 
 
 def test_a_failed_repeat_shows_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_failed_repeat_shows_nothing(run: Callable[..., Ended], tmp_path: Path
     made = results.make_failure(key=key)
     ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
     assert ended.exit_code == 0, ended.output
-    assert "does not show that this key ran this job" in ended.output
+    assert "Whether this key ran this job is not shown." in ended.output
 
 
 @pytest.fixture(scope="module")

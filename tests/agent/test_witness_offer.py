@@ -15,6 +15,7 @@ from bench_agent.base.speed_run import OTHER_SECONDS, expected_seconds
 from bench_agent.cli import witness
 from bench_agent.plan.plan import PlannedCell
 from bench_agent.remote.client import ServerRefused
+from bench_agent.run.speed_run import Witnessed
 from bench_agent.worker import speed_run as worker
 from bench_protocol import speed_run
 from bench_protocol.catalogue import workload_named
@@ -126,3 +127,10 @@ def test_a_failed_offer_is_a_line_and_ends_no_run(
     nothing: Any = None
     witness.offer("http://127.0.0.1:9", Home(tmp_path), nothing, nothing, True)
     assert capsys.readouterr().err == f"no witnessed run: {error}\n"
+
+
+@pytest.mark.parametrize("state", ["witnessed", "waiting"])
+def test_a_witnessed_rate_names_its_set_up(state: str) -> None:
+    words = witness.in_words(Witnessed(state, 21_053, 21_200.0, 8, log_index=7))
+    assert "at least 21,053 samples/s by the server's clock (21,200 by this machine's)" in words
+    assert "for fashion-mlp at batch 1,024 without dropout: another set-up" in words

@@ -139,6 +139,10 @@ def test_acts_and_posts_before_the_projection_are_answered(
     assert unprojected.http.get(f"/api/v1/results/{gone}").status_code == 410
     listed = said.act(unprojected, "list").json()["results"]
     assert {row["id"]: row["trust_level"] for row in listed} == {hidden: None, flagged: None}
+    assert {(row["framework"], row["device"], row["recipe"]) for row in listed} == {
+        ("tensorflow", "cpu", "naive")
+    }
+    assert all(row["samples_per_second"] > 0 for row in listed)
     project(store)
     with store.reading() as session:
         states = {row.submission_id: row.moderation for row in session.scalars(select(Measurement))}

@@ -87,7 +87,7 @@ def test_the_statements_of_a_result_are_verified_offline(bundles: Callable[[], B
     verified = judged(bundle)
     assert [said.purpose for said in verified.stated].count("timed") == 1
     assert len(verified.stated) == 3
-    assert "about this result (entries 2, 3, 4)" in verified.sentences[-1]
+    assert "of this result (log entries 2, 3, 4)" in verified.sentences[-1]
 
 
 def flipped(bundle: Bundle) -> None:
@@ -184,7 +184,7 @@ def test_a_level_that_does_not_follow_from_the_statements(
     assert bundle["judged"]["trust_level"] == 2
     judged(bundle)
     bundle["judged"]["trust_level"] = 3
-    with pytest.raises(InvalidProof, match="does not follow from its statements"):
+    with pytest.raises(InvalidProof, match="does not give it"):
         judged(bundle)
 
 

@@ -58,25 +58,25 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     ran = demo(*three, OMP_NO_IMPORT="tensorflow", OMP_DIES="jax")
     assert ran.code == 0, ran.stdout + ran.stderr
     worked, failed = ran.stdout.split("What worked")[1].split("What did not")
-    assert "mlx on cpu: 1 of 1 repeats measured" in worked
-    assert "jax on cpu: 1 of 1 repeats failed" in failed
+    assert "mlx on cpu: 1 of 1 repeat measured" in worked
+    assert "jax on cpu: 1 of 1 repeat failed" in failed
     assert "--framework jax --device cpu --workload fashion-mlp" in failed
     assert "tensorflow is installed but cannot be used: RuntimeError: planted" in failed
     assert "doctor --bundle" in failed
     assert "2 new results, 2 in all; the server showed each" in failed
     # A busy machine can make a result doubtful, which the line below says.
-    said = re.search(r"(\d) of 1 results measured have trust level 3", failed)
+    said = re.search(r"At trust level 3: (\d) of 1 result\.", failed)
     assert said is not None, failed
     assert said[1] == "1" or "1 at level 2: " in failed, failed
     assert "http://" not in ran.stdout + ran.stderr  # the server is stopped
-    assert "The server of this check stops at its end" in ran.stdout.split("What worked")[0]
+    assert "The server stops at the end" in ran.stdout.split("What worked")[0]
 
 
 def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ran]) -> None:
     ran = demo("--framework", "mlx", OMP_DIES="mlx")
     assert ran.code == 1
     assert "no repeat was measured" in ran.stdout
-    assert "mlx on cpu: 1 of 1 repeats failed" in ran.stdout
+    assert "mlx on cpu: 1 of 1 repeat failed" in ran.stdout
     assert ran.stderr.endswith("demo failed: nothing was measured\n")
 
 

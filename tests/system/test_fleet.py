@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import httpx
@@ -33,13 +35,32 @@ DEADLINE_SECONDS = 120
 Start = Callable[..., subprocess.Popen[str]]
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts programs and ends them."""
+@contextmanager
+def programs() -> Iterator[list[subprocess.Popen[str]]]:
+    """A list of programs, which end with the block, also at Ctrl-C."""
     processes: list[subprocess.Popen[str]] = []
+    try:
+        yield processes
+    finally:
+        for process in processes:  # all, before one is waited for: another Ctrl-C ends the wait
+            process.kill()
+        for process in processes:
+            process.wait()
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    with programs() as every:
+        yield every
+
+
+@pytest.fixture
+def start(tmp_path: Path, processes: list[subprocess.Popen[str]]) -> Start:
+    """Starts programs, which end with the test."""
+    logs = count()
 
     def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-        with (tmp_path / f"{len(processes)}.log").open("w") as log:
+        with (tmp_path / f"{next(logs)}.log").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", *arguments],
                 env={**os.environ, "PYTHONPATH": PATHS, **environment},
@@ -50,10 +71,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         processes.append(process)
         return process
 
-    yield started
-    for process in processes:
-        process.kill()
-        process.wait()
+    return started
 
 
 def start_scheduler(start: Start, folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
@@ -89,10 +107,11 @@ class Cluster:
     scheduler: str
     homes: tuple[Path, ...]
     workers: tuple[subprocess.Popen[str], ...]
+    processes: list[subprocess.Popen[str]]
 
     def fleet(self, repeats: int, *options: str, **environment: str) -> subprocess.Popen[str]:
-        """``bench-agent fleet`` for one small cell."""
-        return subprocess.Popen(
+        """``bench-agent fleet`` for one small cell; it ends with the test."""
+        process = subprocess.Popen(
             [
                 *(BIN / "bench-agent", "fleet", "--json", "--server", self.server),
                 *("--scheduler", self.scheduler, "--machines", str(len(self.homes))),
@@ -105,6 +124,8 @@ class Cluster:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.processes.append(process)
+        return process
 
     def check(self, fleet: subprocess.Popen[str], repeats: int) -> None:
         """Each machine measured and posted each repeat once, and never beside another one."""
@@ -136,15 +157,25 @@ class Cluster:
 
 @pytest.fixture
 def make_cluster(
-    tmp_path: Path, start: Start, make_server: Callable[[], Server]
+    tmp_path: Path,
+    processes: list[subprocess.Popen[str]],
+    start: Start,
+    make_server: Callable[[], Server],
 ) -> Callable[[int], Cluster]:
     def make(count: int) -> Cluster:
         server, (_, scheduler) = make_server().start(), start_scheduler(start, tmp_path)
         homes = tuple(tmp_path / f"desk-{number}" for number in range(count))
         workers = tuple(start_worker(start, scheduler, home) for home in homes)
-        return Cluster(server, scheduler, homes, workers)
+        return Cluster(server, scheduler, homes, workers, processes)
 
     return make
+
+
+def test_ctrl_c_ends_every_program_of_a_test(tmp_path: Path) -> None:
+    with suppress(KeyboardInterrupt), programs() as processes:
+        Cluster("http://127.0.0.1:9", "tcp://127.0.0.1:9", (tmp_path,), (), processes).fleet(1)
+        signal.raise_signal(signal.SIGINT)
+    assert [process.returncode for process in processes] == [-signal.SIGKILL]
 
 
 def test_two_workers_post_to_one_server(make_cluster: Callable[[int], Cluster]) -> None:
@@ -199,7 +230,10 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
-    start: Start, tmp_path: Path, make_server: Callable[[], Server]
+    start: Start,
+    processes: list[subprocess.Popen[str]],
+    tmp_path: Path,
+    make_server: Callable[[], Server],
 ) -> None:
     pem, key = map(str, certificate(tmp_path))
     tls = ("--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", key)
@@ -212,7 +246,9 @@ def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
         workers.append(start_worker(start, scheduler, tmp_path / name, *tls))
         log = tmp_path / f"{number}.log"
         assert wait_for(lambda log=log: "Registered to" in log.read_text(), DEADLINE_SECONDS)
-    one = Cluster(make_server().start(), scheduler, (tmp_path / "desk-0",), tuple(workers))
+    one = Cluster(
+        make_server().start(), scheduler, (tmp_path / "desk-0",), tuple(workers), processes
+    )
     client = "DASK_DISTRIBUTED__COMM__TLS__CLIENT__"
     trusted = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": pem}
     mine = {f"{client}CERT": pem, f"{client}KEY": key, **trusted}
@@ -236,7 +272,7 @@ def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
     _, errors = second.communicate(timeout=DEADLINE_SECONDS)
     assert second.returncode == 2, errors
     words = " ".join(errors.split())
-    assert "0 of 1 machines came" in words
+    assert "0 of 1 machine came" in words
     assert "worker desk-0 measures for another fleet" in words
     assert "worker plain has no resource trainmark" in words
     assert cut_off.poll() is None

@@ -69,7 +69,7 @@ def test_a_server_recomputes_by_itself(database: str, tmp_path: Path) -> None:
         assert recomputed(address, identity)["trust_level"] == 3
         verified = owner.agent("verify", f"{address}/results/{identity}", "--recompute")
     assert verified.code == 0, verified.stderr
-    assert "OK  recomputations of the server, signed and about this result" in verified.stdout
+    assert "OK  the server signed what it recomputed of this result" in verified.stdout
     for job in ("the trace under SGD", "the timed session"):
         said = f"recomputed: the server's statement about {job} of mnist-dense: conformant"
         assert said in verified.stdout

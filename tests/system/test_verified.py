@@ -56,8 +56,8 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     assert (nowhere.code, "--save: cannot write" in nowhere.stderr) == (2, True)
     assert agent("verify", str(file), "--json").json()["shows"] == shown
     words = agent("verify", str(file)).stdout
-    assert "what the result shows (its server gives it trust level 1" in words
-    assert "The log's key is from the bundle itself. Compare it with the server's page" in words
+    assert "The server gives it trust level 1" in words
+    assert "The log's key came with the bundle. The server's page /log must show" in words
     assert "does not hold  Measured under a fresh challenge: measured without a challenge" in words
     bundle = json.loads(file.read_text())
     file.write_text(json.dumps(bundle | {"judged": {"status": "measured", "trust_level": 1}}))
@@ -90,7 +90,10 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
     file = tmp_path / "bundle.json"
     holds = agent("verify", f"{client.server}/results/{early}", "--save", str(file))
     assert holds.code == 0, holds.stderr
-    assert "OK  key history (5 events: enroll, enroll, assign, assign, revoke)" in holds.stdout
+    assert (
+        "OK  the key's history is valid (5 events: enroll, enroll, assign, assign, revoke)"
+        in holds.stdout
+    )
     broken = agent("verify", f"{client.server}/results/{late}")
     assert broken.code == 1
     assert "revoked for what was logged from entry 2 on" in broken.stderr
@@ -107,19 +110,19 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     put(home)
     agent, outbox = Agent(home.root), Outbox(home.outbox)
     waiting = agent("verify", str(next(outbox.pending()).path))
-    assert (waiting.code, waiting.stderr) == (0, "not sent: no log holds it yet\n")
+    assert (waiting.code, waiting.stderr) == (0, "It was not sent, so it is in no log.\n")
     assert waiting.stdout.splitlines()[-1].startswith("It is signed and unaltered. ")
     sent(home, client)
     file = next(outbox.sent()).path
     online = agent("verify", str(file))
     assert online.code == 0, online.stderr
-    assert "key history (1 event: enroll)" in online.stdout
+    assert "the key's history is valid (1 event: enroll)" in online.stdout
     assert "entry 1 in the log of trainmark.localhost" in online.stdout
     server_file = next(home.servers.glob("*.json"))
     server_file.write_text(server_file.read_text().replace(address, "http://127.0.0.1:9"))
     offline = agent("verify", str(file), "--json")
     assert offline.code == 0, offline.stderr
-    assert "the key's history was not checked" in offline.stderr
+    assert "The key's history was not checked" in offline.stderr
     assert offline.json()["log_index"] == 1
     other = Agent(home.root.with_name("other"))
     assert other("verify", str(file)).code == 1  # it never saw this log

@@ -34,7 +34,8 @@ def test_a_run_is_witnessed_and_verified(agent: Agent, make_server: Callable[[],
     result = f"{settled(address)}/results/{sent['answer']['id']}"
     said = agent("verify", result)
     assert said.code == 0, said.stderr
-    stated = [line for line in said.stdout.splitlines() if "at no less than" in line]
+    stated = [line for line in said.stdout.splitlines() if "a machine of key" in line]
     assert len(stated) == 1 + offered
-    assert f"{second['samples_per_second']:,} samples/s (entry {second['log_index']})" in stated[0]
+    assert f"trained at least {second['samples_per_second']:,} samples/s from " in stated[0]
+    assert stated[0].endswith(f"without dropout (entry {second['log_index']})")
     assert "Witnessed: at least" in httpx.get(result).text

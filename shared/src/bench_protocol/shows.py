@@ -190,7 +190,7 @@ def _signature(_: Facts, row: Row) -> Finding:
 
 def _log(facts: Facts, row: Row) -> Finding:
     if not facts.logged:
-        return Finding("not_checked", "no log holds it yet")
+        return Finding("not_checked", "it is in no log yet")
     return Finding("holds", row.shows, "third_party")
 
 
@@ -240,7 +240,7 @@ def _reproduced(facts: Facts, row: Row) -> Finding:
         return Finding("holds", row.shows, "reproduced")
     if facts.trust_level == HIGHEST - 1:
         return Finding("not_checked", "too few confirmed owners measured about the same")
-    return Finding("not_checked", "only a result of level 3 can be reproduced")
+    return Finding("not_checked", "it needs trust level 3 first")
 
 
 def _no_verdicts(facts: Facts) -> Finding | None:
@@ -250,7 +250,7 @@ def _no_verdicts(facts: Facts) -> Finding | None:
     if facts.status == "pending":
         return Finding("pending", NOT_PROJECTED)
     if facts.status == "unknown":
-        return Finding("not_checked", "its verdicts are at its server, which was not asked")
+        return Finding("not_checked", "the server has the verdicts, and was not asked")
     return Finding("not_checked", "nothing was measured")
 
 
@@ -258,15 +258,15 @@ ROWS = (
     Row(
         "signature",
         "Sent by this key, unaltered",
-        "the holder of the key signed exactly these bytes",
-        "who that is, or that a word of it is true",
+        "this key signed it, and nothing was changed",
+        "whose key that is, or that its figures are true",
         (),
         _signature,
     ),
     Row(
         "log",
         "Logged",
-        "it is an entry of the public log, and cannot be altered or removed unseen",
+        "it is in the public log: nobody can change or remove it unseen",
         "that it is true",
         (),
         _log,
@@ -274,16 +274,15 @@ ROWS = (
     Row(
         "fresh",
         "Measured under a fresh challenge",
-        "it was made after the server's challenge and before it arrived, and its clocks agree",
-        "how much of that time was spent on measuring",
+        "it was measured after the server's challenge, and its clocks agree",
+        "how much of the time until it was sent was spent on measuring",
         ("challenge", "clocks"),
         _by_checks("third_party"),
     ),
     Row(
         "training",
         "This key trained this job",
-        "after the challenge somebody with this key trained the traces, with right kernels, "
-        "gradients and optimiser; the server computed the same in float64",
+        "this key trained traces that the server chose; the server computed the same in float64",
         "on which device, how fast, or that the timed blocks did the same",
         (
             *("conformance", "right_computation", "long_trace", "parameter_count", "finite_loss"),
@@ -294,8 +293,8 @@ ROWS = (
     Row(
         "session",
         "The timed session trained this job",
-        "the losses read in the warm-up are those that the server computed, every step was "
-        "counted, and the blocks fill the time that the parent process saw",
+        "its warm-up has the losses that the server computed; no step is missing, and its blocks "
+        "fill the time that was measured around them",
         "what the session did between its first steps and its end",
         ("witness", "steps", "window", "data_digest"),
         _session,
@@ -305,23 +304,23 @@ ROWS = (
         "The server's clock bounds its timing",
         f"its block times add up, within {people.percent(BOUNDED_SHARE, 0)}, to the time between "
         "the two moments that the server signed: when timing began and when it ended",
-        "that anything was trained in that time: an invented agent can wait",
+        "that anything was trained in that time: a forged agent can wait",
         ("beats",),
         _by_checks("third_party"),
     ),
     Row(
         "learning",
         "It learns",
-        "its last loss, or its accuracy, is in the range of honest trainings of the same length",
-        "that these figures are of this training: they are its sender's",
+        "its last loss or accuracy is in the range of honest trainings of this length",
+        "that the loss or accuracy is of this training: it is the sender's word",
         ("accuracy", "falling_loss"),
         _by_checks("self_attested"),
     ),
     Row(
         "plausible",
         "Its figures are plausible",
-        "neither the bound of its device, nor its own matrix product, nor its other times, nor "
-        "other owners contradict it, as far as there is something to compare with",
+        "nothing that it was compared with contradicts it: its device's peak, its own matrix "
+        "product, its own other times, other owners' results",
         "that it was so fast: an invented figure within these limits passes",
         (
             *("below_peak", "own_product", "mean_over_median", "possible_speed", "times_fit"),
@@ -333,22 +332,22 @@ ROWS = (
         "speed",
         "It was that fast",
         "the times of the blocks are those of its training",
-        "how long the training took: nobody but the sender has seen the clock",
+        "how long the training took: only the sender saw the clock",
         (),
-        _claimed("the times of its blocks are its sender's word"),
+        _claimed("the block times are the sender's word"),
     ),
     Row(
         "hardware",
         "On this hardware",
         "the machine and its framework name the same device",
-        "that the machine is what it says: nobody else has looked at it",
+        "that the machine is what it says: nobody else saw it",
         ("placement", "device_listed"),
-        _claimed("the machine names its own hardware"),
+        _claimed("the hardware is the sender's word"),
     ),
     Row(
         "reproduced",
         "Reproduced by others",
-        "it agrees with two or more other confirmed owners, as far as owners differ",
+        "two or more other confirmed owners measured about the same",
         "that these owners are independent: the operator vouches for that",
         (),
         _reproduced,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bench_protocol import doubts
+from bench_protocol.format import plural
 
 from .. import data
 from ..base.home import Home
@@ -114,7 +115,10 @@ def ab(
         failed = f"side {error.side.name} ({short_name(error.side.cell)}) failed"
         stop(Exit.SOME_FAILED, f"{failed}: {failure(error.failed)}. Its log:\n  {error.log}")
     except KeyboardInterrupt:
-        stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is stored")
+        stop(
+            Exit.INTERRUPTED,
+            f"interrupted after {len(done)} of {plural(count, 'pair')}; nothing is stored",
+        )
     answer = document(side_a, side_b, done, compare_sides(done), before)
     if as_json:
         print_json(answer)

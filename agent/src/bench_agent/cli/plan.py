@@ -14,6 +14,7 @@ from ..machine import read_facts
 from ..output.console import WARNING, complain, console
 from ..output.plan_table import (
     LONG_PLAN_SECONDS,
+    NOTHING,
     left_out,
     plan_document,
     plan_warnings,
@@ -78,7 +79,7 @@ def lay_out_plan(
 def check_plan(made: Plan, yes: bool) -> None:
     """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
     if not made.cells:
-        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
+        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), NOTHING)))
     for line in plan_warnings(made, starts=True):
         complain(line, WARNING)
     if made.estimate_seconds > LONG_PLAN_SECONDS:

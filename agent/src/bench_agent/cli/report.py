@@ -1,6 +1,7 @@
 """``report``: write the last run as HTML, Markdown, JSON, CSV or PNG."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -76,35 +77,31 @@ def report(
 def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Around:
     """The machines ranked next to this one if a server ranks it, else published figures."""
     sent = [str(entry.answer["id"]) for entry in entries if entry.answer and "id" in entry.answer]
+    alone = around_published(made)
     if not server:
-        return around_published(made)
+        return alone
     if not sent:
         complain(
             "no result of this run is on a server, so none is ranked; fix: "
             f"bench-agent submit --server {server}",
             WARNING,
         )
-        return around_published(made)
+        return alone
     client = open_reader(server, open_home())
     try:
-        place = standing(client, sent[-1])
         workloads = dict.fromkeys(figures.cell.workload for figures in made.cells)
+        place = standing(client, sent[-1], workloads)
         rows = next_to(client, place.machine_id, workloads) if place else []
     finally:
         client.close()
-    if place is None:
-        complain(
-            f"{server} ranks no result of this run, or does not answer: the report has published "
-            "figures instead",
-            WARNING,
-        )
-    elif not rows:
-        complain(
-            f"{server} ranks no hardware next to this machine's, or does not answer: the report "
-            "has published figures instead",
-            WARNING,
-        )
-    return around_ranked(rows, place) if place and rows else around_published(made, place)
+    if place and rows:
+        return around_ranked(rows, place)
+    missing = "hardware next to this machine's" if place else "result of this run"
+    shown = "has published figures" if alone.neighbours else "shows this run alone"
+    complain(
+        f"{server} ranks no {missing}, or does not answer: the report {shown} instead", WARNING
+    )
+    return replace(alone, standing=place)
 
 
 def _writer(name: str, around: Around) -> Callable[[Report], str | bytes]:

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from bench_protocol import format as people
 from bench_protocol.acts import OwnAct
 
+from ..output.console import console, show_table
+from ..output.own_results import OWN_HEADINGS, own_row
 from .keys import Yes
 from .options import Json, NamedServer
 from .setup import ask, exchange, open_client, open_home, print_json
@@ -30,11 +33,10 @@ def list_results(server: NamedServer = None, as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    for row in rows:
-        level = row.get("trust_level")
-        ranked = "not on its board yet" if level is None else f"level {level}"
-        state = row["moderation"] or row["unranked_reason"] or ranked
-        typer.echo(f"{row['id']}  {row['received_at'][:10]}  {row['workload']}  {state}")
+    if rows:
+        show_table(console(), OWN_HEADINGS, [own_row(row) for row in rows], right=("samples/s",))
+    else:
+        typer.echo("no result of this machine's key is there")
 
 
 @app.command()
@@ -53,7 +55,7 @@ def export(
     with exchange(client):
         rows = client.act("export")["results"]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    typer.echo(f"{len(rows)} results in {file}")
+    typer.echo(f"{people.plural(len(rows), 'result')} in {file}")
 
 
 @app.command()

@@ -127,6 +127,12 @@ def run(
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     token = token_for(server, os.environ, named=True) if server else None
+    if resume and unfinished(home) is None:
+        last = (
+            "The last run is complete" if Outbox(home.outbox).last_run() else "There is no run yet"
+        )
+        what = f"--like {like}" if like else f"--preset {preset or 'quick'}"
+        typer.echo(f"{last}: --resume starts a new one, with {what}.", err=True)
     answers = consent_before(server, home, yes, resume) if server else False
 
     def helping(made: Plan, lay_out: LayOut) -> Plan:
@@ -192,8 +198,6 @@ def _begin(
         made, lay_out = planned(preset, like, selection)
         check_plan(made, yes)
         made = helping(made, lay_out)
-        if resume:
-            typer.echo("the last run is complete: starting a new one", err=True)
         return begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
     interpreters.require({planned.python for planned in journal.cells if planned.python})
     return journal

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from bench_protocol.doubts import disturbances
+from bench_protocol.format import plural
 
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine
@@ -49,7 +50,8 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
             _ask_about_disturbed(outbox, yes)
             for delivery in post(client, outbox, read_machine(home).machine_hash):
                 (sent if delivery.state == "sent" else refused).append(delivery)
-            place = standing(client, sent[-1].result_id) if sent else None
+            workloads = {delivery.entry.result().cell.workload for delivery in sent}
+            place = standing(client, sent[-1].result_id, workloads) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} pending in the outbox")
@@ -129,8 +131,8 @@ def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
     if yes or not any(slowed):
         return
     note = (
-        f"{sum(slowed)} of {len(slowed)} results are not worth sharing: something else slowed this "
-        "machine down while they were measured."
+        f"Not worth sharing: {sum(slowed)} of {plural(len(slowed), 'result')}, because something "
+        "else slowed this machine down meanwhile."
     )
     if typer.get_text_stream("stdin").isatty():
         typer.confirm(f"{note} Send all the same?", abort=True, err=True)

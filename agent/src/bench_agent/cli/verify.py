@@ -103,7 +103,7 @@ def verify(
     if bundle is not None and trusted is None:
         say(
             shown,
-            "The log's key is from the bundle itself. Compare it with the server's page /log:",
+            "The log's key came with the bundle. The server's page /log must show the same one:",
         )
         say(shown, f"  {bundle['log']['key']}")
     _say(compared)
@@ -115,16 +115,17 @@ def verify(
 
 def _meaning(compared: "list[Compared]", recompute: bool) -> str:
     if not recompute:
-        return "None of that shows that it is true."
+        return "That does not show that its figures are true."
     if any(item.trains and item.kind == "conformant" for item in compared):
-        return "Recomputation shows that this key ran this job, not how fast or on what."
-    return "Recomputation does not show that this key ran this job."
+        return "This key ran this job. How fast, and on which hardware, is not shown."
+    return "Whether this key ran this job is not shown."
 
 
 def _say_what_it_shows(statements: tuple[shows.Statement, ...], level: str | None) -> None:
-    said = "" if level is None else f" (its server gives it trust {level})"
+    if level is not None:
+        say(console(), f"The server gives it trust {level}.")
     rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in statements]
-    show_table(console(), ("status", f"what the result shows{said}"), rows)
+    show_table(console(), ("status", "what the result shows"), rows)
 
 
 def _statement(path: Path) -> "list[Compared] | None":
@@ -151,7 +152,7 @@ def _show(compared: "list[Compared]", as_json: bool) -> None:
     else:
         _say(compared)
         typer.echo(
-            "The signature of a statement is checked with its result: bench-agent verify URL"
+            "Its signature was not checked. To check it, verify the result: bench-agent verify URL"
         )
     _require_right(compared)
 
@@ -189,7 +190,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     key, answer = own_key(home), entry.answer or {}
     public_key = key.public_key() if key else None
     if "receipt" not in answer:
-        typer.echo("not sent: no log holds it yet", err=True)
+        typer.echo("It was not sent, so it is in no log.", err=True)
         return verify_own(entry.raw, public_key), None, None
     receipt = parse_receipt(answer["receipt"])
     server, log = server_of(home, receipt.checkpoint)
@@ -205,7 +206,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     except ServerRefused as error:
         stop(Exit.SOME_FAILED, str(error))
     except ServerUnreachable as error:
-        typer.echo(f"the key's history was not checked: {error}", err=True)
+        typer.echo(f"The key's history was not checked: {error}", err=True)
         return verify_own(entry.raw, public_key, receipt, log.key), None, log.key
     finally:
         client.close()

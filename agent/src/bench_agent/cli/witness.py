@@ -104,7 +104,8 @@ def in_words(done: Witnessed) -> str:
     """The outcome in a sentence."""
     rates = (
         f"at least {done.samples_per_second:,} samples/s by the server's clock "
-        f"({done.agents_samples_per_second:,.0f} by this machine's)"
+        f"({done.agents_samples_per_second:,.0f} by this machine's), for {speed_run.SETUP_WORDS}: "
+        "another set-up than those of a run, so the rates do not compare"
     )
     if done.state == "witnessed":
         return f"witnessed: {rates}; log entry {done.log_index}"

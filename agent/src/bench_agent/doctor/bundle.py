@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bench_protocol.format import plural
 from bench_protocol.result import Failed, Result
 
 from .. import __version__
@@ -126,7 +127,9 @@ def _environments(surroundings: Surroundings) -> tuple[str, str]:
         for name, package in sorted(there.packages.items()) if there else ():
             if PACKAGES.fullmatch(name):
                 lines.append(f"   {name}=={package}")
-    return f"{len(surroundings.interpreters)} interpreters with their versions", "\n".join(lines)
+    return f"{plural(len(surroundings.interpreters), 'interpreter')}, with versions", "\n".join(
+        lines
+    )
 
 
 def _frameworks(surroundings: Surroundings) -> tuple[str, str]:
@@ -160,7 +163,7 @@ def _last_run(home: Home) -> tuple[str, str]:
             as_json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
             *_log(_log_of(home, number, result)),
         ]
-    holds = f"{len(results)} repeats, {len(failures)} failed, with the ends of their logs"
+    holds = f"{plural(len(results), 'repeat')}, {len(failures)} failed, with the ends of their logs"
     return holds, "\n".join(lines)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from bench_protocol.format import plural
+
 from ..base.install_hints import Pip
 from ..machine.sensors import Governor, GpuUse, Load, Power
 from .finding import Finding
@@ -125,6 +127,7 @@ def _gpus(gpus: Sequence[GpuUse]) -> Iterator[Finding]:
         if gpu.processes or (gpu.busy_percent or 0) > BUSY_GPU_PERCENT:
             verdict = "warn"
             use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
-            sentence = f"{gpu.name} is {use}, {gpu.processes} processes compute on it"
+            by = plural(gpu.processes, "process", "processes") if gpu.processes else ""
+            sentence = f"{gpu.name} is {use}{by and f', used by {by}'}"
             hint = "close the programs that use this GPU"
         yield Finding(subject, verdict, sentence, hint)

@@ -5,6 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
+from bench_protocol.format import plural
+
 from ..output.console import FAILURE, GOOD, SOFT, WARNING, say, show_table
 from .finding import Finding, exit_code
 
@@ -39,7 +41,7 @@ def _in_one_line(problems: Sequence[Finding]) -> str:
     failures = sum(finding.verdict == "fail" for finding in problems)
     warnings = len(problems) - failures
     counts = [
-        f"{count} {name}{'s' * (count != 1)}"
+        plural(count, name)
         for count, name in ((failures, "failure"), (warnings, "warning"))
         if count
     ]

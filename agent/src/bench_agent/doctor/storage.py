@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench_protocol import format as people
 
@@ -144,9 +145,10 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
             away.append(item)
     if away:
         names = ", ".join(item.name for item in away)
+        hosts = ", ".join(dict.fromkeys(urlsplit(item.url).netloc for item in away))
         yield Finding(
             "data",
             "warn",
-            f"offline, {names} cannot be downloaded",
+            f"{names} cannot be downloaded: tried {hosts}, and got no file",
             "bench-agent run --preset smoke --data generated",
         )

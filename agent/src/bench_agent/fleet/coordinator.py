@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal
 
+from bench_protocol.format import plural
+
 from ..base.errors import UsageProblem
 from .worker_task import TOPIC, Ended, Member, describe, interrupt, measure
 
@@ -131,8 +133,9 @@ class Fleet:
                 others = any(key.startswith(MEASURE) for key in map(str, tasks.get(address, ())))
                 what = "measures for another fleet" if others else "has not answered"
                 reasons.append(f"worker {name} {what}")
+        came = f"{count} of {plural(self._machines, 'machine')} came"
         return (
-            f"{'; '.join([f'{count} of {self._machines} machines came', *reasons])}; start each "
+            f"{'; '.join([came, *reasons])}; start each "
             f"with: dask worker ADDRESS --nthreads 1 --no-nanny --resources {RESOURCE}=1"
         )
 

@@ -44,8 +44,7 @@ class AbDisplay:
             say(console, f"{side.name}: {short_name(side.cell)}")
         if (a.cell, a.command) == (b.cell, b.command):
             say(console, "A and B are equal: any difference comes from the machine")
-        pairs = f"{count} pair{'s' * (count != 1)}"
-        say(console, f"{pairs}, about {people.rough(self._estimate)}")
+        say(console, f"{people.plural(count, 'pair')}, about {people.rough(self._estimate)}")
 
     def __enter__(self) -> "AbDisplay":
         self._status.start()

@@ -18,7 +18,7 @@ def print_list(document: Document, console: Console) -> None:
     for item in document["data_sets"]:
         present = [place for place in item["files"].values() if place]
         whole = len(present) == len(item["files"])
-        count = f"{len(present)} of {len(item['files'])} files"
+        count = f"{len(present)} of {people.plural(len(item['files']), 'file')}"
         here = str(Path(present[0]).parent) if whole else count
         workloads = ", ".join(item["workloads"])
         rows.append([item["name"], people.size(item["bytes"]), here, workloads])

@@ -20,6 +20,7 @@ from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 from .console import FAILURE, WARNING, say
+from .estimate import estimate
 from .names import short_name
 
 PHASES = {
@@ -92,9 +93,9 @@ class LiveDisplay:
         """Print how much there is to measure; less than the plan if a run resumes."""
         seconds = sum(planned.estimate_seconds for planned in left)
         self._state = Progress(len(plan), seconds, self._clock())
-        total = f"{len(plan)} measurement{'s' * (len(plan) != 1)}"
+        total = people.plural(len(plan), "measurement")
         what = total if len(left) == len(plan) else f"{len(left)} of {total} left"
-        self.note(f"{what}, about {people.rough(seconds)}")
+        self.note(f"{what}, {estimate(left, seconds)}")
 
     def skipped(self, planned: PlannedCell) -> None:
         """Count a repeat that this run had already measured before it was resumed."""

@@ -13,6 +13,7 @@ from ..plan.memory_fit import need_of
 from ..plan.plan import Plan, PlannedCell
 from ..plan.presets import corrections
 from .console import SOFT, WARNING, say, show_table
+from .estimate import estimate
 from .names import unusual
 from .report.figures import grouped
 from .report.remarks import published_lines
@@ -22,6 +23,10 @@ LONG_PLAN_SECONDS = 24 * 3600
 NOT_COUNTED = (
     "Not in this time: waits for an idle machine (--wait-seconds of run), and the self-test of a "
     "device that is new here or whose framework, driver, system or agent changed."
+)
+NOTHING = (
+    "Nothing to run: each choice is left out, for the reason above. bench-agent devices lists the "
+    "frameworks and devices here; bench-agent doctor says what is missing. Or use fewer filters."
 )
 PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 
@@ -101,7 +106,7 @@ def _plan_row(group: list[PlannedCell]) -> list[str | Text]:
 def total_line(plan: Plan) -> str:
     """``16 set-ups of 2 workloads, 1 repeat each, on generated data: about 3 min 20 s``."""
     if not plan.cells:
-        return "Nothing to run."
+        return NOTHING
     workloads = len({planned.cell.workload for planned in plan.cells})
     parts = [
         f"{people.plural(len(plan.cells), 'set-up')} of {people.plural(workloads, 'workload')}"
@@ -110,7 +115,7 @@ def total_line(plan: Plan) -> str:
     if passes := len(plan.accuracy_passes):
         parts += [f"{people.plural(passes, 'accuracy pass', 'accuracy passes')} over full epochs"]
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
-    return f"{', '.join(parts)}, on {data} data: about {people.rough(plan.estimate_seconds)}."
+    return f"{', '.join(parts)}, on {data} data: {estimate(plan.cells, plan.estimate_seconds)}."
 
 
 def left_out(plan: Plan) -> list[str]:

@@ -114,7 +114,7 @@ def what_is_where(
         links: name the server: the page of the last result, and the command.
     """
     stored = len(summary.results)
-    results = f"{stored} result{'s' * (stored != 1)}"
+    results = people.plural(stored, "result")
     earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
     if links and not summary.standing and summary.addresses:
@@ -131,7 +131,7 @@ def what_is_where(
 
 
 def _pending(summary: RunSummary) -> str:
-    return f"{summary.waiting} pending result{'s' * (summary.waiting != 1)}"
+    return people.plural(summary.waiting, "pending result")
 
 
 def standing_lines(standing: Standing, links: bool = True) -> list[str]:
@@ -142,8 +142,9 @@ def standing_lines(standing: Standing, links: bool = True) -> list[str]:
 
 def disturbed_line(report: Report, disturbed: int) -> str:
     """What to do about figures that something else slowed down."""
+    figures = people.plural(len(report.cells), "figure")
     return (
-        f"Not worth sharing: {disturbed} of {len(report.cells)} figures, because something "
+        f"Not worth sharing: {disturbed} of {figures}, because something "
         "else slowed this machine down. Close other programs, let it cool, and run again."
     )
 

@@ -141,7 +141,7 @@ def _remarks(watched: Watched) -> list[str]:
         causes.append(f"and {len(changed) - MOST_LISTED} more")
     lines = [f"Changed: {', '.join(causes)}."] if causes else []
     if left_out := sum(finding.left_out for finding in found):
-        lines.append(f"Not compared: {left_out} disturbed or failed run{'s' * (left_out != 1)}.")
+        lines.append(f"Not compared: {people.plural(left_out, 'disturbed or failed run')}.")
     if len(watched.runs) > 1:
         lines.append(IN_A_ROW)
     elif any(finding.state == "open" for finding in found):
@@ -155,7 +155,7 @@ def sentence(watched: Watched) -> str:
     moved = [pair for way in DIRECTIONS for pair in _moved(watched, way)]
     parts = [_moved_words(*moved[0], watched)] if moved else []
     if len(moved) > 1:
-        parts.append(f"{len(moved) - 1} more set-up{'s' * (len(moved) > 2)} changed")
+        parts.append(f"{people.plural(len(moved) - 1, 'more set-up')} changed")
     if watched.not_idle:
         parts.append(f"the machine is not idle: {watched.not_idle}")
     elif not watched.reasons:
@@ -209,7 +209,7 @@ def _others(watched: Watched) -> list[str]:
         by_words: dict[str, int] = {}
         for finding in group:
             by_words[words(finding)] = by_words.get(words(finding), 0) + 1
-        parts += [f"{count} set-up{'s' * (count > 1)}: {said}" for said, count in by_words.items()]
+        parts += [f"{people.plural(count, 'set-up')}: {said}" for said, count in by_words.items()]
     return parts
 
 
@@ -236,14 +236,14 @@ def _due_words(reason: Reason, watched: Watched) -> str:
 def _days(age: timedelta | None) -> str:
     if age is None or age < timedelta(days=1):
         return people.rough(age.total_seconds() if age else 0.0)
-    return f"{age.days} day{'s' * (age.days != 1)}"
+    return people.plural(age.days, "day")
 
 
 def _causes(changed: Sequence[Difference], watched: Watched) -> str:
     """The most important differences: ``driver of GPU 0 570.1 became 580.2 and 3 more changes``."""
     shown = [_words(one, watched) for one in _ordered(changed)[:MOST_CAUSES]]
     more = len(changed) - len(shown)
-    rest = [f"{more} more change{'s' * (more > 1)}"] if more else []
+    rest = [people.plural(more, "more change")] if more else []
     return " and ".join([", ".join(shown), *rest])
 
 

@@ -73,9 +73,13 @@ class MeasuredTimes(Wire):
 
     cells: dict[str, CellTimes] = Field(default={})
 
+    def has(self, framework: str, device: Device) -> bool:
+        """Whether a repeat of this framework on this device is stored."""
+        return bool(self._of(framework, device))
+
     def knows(self, framework: str, device: Device) -> bool:
         """Whether an undisturbed repeat of this framework on this device is stored."""
-        return bool(self._of(framework, device)) and not self.warnings(framework, device)
+        return self.has(framework, device) and not self.warnings(framework, device)
 
     def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
         """Warnings of the calibration of this framework and device."""

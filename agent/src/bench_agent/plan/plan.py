@@ -47,7 +47,8 @@ class PlannedCell(Wire):
     journal stores it.
 
     ``python``: the interpreter of its workers; None for the agent's own. ``asked``: the server's
-    ask that its result answers.
+    ask that its result answers. ``guessed``: the estimate follows from no repeat of this framework
+    on this device.
     """
 
     cell: Cell
@@ -56,6 +57,7 @@ class PlannedCell(Wire):
     estimate_seconds: float
     python: str | None = None
     asked: Asked | None = None
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,10 @@ def make_plan(
             excluded.append(Excluded(framework, probe.problem or "sees no device"))
             continue
         chosen, others = _chosen_devices(probe.devices, selection.devices)
+        if not chosen:
+            seen = ", ".join(dict.fromkeys(str(device.device) for device in probe.devices))
+            reason = f"sees no {' or '.join(selection.devices)} here, only {seen}"
+            excluded.append(Excluded(framework, reason))
         if others and not selection.devices:
             excluded.append(_other_gpus(framework, others))
         for device in chosen:
@@ -323,7 +329,9 @@ def _share_budget(
             wanted = {"budget_seconds": max(budget, least), "epochs": None}
             timing = timing.model_copy(update=wanted)
         estimate = measured_times.repeat_seconds(planned.cell, planned.workload, timing)
-        shared.append(planned.model_copy(update={"timing": timing, "estimate_seconds": estimate}))
+        guessed = not measured_times.has(planned.cell.framework, planned.cell.device)
+        found = {"timing": timing, "estimate_seconds": estimate, "guessed": guessed}
+        shared.append(planned.model_copy(update=found))
     return shared
 
 

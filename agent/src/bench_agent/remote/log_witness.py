@@ -15,6 +15,7 @@ from typing import Any
 
 from bench_protocol import envelope, merkle, note, receipts, tiles
 from bench_protocol.errors import InvalidProof, ProtocolError
+from bench_protocol.format import plural
 from bench_protocol.receipts import Checkpoint
 
 from ..base.errors import LogContradiction, ServerUnreachable
@@ -98,8 +99,9 @@ class LogWitness:
             )
         remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
         if shown.size < remembered.size:
+            had = plural(remembered.size, "entry", "entries")
             raise self._contradiction(
-                f"the log had {remembered.size} entries and shows {shown.size} now", seen.checkpoint
+                f"the log had {had} and shows {shown.size} now", seen.checkpoint
             )
         return self._follow([seen.checkpoint])
 

@@ -43,9 +43,8 @@ def verified(
             raise InvalidProof("a recomputation is of another server", field="server_origin")
         stated.append(said)
         entries.append(str(receipt.index))
-    plural = "y" if len(entries) == 1 else "ies"
-    places = f"entr{plural} {', '.join(entries)}"
-    return tuple(stated), f"recomputations of the server, signed and about this result ({places})"
+    places = f"log entr{'y' if len(entries) == 1 else 'ies'} {', '.join(entries)}"
+    return tuple(stated), f"the server signed what it recomputed of this result ({places})"
 
 
 def require_level(stated: tuple[Recomputation, ...], result: Result, level: int | None) -> None:
@@ -73,8 +72,7 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
         why = session.sentence
     if why:
         raise InvalidProof(
-            f"the server shows trust level {level}, which does not follow from its statements: "
-            f"{why}",
+            f"the server shows trust level {level}, but what it recomputed does not give it: {why}",
             field="judged.trust_level",
             hint="a bundle of an earlier version has no statements: save it again",
         )

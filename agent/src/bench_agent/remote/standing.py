@@ -1,5 +1,6 @@
 """Where a machine stands on a server, asked when its results are on the boards."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from bench_protocol.standing_text import beside_words, rank_words
@@ -20,9 +21,13 @@ class Standing(NamedTuple):
         return self.address.rpartition("/")[2]
 
 
-def standing(client: Client, result_id: str) -> Standing | None:
+def standing(client: Client, result_id: str, workloads: Collection[str] = ()) -> Standing | None:
     """Where the machine of a result stands, once boards have it. None without a ranked result, and
-    if the server does not answer."""
+    if the server does not answer.
+
+    Args:
+        workloads: those just measured, whose rank comes first.
+    """
     try:
         answer = client.result_on_board(result_id)
         machine_id = answer.get("machine_id") if answer else None
@@ -31,16 +36,15 @@ def standing(client: Client, result_id: str) -> Standing | None:
         places = client.read(f"/api/v1/machines/{machine_id}").get("places")
     except (ServerUnreachable, ServerRefused):
         return None
-    return Standing(f"{client.server}/machines/{machine_id}", in_words(places))
+    return Standing(f"{client.server}/machines/{machine_id}", in_words(places, workloads))
 
 
-def in_words(places: Any) -> str | None:
-    """The rank of a machine's hardware in its first workload that has one, and the machine beside
-    its median: ``15th of 47 on mnist-cnn; this machine is 1.02 times as fast as the median
-    one``."""
+def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
+    """The rank of a machine's hardware in the first of these workloads that has one, else in its
+    first of all, and the machine beside its median: ``15th of 47 on mnist-cnn; this machine is
+    1.02 times as fast as the median one``."""
     if not isinstance(places, list):
         return None
-    for place in places:
-        if isinstance(place, dict) and place.get("rank"):
-            return rank_words(place) + beside_words(place)
-    return None
+    ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
+    ranked.sort(key=lambda place: place["workload"] not in workloads)  # stable: else as they came
+    return rank_words(ranked[0]) + beside_words(ranked[0]) if ranked else None

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from bench_protocol import beats, envelope, keys, note, receipts, shows, statement, strict_json
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, ProtocolError
+from bench_protocol.format import plural
 from bench_protocol.receipts import Receipt
 from bench_protocol.recomputation import Recomputation
 from bench_protocol.result import Result
@@ -151,9 +152,8 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     key_id, signed = _signed(opened, history.find)
     logged = _logged(opened, receipt, trusted)
     history.require_counting(key_id, receipt.index)
-    count = len(history.kinds)
-    events = f"{count} event{'s' * (count != 1)}: {', '.join(history.kinds)}"
-    history_words = f"key history ({events})"
+    events = f"{plural(len(history.kinds), 'event')}: {', '.join(history.kinds)}"
+    history_words = f"the key's history is valid ({events})"
     result = statement.parse_result(opened.payload)
     timing = _timing(result, trusted.name, challenge_key)
     stated, recomputed = _stated(bundle, result, trusted, challenge_key)
@@ -185,7 +185,7 @@ def verify_own(
             "key can verify it, bench-agent verify http://SERVER/results/ID"
         )
     key_id, signed = _signed(opened, key_history.among({signer: key}))
-    said = ["key of this machine", signed]
+    said = ["the key is this machine's", signed]
     if receipt is None or log_key is None:
         return Verified(key_id, None, tuple(said), opened.payload)
     said.append(_logged(opened, receipt, note.parse_key(log_key)))
@@ -220,7 +220,7 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
         raise BadSignature("a result has exactly one signature")
     key_id = opened.signatures[0].key_id
     statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
-    return key_id, f"signature of key {key_id}, unaltered"
+    return key_id, f"key {key_id} signed it, and nothing was changed"
 
 
 def _timing(result: Result, origin: str, challenge_key: Ed25519PublicKey) -> str | None:
@@ -262,4 +262,4 @@ def _stated(
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:
     # Not the size of its checkpoint: that is the one at its receipt, and the log has grown since.
     checkpoint = receipts.verify_receipt(receipt, opened, trusted)
-    return f"entry {receipt.index} in the log of {checkpoint.origin}"
+    return f"it is entry {receipt.index} in the log of {checkpoint.origin}"

@@ -17,7 +17,7 @@ from ..base.errors import NotIdle
 from ..machine import macos, nvidia, sensors
 from ..machine.text import slug_or_none
 from ..machine.wire import tolerant
-from .interrupt import Stop
+from .interrupt import Stop, waiting
 
 POLL_SECONDS = 2.0
 # Readings of a GPU that seems busy.
@@ -85,17 +85,18 @@ class IdleGate:
         """
         began = self.clock()
         said = False
-        while True:
-            conditions = self.look(device)
-            warnings = doubts.of_conditions(conditions)
-            waiting_for = [doubt for doubt in warnings if doubt.code in gone]
-            left = self.wait_seconds - (self.clock() - began)
-            if not waiting_for or left <= 0 or (stop and stop.requested):
-                break
-            if not said:
-                say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
-                said = True
-            self.sleep(min(POLL_SECONDS, left))
+        with waiting(stop):
+            while True:
+                conditions = self.look(device)
+                warnings = doubts.of_conditions(conditions)
+                waiting_for = [doubt for doubt in warnings if doubt.code in gone]
+                left = self.wait_seconds - (self.clock() - began)
+                if not waiting_for or left <= 0 or (stop and stop.requested):
+                    break
+                if not said:
+                    say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
+                    said = True
+                self.sleep(min(POLL_SECONDS, left))
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
         if self.strict and remaining:
             raise NotIdle(_texts(remaining))

@@ -1,4 +1,4 @@
-"""Ctrl-C once: finish this repeat, then stop. Ctrl-C twice: stop now."""
+"""Ctrl-C once: finish this repeat, or end a wait for one, then stop. Ctrl-C twice: stop now."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -6,12 +6,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+ENDS_REPEAT = "finishing this repeat; Ctrl-C again stops now"
+ENDS_WAIT = "no longer waiting for an idle machine; the run stops before the next repeat"
+
 
 @dataclass
 class Stop:
-    """Whether the user asked to stop."""
+    """Whether the user asked to stop. ``waiting``: no repeat is under way."""
 
     requested: bool = False
+    waiting: bool = False
+
+
+@contextmanager
+def waiting(stop: Stop | None) -> Iterator[None]:
+    """Inside the block the run waits, so that an interrupt ends no repeat."""
+    if stop is None:
+        yield
+        return
+    stop.waiting = True
+    try:
+        yield
+    finally:
+        stop.waiting = False
 
 
 @contextmanager
@@ -27,7 +44,7 @@ def gentle_interrupt(say: Callable[[str], None]) -> Iterator[Stop]:
         if stop.requested:
             raise KeyboardInterrupt
         stop.requested = True
-        say("finishing this repeat; Ctrl-C again stops now")
+        say(ENDS_WAIT if stop.waiting else ENDS_REPEAT)
 
     before = signal.signal(signal.SIGINT, ask)
     try:

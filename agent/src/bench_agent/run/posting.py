@@ -103,7 +103,8 @@ class Posting:
         if self._summary.server_unreachable and not list(self._outbox.pending()):
             self._summary.server_unreachable = False
         if self._newest:
-            self._summary.standing = standing(self._client, self._newest)
+            workloads = {result.cell.workload for result in self._summary.results}
+            self._summary.standing = standing(self._client, self._newest, workloads)
         self._client.close()
 
     def _post(self, client: Client) -> None:

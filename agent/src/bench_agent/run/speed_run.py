@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench_protocol import speed_run
+from bench_protocol.format import plural
 from bench_protocol.matrix import Cell
 from bench_protocol.speed_run import SAMPLES_PER_SEGMENT
 
@@ -57,7 +58,7 @@ def witness(
     def reply(question: Question) -> SpeedReply:
         nonlocal opened, segments, training_ns
         if isinstance(question, SpeedReady):
-            say(f"training {question.segments} segments of {speed_run.STEPS} steps")
+            say(f"training {plural(question.segments, 'segment')} of {speed_run.STEPS} steps")
             return SpeedReply(seed=client.begin())
         segments, training_ns = question.segments, question.training_ns
         opened = client.commit(

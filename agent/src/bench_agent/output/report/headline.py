@@ -52,8 +52,8 @@ def _tuned_words(report: Report) -> str:
         slowed = "; tuned is not compared with naive, because other work or heat slowed them"
         return slowed if tuned else ""
     doubted = sum(figures.in_doubt or naive.in_doubt for figures, naive in used)
-    count = f"{len(used)} of {len(tuned)}" if len(used) < len(tuned) else f"{len(used)}"
-    notes = [f"{count} pair{'s' * (len(tuned) != 1)}"]
+    pairs = people.plural(len(tuned), "pair")
+    notes = [f"{len(used)} of {pairs}" if len(used) < len(tuned) else pairs]
     notes += [f"{doubted} in doubt"] if doubted else []
     rest = "; the rest was slowed by other work or heat" if len(used) < len(tuned) else ""
     told = f" ({', '.join(notes)}{rest})" if doubted or rest else ""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bench_protocol import doubt_text
 from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
+from bench_protocol.format import plural
 from bench_protocol.matrix import caveat
 from bench_protocol.result import Result, Warn
 
@@ -61,7 +62,7 @@ def caveat_lines(results: Sequence[Result]) -> list[str]:
 def doubt_lines(results: Sequence[Result]) -> list[str]:
     """One line for each kind of warning: how many measurements have it, the worst, and a fix."""
     warnings = [(short_name(r.cell), warn) for r in results for warn in r.warnings]
-    return worst_lines(warnings, f"{len(results)} measurement{'s' * (len(results) != 1)}")
+    return worst_lines(warnings, plural(len(results), "measurement"))
 
 
 def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:

@@ -149,6 +149,13 @@ class OwnResult:
     moderation: str | None
     moderation_reason: str | None
     workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    samples_per_second: float | None
     hardware: str
     received_at: datetime
     trust_level: int | None

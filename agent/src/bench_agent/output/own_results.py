@@ -1,0 +1,36 @@
+"""Rows of ``results list``: a machine's own results on a server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench_protocol import format as people
+
+from .names import USUAL_BATCH
+
+OWN_HEADINGS = ("id", "sent (UTC)", "workload", "set-up", "samples/s", "status")
+
+
+def own_row(row: Mapping[str, Any]) -> list[str]:
+    """A result as its sender sees it. A server of an earlier version tells no set-up and no rate;
+    a failed result has no rate."""
+    level, rate = row.get("trust_level"), row.get("samples_per_second")
+    ranked = "not on its board yet" if level is None else f"level {level}"
+    return [
+        row["id"],
+        row["received_at"][:10],
+        row["workload"],
+        _setup(row) if "framework" in row else "",
+        "" if rate is None else people.rate(rate),
+        row["moderation"] or row["unranked_reason"] or ranked,
+    ]
+
+
+def _setup(row: Mapping[str, Any]) -> str:
+    words = [f"{row['framework']} {row['device']} {row['recipe']}"]
+    if row["batch_size"] != USUAL_BATCH.get(row["workload"]):
+        words.append(f"batch {row['batch_size']:,}")
+    if row["precision"] != "float32":
+        words.append(row["precision"])
+    if row["data"] == "real":
+        words.append("real data")
+    return ", ".join(words)
