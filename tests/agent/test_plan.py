@@ -330,6 +330,6 @@ def test_an_estimate_without_an_earlier_repeat_is_called_a_guess() -> None:
     made = planned(frameworks=("mlx", "tensorflow"), devices=("cpu",))
     assert total_line(made).endswith(", a guess: nothing was measured here yet.")
     cells = [one.model_copy(update={"guessed": one.cell.framework == "mlx"}) for one in made.cells]
-    words = "about 1 min 0 s, in part a guess: mlx cpu was not measured here yet"
+    words = "about 1 min 0 s, in part a guess: nothing was measured here yet with mlx cpu"
     assert estimate(cells, 60) == words
     assert estimate([one for one in cells if not one.guessed], 60) == "about 1 min 0 s"

@@ -15,4 +15,4 @@ def estimate(cells: Sequence[PlannedCell], seconds: float) -> str:
         return about
     if all(one.guessed for one in cells):
         return f"{about}, a guess: nothing was measured here yet"
-    return f"{about}, in part a guess: {', '.join(guessed)} was not measured here yet"
+    return f"{about}, in part a guess: nothing was measured here yet with {', '.join(guessed)}"
