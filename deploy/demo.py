@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -56,8 +55,8 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def server(environ: dict[str, str]) -> Iterator[str]:
-    """A migrated server on a free loopback port; yields its address."""
+def server(environ: dict[str, str]) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """A migrated server on a free loopback port; yields its address and its process."""
     subprocess.run([BIN / "bench-server", "migrate"], env=environ, check=True)
     log = FOLDER / "server.log"
     with log.open("ab") as log_file:
@@ -69,7 +68,7 @@ def server(environ: dict[str, str]) -> Iterator[str]:
             text=True,
         )
         try:
-            yield _address(process, log)
+            yield _address(process, log), process
         finally:
             process.terminate()
             process.wait(timeout=20)
@@ -201,6 +200,20 @@ def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: s
         raise DemoProblem(f"{workload} with {framework} on {device} is not on the leaderboard")
 
 
+def stay(process: "subprocess.Popen[str]") -> None:
+    """Wait for Ctrl-C.
+
+    Raises:
+        DemoProblem: the server ended before.
+    """
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        print("\nstopping the server")
+    else:
+        raise DemoProblem(f"the server ended with exit code {code}; see {FOLDER / 'server.log'}")
+
+
 def main(once: bool, options: Sequence[str] = ()) -> int:
     """The whole demo.
 
@@ -217,7 +230,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     """
     FOLDER.mkdir(exist_ok=True)
     environ = environment()
-    with server(environ) as address:
+    with server(environ) as (address, process):
         stays = not once and sys.stdout.isatty()
         if not stays:
             print("The server stops at the end: make demo keeps it up at a terminal.", flush=True)
@@ -241,12 +254,9 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
             print(f"\n{counts}; the server showed each.", *lines, sep="\n")
             return 0
         print(f"\n{counts}; the leaderboard: {address}/", *lines, sep="\n")
-        print("To recompute a result yourself: bench-agent verify --recompute ADDRESS")
-        print("Ctrl-C stops the server.")
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            print()
+        print(f"To recompute a result of the leaderboard: {agent} verify --recompute ADDRESS")
+        print("Ctrl-C stops the server.", flush=True)
+        stay(process)
     return 0
 
 

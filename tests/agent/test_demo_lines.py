@@ -1,6 +1,7 @@
 """What a demo says of the trust levels of its results, and the README of its folder."""
 
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,3 +53,9 @@ def test_the_readme_shows_the_report_of_the_demos_folder(demo: ModuleType) -> No
     home = Path(demo.environment()["BENCH_HOME"]).relative_to(ROOT)
     command = f"\n  BENCH_HOME={home} .venv/bin/bench-agent report\n"
     assert command in (ROOT / "README.md").read_text()
+
+
+def test_a_server_that_ends_before_the_demo_is_a_fault(demo: ModuleType) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"], text=True)
+    with pytest.raises(demo.DemoProblem, match=r"ended with exit code 3; see .*server\.log"):
+        demo.stay(process)

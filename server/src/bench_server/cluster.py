@@ -14,7 +14,7 @@ from bench_protocol.scheduler import SchedulerProblem
 
 from . import __version__
 
-EXTRA = "bench-server[cluster]"
+EXTRA = "./server[cluster]"
 # Tasks in progress for each thread of a worker: one runs, one waits beside it.
 AHEAD = 2
 LOOK_SECONDS = 1.0

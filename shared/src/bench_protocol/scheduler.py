@@ -42,7 +42,7 @@ def connect(address: str, extra: str) -> Any:
     (``distributed.comm.tls``).
 
     Args:
-        extra: what to install where Dask is missing, as in ``bench-server[cluster]``.
+        extra: what to install where Dask is missing, as in ``./server[cluster]``, in a checkout.
 
     Raises:
         SchedulerProblem: the extra is not installed, certificates are missing, or the scheduler
@@ -54,7 +54,7 @@ def connect(address: str, extra: str) -> Any:
         from distributed.security import Security
     except ImportError as error:
         raise SchedulerProblem(
-            f"--scheduler needs Dask distributed: pip install '{extra}'"
+            f"--scheduler needs Dask distributed; in a checkout: pip install ./shared '{extra}'"
         ) from error
     security = None
     if check_address(address).startswith("tls://"):

@@ -149,7 +149,7 @@ def _measure(
     address: str, arguments: Sequence[str], machines: int, patience_seconds: float, as_json: bool
 ) -> list[Row]:
     try:
-        client = scheduler.connect(address, "bench-agent[fleet]")
+        client = scheduler.connect(address, "./agent[fleet]")
     except scheduler.SchedulerProblem as problem:
         raise UsageProblem(str(problem)) from problem
     shown = console(stderr=as_json)

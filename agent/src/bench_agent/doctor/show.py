@@ -26,8 +26,9 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
     rows = [(finding.id, finding.sentence) for finding in findings if finding.verdict == "ok"]
     if rows:
         show_table(console, ("check", "what works"), rows)
-    if skipped := [finding.id for finding in findings if finding.verdict == "skip"]:
-        say(console, f"not checked, nothing to check here: {', '.join(skipped)}", SOFT)
+    if skipped := [finding for finding in findings if finding.verdict == "skip"]:
+        reasons = "; ".join(f"{finding.id} ({finding.sentence})" for finding in skipped)
+        say(console, f"not checked: {reasons}", SOFT)
     problems = [finding for finding in findings if finding.verdict in PROBLEMS]
     for finding in problems:
         name, style = PROBLEMS[finding.verdict]

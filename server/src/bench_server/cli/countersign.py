@@ -38,7 +38,9 @@ def signers_of(settings: Settings) -> tuple[Signer, ...]:
     if settings.timestamp_certificates is None:
         raise stop_with("BENCH_SERVER_TIMESTAMP_URL needs BENCH_SERVER_TIMESTAMP_CERTIFICATES")
     if find_spec("rfc3161_client") is None:
-        raise stop_with("BENCH_SERVER_TIMESTAMP_URL: run: pip install 'bench-server[timestamps]'")
+        raise stop_with(
+            "BENCH_SERVER_TIMESTAMP_URL: in a checkout: pip install ./shared './server[timestamps]'"
+        )
     try:
         roots = read_certificates(settings.timestamp_certificates)
     except NoStamp as error:

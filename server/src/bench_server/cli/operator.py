@@ -255,7 +255,9 @@ def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigne
     except ValueError as error:
         raise stop(f"--timestamp-certificates: {error}") from None
     if roots and find_spec("rfc3161_client") is None:
-        raise stop("--timestamp-certificates: run: pip install 'bench-server[timestamps]'")
+        raise stop(
+            "--timestamp-certificates: in a checkout: pip install ./shared './server[timestamps]'"
+        )
     return countersigned.Trusted(keys, roots)
 
 

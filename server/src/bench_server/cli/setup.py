@@ -64,8 +64,8 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
     except (UnknownDatabase, ArgumentError) as error:
         raise stop(f"{url_from}: {error}") from None
     except ImportError:
-        words = "the driver is not installed; run: pip install 'bench-server[postgresql]'"
-        raise stop(f"{url_from}: {words}") from None
+        install = "in a checkout: pip install ./shared './server[postgresql]'"
+        raise stop(f"{url_from}: the driver is not installed; {install}") from None
     except OSError as error:
         raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None
 

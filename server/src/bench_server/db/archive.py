@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Dialect, LargeBinary, TypeDecorator
 
 MARK = b"\0archived "
-MISSING = "run: pip install 'bench-server[archive]'"
+MISSING = "in a checkout: pip install ./shared './server[archive]'"
 
 
 class ArchiveProblem(OSError):
