@@ -218,7 +218,7 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
         if name[0] != "_"
     }
     assert held == used - macros - {
-        *("static", "site_name", "path", "origin", "as_of", "study_query", "STUDIES")
+        *("static", "site_name", "path", "origin", "as_of", "stopped", "study_query", "STUDIES")
     }
     assert context.__doc__
     assert context.__doc__.startswith("``/")

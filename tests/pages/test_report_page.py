@@ -58,7 +58,7 @@ def test_with_a_server_it_has_the_rank_and_the_hardware_above_and_below(
     answer = CliRunner().invoke(app, ["report", "--server", site.address, "--output", "-"])
     assert answer.exit_code == 0, answer.stderr
     assert (
-        f"This hardware is 2nd of 5 on mnist-cnn. Its page: <code>{site.address}/machines/"
+        f"This hardware is 2nd of 4 on fashion-mlp. Its page: <code>{site.address}/machines/"
         in answer.stdout
     )
     assert "1st: NVIDIA H200, tensorflow tuned" in answer.stdout

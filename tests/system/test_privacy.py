@@ -127,7 +127,7 @@ def test_a_bundle_names_no_person_and_no_machine(
     for word in (str(tmp_path), "packages.planted", *_words(tmp_path)[len(PLANTED) :]):
         assert word.lower() not in text.lower(), word
     assert str(path) in ran.stderr
-    assert all(part in ran.stderr for part in ("findings", "machine", "last run      1 repeats, 1"))
+    assert all(part in ran.stderr for part in ("findings", "machine", "last run      1 repeat, 1"))
     assert len(ran.stderr.splitlines()) < 24
 
 
