@@ -1,23 +1,39 @@
 """Short names of cells for people: what is usual goes without saying."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Cell
 
+SETUP_FIELDS = (
+    *("workload", "framework", "device", "recipe", "batch_size"),
+    *("precision", "data"),
+)
 USUAL_BATCH = {workload.name: workload.batch_size for workload in CATALOGUE}
 
 
 def setup_name(cell: Cell) -> str:
     """``mlx metal tuned``; what is not usual follows: ``torch cpu naive, batch 256, real data``."""
-    name = f"{cell.framework} {cell.device} {cell.recipe}"
-    if cell.batch_size != USUAL_BATCH.get(cell.workload):
-        name += f", batch {cell.batch_size:,}"
-    return f"{name}{unusual(cell)}"
+    return setup_words({name: getattr(cell, name) for name in SETUP_FIELDS})
+
+
+def setup_words(fields: Mapping[str, Any]) -> str:
+    """The set-up that a document's fields name, as :func:`setup_name` has it."""
+    name = f"{fields['framework']} {fields['device']} {fields['recipe']}"
+    if fields["batch_size"] != USUAL_BATCH.get(fields["workload"]):
+        name += f", batch {fields['batch_size']:,}"
+    return name + _suffix(fields["precision"], fields["data"])
 
 
 def unusual(cell: Cell) -> str:
     """Suffix of a name: the precision if it is not float32, the data if they are real."""
-    precision = "" if cell.precision == "float32" else f", {cell.precision}"
-    return f"{precision}{', real data' if cell.data == 'real' else ''}"
+    return _suffix(cell.precision, cell.data)
+
+
+def _suffix(precision: str, data: str) -> str:
+    half = "" if precision == "float32" else f", {precision}"
+    return f"{half}{', real data' if data == 'real' else ''}"
 
 
 def short_name(cell: Cell) -> str:

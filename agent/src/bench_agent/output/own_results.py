@@ -5,7 +5,7 @@ from typing import Any
 
 from bench_protocol import format as people
 
-from .names import USUAL_BATCH
+from .names import setup_words
 
 OWN_HEADINGS = ("id", "sent (UTC)", "workload", "set-up", "samples/s", "status")
 
@@ -19,18 +19,7 @@ def own_row(row: Mapping[str, Any]) -> list[str]:
         row["id"],
         row["received_at"][:10],
         row["workload"],
-        _setup(row) if "framework" in row else "",
+        setup_words(row) if "framework" in row else "",
         "" if rate is None else people.rate(rate),
         row["moderation"] or row["unranked_reason"] or ranked,
     ]
-
-
-def _setup(row: Mapping[str, Any]) -> str:
-    words = [f"{row['framework']} {row['device']} {row['recipe']}"]
-    if row["batch_size"] != USUAL_BATCH.get(row["workload"]):
-        words.append(f"batch {row['batch_size']:,}")
-    if row["precision"] != "float32":
-        words.append(row["precision"])
-    if row["data"] == "real":
-        words.append("real data")
-    return ", ".join(words)

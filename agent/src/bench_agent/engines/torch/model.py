@@ -238,7 +238,10 @@ def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
             if not _onednn_lacks_lstm(x):
                 outputs, _ = super().forward(x)
             else:
-                with torch.backends.mkldnn.flags(False, None, None, None):
+                # None leaves a flag as it is.
+                with torch.backends.mkldnn.flags(
+                    enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None
+                ):
                     outputs, _ = super().forward(x)
             return outputs[:, -1]
 
