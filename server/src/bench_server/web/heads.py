@@ -70,9 +70,9 @@ HEADS: dict[str, Head] = {
     ),
     "spread": Head(
         "Spread",
-        "The widest difference behind the figure, between blocks, repeats, runs or machines: the "
-        "interquartile range of their times over the median, of fewer than eight the full range. "
-        "It is no confidence interval. Above 20 % the row is marked unsteady.",
+        "The widest difference behind the figure, as a share of its time. Of blocks it is the "
+        "interquartile range; of repeats, runs or machines too, or the full range of fewer than "
+        "eight. It is no confidence interval. Above 20 % the row is marked unsteady.",
         "/methodology#spread",
         "spread",
     ),

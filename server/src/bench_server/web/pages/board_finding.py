@@ -57,7 +57,7 @@ def finding(
         behind = any(
             _ahead(filters, one) for one in standings if firsts.get(one.workload.name) == first
         )
-        words = "ranks first on {}" if behind else metric.first
+        words = f"ranks first on {{}}{_by(metric)}" if behind else metric.first
         found = f"{first} {words.format(where)}{'' if count else '?'}"
     return f"{name}: {found}" if name else found
 
@@ -133,11 +133,15 @@ def _of_search(
         return "No ranked hardware matches the search"
     rank, standing, row = min(found, key=lambda one: one[0])
     ranked = sum(one.rank is not None for one in standing.rows)
-    what, by = _name(row, filters), "" if metric.value in ("throughput", "time") else metric.label
     return (
-        f"{what} is {people.ordinal(rank)} of {ranked:,} on {standing.workload.name}"
-        f"{f', by {by}' if by else ''}"
+        f"{_name(row, filters)} is {people.ordinal(rank)} of {ranked:,} on "
+        f"{standing.workload.name}{_by(metric)}"
     )
+
+
+def _by(metric: Metric) -> str:
+    """``, by Energy``: the metric of a rank, where it is not speed."""
+    return "" if metric.value in ("throughput", "time") else f", by {metric.label}"
 
 
 def _name(row: RankedRow, filters: BoardFilters) -> str:
