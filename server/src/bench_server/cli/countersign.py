@@ -9,6 +9,7 @@ from threading import Event, Thread
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from .. import extras
 from ..db.store import Store
 from ..log import cosigners, countersigning
 from ..log.countersigning import NoCountersignature, Signer
@@ -38,9 +39,7 @@ def signers_of(settings: Settings) -> tuple[Signer, ...]:
     if settings.timestamp_certificates is None:
         raise stop_with("BENCH_SERVER_TIMESTAMP_URL needs BENCH_SERVER_TIMESTAMP_CERTIFICATES")
     if find_spec("rfc3161_client") is None:
-        raise stop_with(
-            "BENCH_SERVER_TIMESTAMP_URL: in a checkout: pip install ./shared './server[timestamps]'"
-        )
+        raise stop_with(f"BENCH_SERVER_TIMESTAMP_URL: {extras.install('timestamps')}")
     try:
         roots = read_certificates(settings.timestamp_certificates)
     except NoStamp as error:

@@ -21,6 +21,7 @@ from bench_protocol import acts, cosignatures, envelope, statement
 from bench_protocol import format as people
 from bench_protocol.errors import ProtocolError, first_invalid_field
 
+from .. import extras
 from ..answers import log_entries
 from ..app import utc_now
 from ..audit import countersigned, dump
@@ -255,9 +256,7 @@ def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigne
     except ValueError as error:
         raise stop(f"--timestamp-certificates: {error}") from None
     if roots and find_spec("rfc3161_client") is None:
-        raise stop(
-            "--timestamp-certificates: in a checkout: pip install ./shared './server[timestamps]'"
-        )
+        raise stop(f"--timestamp-certificates: {extras.install('timestamps')}")
     return countersigned.Trusted(keys, roots)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.units import plain_text
 
-from .. import cluster
+from .. import cluster, extras
 from ..cluster import Workers
 from ..db import migrate
 from ..db.archive import ArchiveProblem
@@ -64,8 +64,8 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
     except (UnknownDatabase, ArgumentError) as error:
         raise stop(f"{url_from}: {error}") from None
     except ImportError:
-        install = "in a checkout: pip install ./shared './server[postgresql]'"
-        raise stop(f"{url_from}: the driver is not installed; {install}") from None
+        words = f"the driver is not installed; {extras.install('postgresql')}"
+        raise stop(f"{url_from}: {words}") from None
     except OSError as error:
         raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None
 

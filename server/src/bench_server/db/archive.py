@@ -13,8 +13,10 @@ from typing import Any
 
 from sqlalchemy import Dialect, LargeBinary, TypeDecorator
 
+from .. import extras
+
 MARK = b"\0archived "
-MISSING = "in a checkout: pip install ./shared './server[archive]'"
+MISSING = extras.install("archive")
 
 
 class ArchiveProblem(OSError):
