@@ -9,6 +9,7 @@ from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent.engines import common
 from bench_agent.engines.torch import optimizer
+from bench_agent.engines.torch.products import TorchProducts
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Device
@@ -182,3 +183,21 @@ def test_an_lstm_that_onednn_lacks_trains_by_pytorchs_own_kernels(
         losses(opened("torch", workload, "naive", 16, precision), 2)
         assert set(with_onednn) == {expected}
     assert torch.backends.mkldnn.enabled
+
+
+def test_torchs_matrix_product_is_that_of_a_dense_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second factor is transposed. Without AVX-512 the plain product in bfloat16 was so much
+    slower than training that honest results were in doubt (``own_product``)."""
+    installed("torch")
+    import torch
+
+    second: list[tuple[int, ...]] = []
+    multiply = torch.mm
+
+    def recorded(a: Any, b: Any) -> Any:
+        second.append(b.stride())
+        return multiply(a, b)
+
+    monkeypatch.setattr(torch, "mm", recorded)
+    TorchProducts(8, torch.device("cpu"), torch.bfloat16).request(2)
+    assert second == [(1, 8), (1, 8)]
