@@ -14,6 +14,7 @@ from bench_agent.output.console import console
 from bench_agent.output.plan_table import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
 from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
+from bench_agent.plan.number_formats import emulates_bfloat16
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
@@ -207,6 +208,28 @@ def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     (line,) = plan_warnings(long)
     assert "--budget-seconds" in line
     assert "days" in line or " h" in line
+
+
+@pytest.mark.parametrize(
+    ("instruction_sets", "emulated"),
+    [
+        (("avx", "avx2", "fma"), True),
+        (("avx512f", "avx512_bf16"), False),
+        (("asimd", "bf16"), False),
+        ((), False),  # nothing is known of it
+    ],
+)
+def test_a_plan_warns_of_a_number_format_without_instructions(
+    tmp_path: Path, instruction_sets: tuple[str, ...], emulated: bool
+) -> None:
+    assert emulates_bfloat16(instruction_sets) is emulated
+    plain = replace(plan_of("smoke", Home(tmp_path)), emulates_bfloat16=emulated)
+    assert plan_warnings(plain) == []
+    first = plain.cells[0]
+    cell = first.cell.model_copy(update={"precision": "mixed_bfloat16"})
+    half = replace(plain, cells=(first.model_copy(update={"cell": cell}),))
+    warned = [line for line in plan_warnings(half) if "--precision float32" in line]
+    assert len(warned) == emulated
 
 
 def measured(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:

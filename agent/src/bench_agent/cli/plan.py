@@ -2,6 +2,7 @@
 make that plan."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import typer
 
@@ -22,6 +23,7 @@ from ..output.plan_table import (
 )
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
+from ..plan.number_formats import emulates_bfloat16
 from ..plan.plan import Plan, Selection, check_names, make_plan
 from ..plan.presets import Preset, like_named, preset_named
 from ..run import calibration
@@ -61,11 +63,14 @@ def lay_out_plan(
 ) -> tuple[Plan, LayOut]:
     """The plan of a preset, with calibrated estimates, and what lays out other selections."""
     home = open_home()
-    free_memory = free_memory_of(read_facts())
+    facts = read_facts()
+    free_memory = free_memory_of(facts)
+    emulates = emulates_bfloat16(facts.cpu.instruction_sets)
 
     def lay_out(one: Selection) -> Plan:
         times = estimates.load(home.measured_times)
-        return make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
+        made = make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
+        return replace(made, emulates_bfloat16=emulates)
 
     made = lay_out(selection)
     if selection.data == "real":

@@ -28,6 +28,10 @@ NOTHING = (
     "Nothing to run: each choice is left out, for the reason above. bench-agent devices lists the "
     "frameworks and devices here; bench-agent doctor says what is missing. Or use fewer filters."
 )
+EMULATED = (
+    "Warning: this processor has no instructions for bfloat16: mixed_bfloat16 on the CPU can take "
+    "ten times as long as float32; fix: --precision float32"
+)
 PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 
 
@@ -136,12 +140,19 @@ def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
         starts: the plan runs now, so planning again does not help.
     """
     warnings = [f"Warning: {_disturbed(w)}; fix: {_remedy(w, starts)}" for w in plan.warnings]
+    if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
+        warnings.append(EMULATED)
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
         warnings.append(
             f"Warning: this takes {people.rough(plan.estimate_seconds)}; fix: --budget-seconds 10, "
             "fewer --repeats, or a choice of --workload, --framework, --device"
         )
     return warnings
+
+
+def _is_bfloat16_on_cpu(planned: PlannedCell) -> bool:
+    cell = planned.cell
+    return cell.device.kind == "cpu" and cell.precision == "mixed_bfloat16"
 
 
 def _disturbed(warn: Warn) -> str:

@@ -74,7 +74,7 @@ class Plan:
 
     An accuracy pass is an additional repeat over the workload's number of epochs. ``warnings``:
     disturbances of the calibration behind the estimates, each kind once. ``asked``: cells that a
-    server asks for, run once at the end.
+    server asks for, run once at the end. ``emulates_bfloat16``: this machine's processor does.
     """
 
     preset: Preset
@@ -84,6 +84,7 @@ class Plan:
     accuracy_passes: tuple[PlannedCell, ...] = ()
     warnings: tuple[Warn, ...] = ()
     asked: tuple[PlannedCell, ...] = ()
+    emulates_bfloat16: bool = False
 
     @property
     def estimate_seconds(self) -> float:
