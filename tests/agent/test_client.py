@@ -90,23 +90,30 @@ SLOWER_SETUP = {
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "error"),
     [
-        httpx.Response(200, json={"id": "r1", "status": "pending", "trust_level": None}),
-        problem(422, "invalid_query"),  # a server that knows no such parameter
-        httpx.Response(503),
-        httpx.Response(200, text="<html>a captive portal</html>"),
+        (httpx.Response(200, json={"id": "r1", "status": "pending", "trust_level": None}), None),
+        # a server that knows no such parameter
+        (problem(422, "invalid_query"), ServerRefused),
+        (httpx.Response(503), ServerUnreachable),
+        (httpx.Response(200, text="<html>a captive portal</html>"), ServerUnreachable),
     ],
     ids=["pending", "older", "away", "no server"],
 )
-def test_a_result_on_no_board_gives_no_standing(answer: httpx.Response) -> None:
+def test_a_result_on_no_board_gives_no_standing(
+    answer: httpx.Response, error: type[Exception] | None
+) -> None:
     asked: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
         asked.append(str(request.url))
         return answer
 
-    assert standing(client(server), "r1") is None
+    if error is None:
+        assert standing(client(server), "r1") is None
+    else:
+        with pytest.raises(error):
+            standing(client(server), "r1")
     assert asked == ["http://bench.test/api/v1/results/r1?wait=5"]
 
 

@@ -15,7 +15,7 @@ from bench_agent.output.report.neighbours import (
     beside,
     published_beside,
 )
-from bench_agent.remote.client import Client
+from bench_agent.remote.client import Client, ServerRefused
 from bench_agent.remote.ranked import next_to
 from bench_agent.remote.standing import Standing
 
@@ -81,9 +81,10 @@ def test_the_hardware_ranked_above_and_below_stands_beside_the_own_bars() -> Non
     assert "1st: H200, jax tuned" in drawn
 
 
-def test_a_server_that_fails_leaves_no_neighbours() -> None:
+def test_a_server_that_refuses_is_not_one_without_neighbours() -> None:
     def fails(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(404, json={"title": "Not Found"})
+        return httpx.Response(404, json={"code": "not_found", "detail": "no such machine"})
 
     client = Client("http://server.test", None, transport=httpx.MockTransport(fails))
-    assert next_to(client, "0f1e", ["mnist-cnn"]) == []
+    with pytest.raises(ServerRefused, match="no such machine"):
+        next_to(client, "0f1e", ["mnist-cnn"])

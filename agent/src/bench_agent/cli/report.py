@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from ..base.errors import ServerUnreachable
 from ..base.names import unknown
 from ..output.console import WARNING, complain
 from ..output.report import page, picture, tables
 from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
+from ..remote.client import ServerRefused
 from ..remote.outbox import Entry, Outbox
 from ..remote.ranked import next_to
 from ..remote.standing import standing
@@ -87,20 +89,22 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
             WARNING,
         )
         return alone
-    client = open_reader(server, open_home())
+    client, place = open_reader(server, open_home()), None
     try:
         workloads = dict.fromkeys(figures.cell.workload for figures in made.cells)
         place = standing(client, sent[-1], workloads)
-        rows = next_to(client, place.machine_id, workloads) if place else []
+        if place and (rows := next_to(client, place.machine_id, workloads)):
+            return around_ranked(rows, place)
+        missing = "other hardware next to this machine's" if place else "result of this run"
+        why = f"{server} ranks no {missing}"
+    except ServerUnreachable as error:
+        why = str(error)
+    except ServerRefused as error:
+        why = f"{server} refused: {error}"
     finally:
         client.close()
-    if place and rows:
-        return around_ranked(rows, place)
-    missing = "hardware next to this machine's" if place else "result of this run"
     shown = "has published figures" if alone.neighbours else "shows this run alone"
-    complain(
-        f"{server} ranks no {missing}, or does not answer: the report {shown} instead", WARNING
-    )
+    complain(f"{why}: the report {shown} instead", WARNING)
     return replace(alone, standing=place)
 
 

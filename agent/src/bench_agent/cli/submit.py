@@ -1,5 +1,6 @@
 """``submit``, ``status`` and ``enroll``: post the outbox, show it, enroll the key."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from ..machine import read_machine
 from ..output import documents
 from ..output.console import FAILURE, WARNING, complain, console, say
 from ..output.summary import standing_lines
-from ..remote.client import Client
+from ..remote.client import Client, ServerRefused
 from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery
@@ -51,7 +52,8 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
             for delivery in post(client, outbox, read_machine(home).machine_hash):
                 (sent if delivery.state == "sent" else refused).append(delivery)
             workloads = {delivery.entry.result().cell.workload for delivery in sent}
-            place = standing(client, sent[-1].result_id, workloads) if sent else None
+            with suppress(ServerUnreachable, ServerRefused):
+                place = standing(client, sent[-1].result_id, workloads) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} pending in the outbox")

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from ..base.errors import ServerUnreachable
-from .client import Client, ServerRefused
+from .client import Client
 
 
 class Ranked(NamedTuple):
@@ -21,23 +20,23 @@ class Ranked(NamedTuple):
 
 
 def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[Ranked]:
-    """The rows one rank above and below the machine's hardware. Empty without a rank, and if the
-    server does not answer.
+    """The rows one rank above and below the machine's hardware. Empty without a rank.
 
     Args:
         workloads: the boards that are asked for.
+
+    Raises:
+        ServerUnreachable: the server does not answer.
+        ServerRefused: it knows no such machine.
     """
-    try:
-        places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
-        ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
-        rows: list[Ranked] = []
-        for workload in workloads:
-            if workload in ranks:
-                query = urlencode({"workload": workload, "limit": 500})
-                board = client.read(f"/api/v1/leaderboard?{query}")
-                rows += _around(board.get("rows") or (), ranks[workload])
-    except (ServerUnreachable, ServerRefused):
-        return []
+    places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
+    ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
+    rows: list[Ranked] = []
+    for workload in workloads:
+        if workload in ranks:
+            query = urlencode({"workload": workload, "limit": 500})
+            board = client.read(f"/api/v1/leaderboard?{query}")
+            rows += _around(board.get("rows") or (), ranks[workload])
     return rows
 
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from bench_protocol.standing_text import beside_words, rank_words
 
-from ..base.errors import ServerUnreachable
-from .client import Client, ServerRefused
+from .client import Client
 
 
 class Standing(NamedTuple):
@@ -22,20 +21,20 @@ class Standing(NamedTuple):
 
 
 def standing(client: Client, result_id: str, workloads: Collection[str] = ()) -> Standing | None:
-    """Where the machine of a result stands, once boards have it. None without a ranked result, and
-    if the server does not answer.
+    """Where the machine of a result stands, once boards have it. None without a ranked result.
 
     Args:
         workloads: those just measured, whose rank comes first.
+
+    Raises:
+        ServerUnreachable: the server does not answer.
+        ServerRefused: it knows no such result.
     """
-    try:
-        answer = client.result_on_board(result_id)
-        machine_id = answer.get("machine_id") if answer else None
-        if not isinstance(machine_id, str):
-            return None
-        places = client.read(f"/api/v1/machines/{machine_id}").get("places")
-    except (ServerUnreachable, ServerRefused):
+    answer = client.result_on_board(result_id)
+    machine_id = answer.get("machine_id") if answer else None
+    if not isinstance(machine_id, str):
         return None
+    places = client.read(f"/api/v1/machines/{machine_id}").get("places")
     return Standing(f"{client.server}/machines/{machine_id}", in_words(places, workloads))
 
 

@@ -1,6 +1,7 @@
 """Post the results of a run between its repeats, each under a fresh challenge of the server."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -104,7 +105,8 @@ class Posting:
             self._summary.server_unreachable = False
         if self._newest:
             workloads = {result.cell.workload for result in self._summary.results}
-            self._summary.standing = standing(self._client, self._newest, workloads)
+            with suppress(ServerUnreachable, ServerRefused):
+                self._summary.standing = standing(self._client, self._newest, workloads)
         self._client.close()
 
     def _post(self, client: Client) -> None:
