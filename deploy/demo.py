@@ -37,6 +37,7 @@ RECOMPUTED_SECONDS = 300
 RECOMPUTED_LEVEL = 3
 # Options of a run whose server stops after it: no address of it, no offer to use it.
 SERVER_STOPS = ("--no-links", "--no-witness")
+AGAIN = 'To run again with an option of bench-agent: make demo ARGS="--budget-seconds 30"'
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -248,7 +249,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
             raise DemoProblem("nothing was measured")
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
-        lines = check(address, measured)
+        lines = [*check(address, measured), AGAIN]
         counts = f"{plural(len(new), 'new result')}, {len(every)} in all"
         if not stays:
             print(f"\n{counts}; the server showed each.", *lines, sep="\n")

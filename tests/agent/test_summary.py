@@ -97,7 +97,11 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
     ):
         assert f"\n{line}" in text
     assert "submit" not in text
-    assert text.splitlines()[-1].startswith("Not worth sharing: 1 of 24 figures, because")
+    last = text.splitlines()[-1]
+    assert last.startswith("Not worth sharing: 1 of 24 figures, because")
+    assert last.endswith(
+        "run again. The server marks these results, and counts undisturbed ones before them."
+    )
 
 
 def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def show_end(
     if summary.standing:
         say(console, "\n".join(standing_lines(summary.standing, links)))
     if report and disturbed:
-        say(console, disturbed_line(report, disturbed), WARNING)
+        say(console, disturbed_line(report, disturbed, sent=summary.sent > 0), WARNING)
 
 
 def show_figures(console: Console, report: Report) -> None:
@@ -140,13 +140,19 @@ def standing_lines(standing: Standing, links: bool = True) -> list[str]:
     return [f"This hardware {words}.", *([f"  {standing.address}"] if links else [])]
 
 
-def disturbed_line(report: Report, disturbed: int) -> str:
-    """What to do about figures that something else slowed down."""
+def disturbed_line(report: Report, disturbed: int, sent: bool = False) -> str:
+    """What to do about figures that something else slowed down.
+
+    Args:
+        sent: a server has them already.
+    """
     figures = people.plural(len(report.cells), "figure")
-    return (
+    line = (
         f"Not worth sharing: {disturbed} of {figures}, because something "
         "else slowed this machine down. Close other programs, let it cool, and run again."
     )
+    there = " The server marks these results, and counts undisturbed ones before them."
+    return line + (there if sent else "")
 
 
 def device_lines(report: Report) -> list[str]:
