@@ -56,6 +56,13 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
+# What the keyboard reaches in heads that are there for screen readers alone.
+UNSEEN = """() => [...document.querySelectorAll('thead')]
+    .filter(head => head.getBoundingClientRect().width <= 1)
+    .flatMap(head => [...head.querySelectorAll('a, button, input')])
+    .filter(part => part.checkVisibility()).map(part => part.outerHTML.slice(0, 100))"""
+
+
 # Numbers that a line break separates from their percent sign; of headings, leads, documents, names
 # in rows and words of statements, words with hyphens that are no longer than 20 characters, and
 # "(30-core GPU)".
@@ -146,6 +153,7 @@ def test_every_cell_of_a_phone_holds_its_text(browser: Browser, fleet: Fleet) ->
         for width in (390, 320):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate(WIDER) == [], (address, width)
+            assert page.evaluate(UNSEEN) == [], (address, width)
     page.close()
 
 
