@@ -7,7 +7,7 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
-from bench_agent.base.install_hints import Pip, extras_for
+from bench_agent.base.install_hints import Pip, extras_for, size_note
 from bench_agent.doctor import fixes
 
 
@@ -106,3 +106,8 @@ def test_a_cpu_build_makes_room_for_that_of_cuda_13(
     )
     (tmp_path / "constraints.txt").touch()
     assert pip.install_cuda_13("jax", cuda_12=False) == f"make -C {tmp_path} frameworks"
+
+
+def test_a_download_of_gigabytes_is_named() -> None:
+    assert "gigabytes" in size_note("torch", "linux")
+    assert size_note("torch", "darwin") == size_note("jax", "linux") == ""

@@ -129,6 +129,12 @@ def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:
     return tuple(FOR_CUDA_12.get(name, name) for name in frameworks if name not in FOR_CUDA_13)
 
 
+def size_note(framework: str, system: str = sys.platform) -> str:
+    """What is unusual about the download of a framework; empty without anything."""
+    brings_cuda = framework == "torch" and system.startswith("linux")
+    return " (its usual wheel brings CUDA: gigabytes)" if brings_cuda else ""
+
+
 def has_cuda_12() -> bool:
     """Whether the agent's own interpreter has the CUDA libraries that TensorFlow is built for."""
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..base.install_hints import Pip, extras_for, has_cuda_12
+from ..base.install_hints import Pip, extras_for, has_cuda_12, size_note
 from .finding import Finding
 from .fixes import system_package
 from .software import CUDA_12, CUDA_13, Software
@@ -36,7 +36,8 @@ def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Findi
         if not seen.installed:
             cuda_12 = seen.software.cuda == CUDA_12
             install = seen.software.pip.install_framework(name, cuda_12=cuda_12)
-            yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
+            sentence = f"{name} is not installed{size_note(name)}"
+            yield Finding(f"frameworks.{name}", "skip", sentence, install)
         elif seen.devices:
             devices = ", ".join(seen.devices)
             version = f" {seen.version}" if seen.version else ""

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import engines
-from ..base.install_hints import Pip, has_cuda_12
+from ..base.install_hints import Pip, has_cuda_12, size_note
 from ..base.messages import Probe
 from .interpreters import Interpreter
 from .worker_process import run_probe, worker_command
@@ -106,7 +106,7 @@ def absent(framework: str) -> Probe:
     """The answer of a framework that no interpreter has."""
     hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
     where = hint or "needs an environment of its own, because this one has CUDA 12"
-    problem = f"not installed: {where}"
+    problem = f"not installed{size_note(framework)}: {where}"
     return Probe(devices=(), environment=None, problem=problem)
 
 
