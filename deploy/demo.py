@@ -202,17 +202,20 @@ def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: s
 
 
 def stay(process: "subprocess.Popen[str]") -> None:
-    """Wait for Ctrl-C.
+    """Wait for Ctrl-C, or for a signal that ends the server.
 
     Raises:
-        DemoProblem: the server ended before.
+        DemoProblem: the server ended with an error.
     """
     try:
         code = process.wait()
     except KeyboardInterrupt:
         print("\nstopping the server")
     else:
-        raise DemoProblem(f"the server ended with exit code {code}; see {FOLDER / 'server.log'}")
+        if code:
+            log = FOLDER / "server.log"
+            raise DemoProblem(f"the server ended with exit code {code}; see {log}")
+        print("\nthe server was stopped")
 
 
 def main(once: bool, options: Sequence[str] = ()) -> int:

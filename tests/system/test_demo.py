@@ -88,6 +88,19 @@ def test_a_run_that_does_not_begin_ends_with_the_page(demo: Callable[..., Ran]) 
     assert "doctor --bundle" in ran.stdout
 
 
+@pytest.mark.parametrize(("code", "ends"), [(0, "the server was stopped"), (3, "exit code 3; see")])
+def test_a_server_that_ends_first_ends_the_demo(code: int, ends: str) -> None:
+    """A signal that reaches the server alone stops it; a fault is named."""
+    waits = (
+        "import subprocess, sys; sys.path.insert(0, sys.argv[1]); import demo; "
+        "demo.stay(subprocess.Popen([sys.executable, '-c', f'raise SystemExit({sys.argv[2]})']))"
+    )
+    words = [sys.executable, "-c", waits, str(ROOT / "deploy"), str(code)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert ends in done.stdout + done.stderr
+    assert done.returncode == (1 if code else 0)
+
+
 @pytest.mark.parametrize("broken", ["TRAINMARK_DEMO", "BENCH_SERVER_KEYS_DIR"])
 def test_a_folder_that_cannot_be_used_is_named(
     demo: Callable[..., Ran], tmp_path: Path, broken: str
