@@ -94,7 +94,8 @@ def test_a_run_names_the_older_results_that_it_sends_too(
 ) -> None:
     monkeypatch.setattr(run, "open_client", lambda server, home: Agreed())
     monkeypatch.setattr(run, "ask_consent", lambda client, outbox, yes: None)
-    words = "The outbox has 2 pending results of earlier runs: this run sends them too.\n"
+    words = "The outbox has 2 pending results of earlier runs: this run sends them too. "
+    words += "Those measured without a server are shown there, but not ranked.\n"
 
     def said(resume: bool) -> str:
         assert run.consent_before("http://server.test", Home(tmp_path), yes=True, resume=resume)

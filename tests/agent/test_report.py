@@ -16,14 +16,20 @@ from tests.fakes.results import make_cell, make_failure, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
+from bench_agent.base.home import Home
+from bench_agent.base.messages import Timing
 from bench_agent.cli.main import app
 from bench_agent.output.report import page, picture, tables
 from bench_agent.output.report.charts import charts_of, places_of
 from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
 from bench_agent.output.report.neighbours import NOBODY, around_published
+from bench_agent.plan.plan import Plan, PlannedCell
+from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.standing import Standing
+from bench_agent.run import journal
 from bench_protocol import result as wire
+from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Warn
 
 
@@ -271,6 +277,31 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
     assert command("--format", "markdown").stdout.startswith("# Apple M2 Max (30-core GPU)")
     assert json.loads(command("--json").stdout)["run_id"] == a_run()[0].run_id
     assert len(command("--format", "csv").stdout.splitlines()) == 26
+
+
+def test_the_report_of_a_run_that_did_not_end_says_so(
+    command: Callable[..., Result], tmp_path: Path
+) -> None:
+    home = Home(tmp_path / "home")
+    (result, *_) = a_run(repeats=1)
+    put(Outbox(home.outbox), result)
+    said = "This run is not complete: it has 1 of 4 measurements."
+    assert said not in command("--format", "markdown").stdout
+    planned = PlannedCell(
+        cell=result.cell,
+        workload=workload_named(result.cell.workload),
+        estimate_seconds=1,
+        timing=Timing(budget_seconds=1),
+    )
+    plan = Plan(PRESETS["smoke"], (planned, planned), (), 2)
+    journal.begin(home, result.run_id, "0" * 64, plan)
+    for name in ("markdown", "html"):
+        shown = command("--format", name, "-o", "-")
+        assert said in shown.stdout
+        assert said in " ".join(shown.stderr.split())
+    assert said in json.loads(command("--json").stdout)["incomplete"]
+    journal.begin(home, "f" * 32, "0" * 64, plan)  # another run
+    assert said not in command("--format", "markdown").stdout
 
 
 def test_a_report_without_ranks_says_why(

@@ -100,7 +100,8 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
     last = text.splitlines()[-1]
     assert last.startswith("Not worth sharing: 1 of 24 figures, because")
     assert last.endswith(
-        "run again. The server marks these results, and counts undisturbed ones before them."
+        "run again. The server has them, marked as disturbed, and uses undisturbed ones where "
+        "it has any."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..base.errors import ServerUnreachable
+from ..base.home import Home
 from ..base.names import unknown
 from ..output.console import WARNING, complain
 from ..output.report import page, picture, tables
@@ -18,6 +19,7 @@ from ..remote.client import ServerRefused
 from ..remote.outbox import Entry, Outbox
 from ..remote.ranked import next_to
 from ..remote.standing import standing
+from ..run.journal import unfinished
 from .exits import Exit, stop
 from .setup import open_home, open_reader
 
@@ -59,10 +61,11 @@ def report(
     chosen = "json" if as_json else format
     if chosen not in FORMATS:
         stop(Exit.WRONG_USAGE, unknown("format", chosen, FORMATS))
-    entries = Outbox(open_home().outbox).last_run()
+    home = open_home()
+    entries = Outbox(home.outbox).last_run()
     if not entries:
         stop(Exit.WRONG_USAGE, "no run to report: bench-agent run --preset smoke makes one")
-    made = report_of([entry.result() for entry in entries])
+    made = _incomplete(report_of([entry.result() for entry in entries]), home)
     content = _writer(chosen, _around(made, entries, server))(made)
     raw = content.encode() if isinstance(content, str) else content
     target = output or (Path(FILES[chosen]) if chosen in FILES else Path("-"))
@@ -74,6 +77,17 @@ def report(
     except OSError as error:
         stop(Exit.WRONG_USAGE, f"cannot write {target}: {error.strerror}; choose with --output")
     typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
+
+
+def _incomplete(made: Report, home: Home) -> Report:
+    """The report, with how much of the run is there if it did not end."""
+    journal = unfinished(home)
+    if journal is None or journal.run_id != made.run_id:
+        return made
+    done = f"{len(made.results)} of {len(journal.plan())} measurements"
+    words = f"This run is not complete: it has {done}. To continue it: bench-agent run --resume"
+    complain(words, WARNING)
+    return replace(made, incomplete=words)
 
 
 def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Around:

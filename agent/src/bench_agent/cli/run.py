@@ -217,7 +217,11 @@ def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> 
     own = journal.run_id if journal else None
     if older := sum(entry.run_id != own for entry in Outbox(home.outbox).pending()):
         results = plural(older, "pending result")
-        typer.echo(f"The outbox has {results} of earlier runs: this run sends them too.", err=True)
+        typer.echo(
+            f"The outbox has {results} of earlier runs: this run sends them too. "
+            "Those measured without a server are shown there, but not ranked.",
+            err=True,
+        )
     client = open_client(server, home)
     try:
         ask_consent(client, None, yes)

@@ -151,7 +151,7 @@ def disturbed_line(report: Report, disturbed: int, sent: bool = False) -> str:
         f"Not worth sharing: {disturbed} of {figures}, because something "
         "else slowed this machine down. Close other programs, let it cool, and run again."
     )
-    there = " The server marks these results, and counts undisturbed ones before them."
+    there = " The server has them, marked as disturbed, and uses undisturbed ones where it has any."
     return line + (there if sent else "")
 
 

@@ -63,7 +63,7 @@ def unknown_key(key_id: str) -> UnknownKey:
     return UnknownKey(
         f"no key {key_id} is enrolled",
         field="signatures.keyid",
-        hint="POST /api/v1/keys enrolls it (bench-agent enroll)",
+        hint="bench-agent enroll, or a first post, enrolls it: POST /api/v1/keys",
     )
 
 

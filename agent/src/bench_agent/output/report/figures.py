@@ -70,7 +70,8 @@ class CellFigures:
 @dataclass(frozen=True)
 class Report:
     """A run: machine, cells in the order of measurement, cells without a figure and why, and
-    warnings."""
+    warnings. ``incomplete``: a sentence about what the run has not measured; empty once it ended.
+    """
 
     run_id: str
     preset: str | None
@@ -82,6 +83,7 @@ class Report:
     failed: tuple[tuple[Cell, str], ...]
     results: tuple[Result, ...]
     doubts: tuple[str, ...]
+    incomplete: str = ""
 
     @property
     def data(self) -> str:

@@ -75,6 +75,8 @@ def markdown(report: Report) -> str:
         f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
         f"{started(report)} UTC.",
     ]
+    if report.incomplete:
+        lines += ["", report.incomplete]
     if any(len(figures.rates) > 1 for figures in report.cells):
         lines += ["", MEDIAN_WORDS]
     if any(figures.in_doubt for figures in report.cells):
@@ -117,6 +119,7 @@ def document(report: Report) -> dict[str, Any]:
         "run_id": report.run_id,
         "preset": report.preset,
         "started": report.started,
+        "incomplete": report.incomplete,
         "machine": report.machine.model_dump(mode="json"),
         "software": dict(report.software),
         "cells": [_cell_document(figures) for figures in report.cells],
