@@ -64,7 +64,7 @@ LEVELS = (
         3,
         "conformant",
         "third_party",
-        "It is also conformant and plausible: every check passed, and the server has recomputed "
+        "It is also conformant and plausible: no check failed, and the server has recomputed "
         "the traces and the timed session's first losses from the challenge's nonce. Until then it "
         "has level 2. Real data whose files the server does not have, and pretrained weights, are "
         "not recomputed: it compares those losses with a wide band, and the level says so. A copy "
