@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import sqlite3  # noqa: F401 - before TensorFlow, which brings a SQLite without ln()
 import sys
 from collections.abc import Iterator
 from pathlib import Path
