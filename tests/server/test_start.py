@@ -19,14 +19,26 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 
 NEEDED = ("sqlalchemy", "fastapi", "uvicorn", "bench_server.app")
-NOT_NEEDED = ("alembic", "scipy", "numpy", "pyarrow", "matplotlib", "bench_server.cli.commands")
+NOT_NEEDED = (
+    "alembic",
+    "scipy",
+    "numpy",
+    "pyarrow",
+    "matplotlib",
+    "markdown_it",
+    "cryptography.x509",
+    "bench_server.cli.commands",
+)
 PROGRAM = f"""
 import sys
+import threading
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
         if name in {(*NEEDED, *NOT_NEEDED)}:
             print("import", name, flush=True)
+            if any(thread.name == "projector" for thread in threading.enumerate()):
+                print("beside the projector", flush=True)
 
 sys.meta_path.insert(0, Watch())
 from bench_server.cli.main import main
@@ -68,6 +80,14 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(
     assert lines[0] == STARTING
     assert lines[-1].startswith("listening on ")
     assert {line.removeprefix("import ").strip() for line in lines[1:-1]} == set(NEEDED)
+
+
+def test_projection_begins_after_the_imports(migrated_file: Path, tmp_path: Path) -> None:
+    """After an outage it has work to do, and both would wait for Python's lock."""
+    with started(PROGRAM, migrated_file, tmp_path) as (_, lines):
+        pass
+    assert "import bench_server.app\n" in lines
+    assert "beside the projector\n" not in lines
 
 
 def test_commands_are_listed_and_found_although_they_are_imported_late() -> None:

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import nullcontext
+from functools import partial
 
 import typer
 from sqlalchemy.exc import SQLAlchemyError
@@ -56,18 +57,20 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
         raise stop(str(error)) from None
     from . import serve
 
+    if settings.workers > 1:
+        os.environ.update(child_environment(settings))
+        run = partial(serve.serve_workers, starting, settings)
+    else:
+        from ..app import create_app  # with several workers only these need it
+
+        # Before the threads below start: their work would make the imports take longer.
+        app = create_app(settings, store, authority=authority)
+        starting.stop()
+        run = partial(serve.serve, app, starting.bound, settings)
     with (
         projecting(store) if settings.project == "yes" else nullcontext(),
         delivering(store, settings) if settings.project == "yes" else nullcontext(),
         recomputing(store, settings) if settings.recomputes else nullcontext(),
         countersigning_daily(store, settings),
     ):
-        if settings.workers > 1:
-            os.environ.update(child_environment(settings))
-            serve.serve_workers(starting, settings)
-            return
-        from ..app import create_app  # with several workers only these need it
-
-        app = create_app(settings, store, authority=authority)
-        starting.stop()
-        serve.serve(app, starting.bound, settings)
+        run()

@@ -10,12 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cryptography.x509 import Certificate, load_pem_x509_certificates
-
 from .countersigning import Countersigned, NoCountersignature, Wanted
 from .outgoing import NoAnswer, post
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
     from rfc3161_client import TimeStampRequest
 
 QUERY = "application/timestamp-query"
@@ -30,7 +29,7 @@ class StampAuthority:
     """A time-stamp authority. ``certificates``: its roots, one or more."""
 
     url: str
-    certificates: tuple[Certificate, ...]
+    certificates: "tuple[Certificate, ...]"
     kind = "stamp"
 
     @property
@@ -64,7 +63,7 @@ class StampAuthority:
 def verify(
     response: bytes,
     note: str,
-    certificates: Sequence[Certificate],
+    certificates: "Sequence[Certificate]",
     request: "TimeStampRequest | None" = None,
 ) -> datetime:
     """Check a stamp of a note, without the note's cosignatures.
@@ -93,12 +92,14 @@ def verify(
     return at
 
 
-def read_certificates(path: Path) -> tuple[Certificate, ...]:
+def read_certificates(path: Path) -> "tuple[Certificate, ...]":
     """Certificates of a PEM file.
 
     Raises:
         NoStamp: there are none.
     """
+    from cryptography.x509 import load_pem_x509_certificates
+
     try:
         return tuple(load_pem_x509_certificates(path.read_bytes()))
     except OSError as error:

@@ -2,21 +2,15 @@
 ``/dumps/``.
 """
 
-import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 from sqlmodel import Session
 
 from bench_protocol import shows, trust_levels
-from bench_protocol.hardware import slug
 from bench_protocol.shows import Row
 from bench_protocol.trust_levels import TrustLevel
 
@@ -26,8 +20,9 @@ from ...errors import NotFound
 from ...export import daily
 from ...log.server_keys import Authority
 from ...settings import Settings
+from .. import documents
+from ..documents import Section
 
-SLASH = re.compile(r"(?<=\w)/(?=\w)(?![^<>]*>)")
 ENTRIES = 25
 NEWEST_DAYS = 3
 # What a document answers, by its name or its folder.
@@ -45,16 +40,6 @@ QUESTIONS = {
     "threat-model": "What is protected from whom, and what is not prevented?",
     "watching": "How is a machine measured again when it changes?",
 }
-# Of a document's table that a phone has as a table.
-MOST_COLUMNS = 5
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of a document: its anchor and heading."""
-
-    anchor: str
-    heading: str
 
 
 @dataclass(frozen=True)
@@ -133,7 +118,7 @@ class DumpsPage:
 
 
 def methodology_page() -> MethodologyPage:
-    title, text, sections = _document("methodology.md")
+    title, text, sections = documents.rendered("methodology.md")
     return MethodologyPage(title, "/api/v1/workloads", text, sections)
 
 
@@ -152,11 +137,11 @@ def document_page(name: str) -> DocumentPage:
     NotFound: there is no document of this name.
     """
     file = f"{name}.md"
-    if file not in _files():
-        names = [path.removesuffix(".md") for path in _files()]
+    if file not in documents.files():
+        names = [path.removesuffix(".md") for path in documents.files()]
         near = query_names.nearest(name[:100], names)
         raise NotFound(f"no document {name[:100]!r}", field="name", near=near)
-    title, text, sections = _document(file)
+    title, text, sections = documents.rendered(file)
     question = QUESTIONS[name if name in QUESTIONS else name.partition("/")[0]]
     listed = sections and f'href="#{sections[0].anchor}"' in text
     return DocumentPage(title, question, "/api/v1/workloads", text, () if listed else sections)
@@ -212,69 +197,3 @@ def dumps_page(folder: Path | None) -> DumpsPage:
     by_day = groupby(daily.listed(folder).dumps, key=lambda dump: dump.day)
     days = tuple((day, tuple(files)) for day, files in by_day)
     return DumpsPage("Daily dumps", "/api/v1/dumps", days)
-
-
-@cache
-def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
-    """Render a Markdown document: title, body as HTML, sections. Raw HTML in it is escaped."""
-    text = _docs().joinpath(name).read_text("utf-8")
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(text)
-    for inline in tokens:
-        for child in inline.children or ():
-            if child.type == "link_open":
-                child.attrSet("href", _address(str(child.attrGet("href")), name))
-    sections = []
-    for opening, inline in pairwise(tokens):
-        if opening.type == "heading_open":
-            opening.attrSet("id", slug(inline.content))
-            if opening.tag == "h2":
-                sections.append(Section(slug(inline.content), inline.content))
-        if opening.type == "table_open":
-            opening.attrSet("tabindex", "0")
-    _label_wide_tables(tokens)
-    title = tokens[1].content
-    body = markdown.renderer.render(tokens[3:], markdown.options, {})
-    # Cards of a phone are narrow: a path breaks at a slash before it breaks elsewhere.
-    body = re.sub(r"<td data-label=.*?</td>", lambda cell: SLASH.sub("/<wbr>", cell[0]), body)
-    return title, Markup(body), tuple(sections)  # noqa: S704 - our own text, HTML in it is escaped
-
-
-def _label_wide_tables(tokens: Sequence[Token]) -> None:
-    """Give each cell of a table with many columns the name of its column: a phone has its rows as
-    cards (``wide`` in site.css)."""
-    table, names, column = None, list[str](), 0
-    for opening, inline in pairwise(tokens):
-        if opening.type == "table_open":
-            table, names = opening, []
-        elif opening.type == "tr_open":
-            column = 0
-        elif opening.type == "th_open":
-            names.append(inline.content)
-        elif opening.type == "td_open" and len(names) > MOST_COLUMNS and table:
-            table.attrSet("class", "wide")
-            opening.attrSet("data-label", names[column])
-            column += 1
-
-
-def _address(href: str, name: str) -> str:
-    """The address of a link in a document: other documents are pages here."""
-    target, hash, anchor = href.partition("#")
-    file = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-    if not target or file not in _files():
-        return href
-    page = "/methodology" if file == "methodology.md" else f"/documents/{file.removesuffix('.md')}"
-    return f"{page}{hash}{anchor}"
-
-
-@cache
-def _files() -> frozenset[str]:
-    """The documents, as paths below ``docs``."""
-    return frozenset(path.relative_to(_docs()).as_posix() for path in _docs().rglob("*.md"))
-
-
-def _docs() -> Path:
-    """``docs`` is at the root of the repository; a wheel contains it beside this package."""
-    package = Path(__file__).resolve().parents[2]
-    inside = package / "docs"
-    return inside if inside.is_dir() else package.parents[2] / "docs"

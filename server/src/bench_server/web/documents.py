@@ -1,0 +1,103 @@
+"""The documents below ``docs``, as HTML."""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
+
+from bench_protocol.hardware import slug
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+SLASH = re.compile(r"(?<=\w)/(?=\w)(?![^<>]*>)")
+# Of a document's table that a phone has as a table.
+MOST_COLUMNS = 5
+
+
+class Section(NamedTuple):
+    """A section of a document: its anchor and heading."""
+
+    anchor: str
+    heading: str
+
+
+class Document(NamedTuple):
+    """Its title, its body as HTML, and its sections."""
+
+    title: str
+    text: Markup
+    sections: tuple[Section, ...]
+
+
+@cache
+def rendered(name: str) -> Document:
+    """Render a Markdown document; ``name`` is one of :func:`files`. Raw HTML in it is escaped."""
+    from markdown_it import MarkdownIt  # here, because a start of the server needs no documents
+
+    text = _docs().joinpath(name).read_text("utf-8")
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    for inline in tokens:
+        for child in inline.children or ():
+            if child.type == "link_open":
+                child.attrSet("href", _address(str(child.attrGet("href")), name))
+    sections = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            opening.attrSet("id", slug(inline.content))
+            if opening.tag == "h2":
+                sections.append(Section(slug(inline.content), inline.content))
+        if opening.type == "table_open":
+            opening.attrSet("tabindex", "0")
+    _label_wide_tables(tokens)
+    title = tokens[1].content
+    body = markdown.renderer.render(tokens[3:], markdown.options, {})
+    # Cards of a phone are narrow: a path breaks at a slash before it breaks elsewhere.
+    body = re.sub(r"<td data-label=.*?</td>", lambda cell: SLASH.sub("/<wbr>", cell[0]), body)
+    return Document(title, Markup(body), tuple(sections))  # noqa: S704 - our own text, HTML in it is escaped
+
+
+def _label_wide_tables(tokens: "Sequence[Token]") -> None:
+    """Give each cell of a table with many columns the name of its column: a phone has its rows as
+    cards (``wide`` in site.css)."""
+    table, names, column = None, list[str](), 0
+    for opening, inline in pairwise(tokens):
+        if opening.type == "table_open":
+            table, names = opening, []
+        elif opening.type == "tr_open":
+            column = 0
+        elif opening.type == "th_open":
+            names.append(inline.content)
+        elif opening.type == "td_open" and len(names) > MOST_COLUMNS and table:
+            table.attrSet("class", "wide")
+            opening.attrSet("data-label", names[column])
+            column += 1
+
+
+def _address(href: str, name: str) -> str:
+    """The address of a link in a document: other documents are pages here."""
+    target, hash, anchor = href.partition("#")
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    if not target or file not in files():
+        return href
+    page = "/methodology" if file == "methodology.md" else f"/documents/{file.removesuffix('.md')}"
+    return f"{page}{hash}{anchor}"
+
+
+@cache
+def files() -> frozenset[str]:
+    """The documents, as paths below ``docs``."""
+    return frozenset(path.relative_to(_docs()).as_posix() for path in _docs().rglob("*.md"))
+
+
+def _docs() -> Path:
+    """``docs`` is at the root of the repository; a wheel contains it beside this package."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "docs"
+    return inside if inside.is_dir() else package.parents[2] / "docs"
