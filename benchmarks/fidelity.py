@@ -20,44 +20,45 @@ woken thread waits until the one that woke it gives the core up (``chrt --batch`
 TensorFlow's ``fit`` sleeps through a second of most epochs (docs/notebook: what fit waits for).
 ``--threads 0`` leaves threads and cores to the libraries.
 
+A second table has the ``naive`` loops in one process each (:mod:`one_process`): two processes of
+one loop may differ by more than agent and bare loop do.
+
 ``--sure 1`` goes on with a row, up to eight times as many pairs, until the 95 % interval of its
 mean ratio reaches no further than 1 % to either side: some loops differ more from process to
 process than others, TensorFlow's ``fit`` by a tenth.
 """
 
 import argparse
-import json
 import os
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
-from repeats import cell_of, measured, rounds, times_as_long, until_sure
+import one_process
+from repeats import rounds, times_as_long, until_sure
+from sides import (
+    WINDOW_BLOCKS,
+    Loop,
+    Seconds,
+    agent,
+    bare,
+    sampled_in_turns,
+    sampler_share,
+    together,
+)
 
-from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
-from bench_agent.run.monitor import Monitor
+from bench_agent.base.messages import Timing
 from bench_protocol import format as people
-from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import compare_pairs
-from bench_protocol.matrix import Device, Recipe
-from bench_protocol.readings import Conditions
+from bench_protocol.matrix import Recipe
 
-BARE_LOOPS = Path(__file__).parent / "bare_loops"
-WORKLOAD = workload_named("fashion-mlp")
+SAMPLER_PAIRS = 40
 RECIPES: tuple[Recipe, ...] = ("naive", "tuned")
 FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
-FIT_EPOCHS = 12
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-WATCHED_SECONDS = 20.0
-SAMPLER_PAIRS, WINDOW_BLOCKS = 40, 12
 # Loops that cut a batch between the cores. Each core waits for the other, so that whatever stops
 # either shows, and their blocks vary more: they are timed for longer.
 ON_ALL_CORES = (("mlx", "tuned"), ("tensorflow", "tuned"))
@@ -68,87 +69,6 @@ SURE_TIMES = 8
 # loop can be 1.5 times as slow until then. Both sides get what a process has learnt by then, so
 # that it does not matter which of them freed what before its loop.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
-
-Seconds = Sequence[float]
-"""Per epoch, one value a block."""
-
-
-class Loop(NamedTuple):
-    """What both sides train, for how many seconds, and by which clock they are timed."""
-
-    framework: str
-    recipe: Recipe
-    seconds: float
-    clock: str
-
-
-def bare(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
-    """What the bare loop takes in a fresh process."""
-    script = BARE_LOOPS / f"{loop.framework}_loops.py"
-    command = [*launcher, sys.executable, str(script), loop.recipe]
-    command += ["--seconds", str(loop.seconds), "--clock", loop.clock]
-    command += ["--turns", turns] if turns else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{script.name} {loop.recipe}: {done.stderr[-2000:]}")
-    epochs: list[float] = json.loads(done.stdout.splitlines()[-1])["epoch_seconds"]
-    return epochs
-
-
-def agent(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
-    """What the agent's worker takes in a fresh process, watched as in a run."""
-    cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
-    timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
-    if (loop.framework, loop.recipe) == ("tensorflow", "naive"):
-        # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
-        timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
-    with watch(cell.device):
-        found = measured(cell, WORKLOAD, timing, loop.clock, turns=turns, launcher=launcher)
-    return [epoch_seconds(d, found.blocks.steps_per_block) for d in found.blocks.durations_ns]
-
-
-def epoch_seconds(duration_ns: int, steps: int) -> float:
-    """An epoch at the pace of so many steps."""
-    return duration_ns / 1e9 / steps * WORKLOAD.steps_per_epoch(WORKLOAD.batch_size)
-
-
-def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seconds, Seconds]]:
-    """Blocks of one fresh process, watched and not: windows A B, B A, A B, ..."""
-    cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
-    windows: list[list[float]] = [[]]
-    with ExitStack() as watching:
-        watching.enter_context(watch(cell.device))
-
-        def heard(message: PhaseBegan | BlockDone) -> None:
-            if not isinstance(message, BlockDone):
-                return
-            windows[-1].append(epoch_seconds(message.duration_ns, message.steps))
-            if len(windows[-1]) == WINDOW_BLOCKS:
-                if len(windows) % 4 == 1:
-                    watching.close()
-                elif len(windows) % 4 == 3:
-                    watching.enter_context(watch(cell.device))
-                windows.append([])
-
-        timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
-        measured(cell, WORKLOAD, timing, loop.clock, launcher=launcher, listener=heard)
-    for number in range(0, len(windows) - 2, 2):
-        # The next block has begun when one is told of.
-        first, second = (window[1:] for window in windows[number : number + 2])
-        yield (second, first) if number % 4 else (first, second)
-
-
-def watch(device: Device) -> Monitor:
-    """What a run has around a worker."""
-    return Monitor(device, Conditions(), os.cpu_count() or 1, time.monotonic_ns)
-
-
-def sampler_share() -> float:
-    """Processor time of the agent's own process while it watches, as a share of one core."""
-    began = time.process_time()
-    with watch(Device(kind="cpu")):
-        time.sleep(WATCHED_SECONDS)
-    return (time.process_time() - began) / WATCHED_SECONDS
 
 
 class Cores(NamedTuple):
@@ -250,6 +170,11 @@ def main() -> None:
             if options.sure:
                 found = until_sure(found, pairs, options.sure)
             print(row(f"{framework} {recipe}", found, times_as_long), flush=True)
+    if "naive" in options.recipes:
+        print("\n" + heading("in one process, an epoch", "agent", "bare"))
+        for framework in filter(one_process.FRAMEWORKS.__contains__, frameworks):
+            found = together(framework, pairs, seconds * 2, cores.one or cores.all)
+            print(row(f"{framework} naive", found, times_as_long), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

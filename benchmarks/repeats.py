@@ -20,6 +20,8 @@ from bench_protocol.workloads import Workload
 
 Speed = TypeVar("Speed")
 
+BARE_LOOPS = Path(__file__).parent / "bare_loops"
+
 # The worker as it is, but for its clock.
 CPU_CLOCK_WORKER = """
 import time

@@ -1,0 +1,100 @@
+"""The agent's ``naive`` loop and the bare one in one process, blocks in turns:
+``python benchmarks/one_process.py mlx bare``.
+
+Two processes of the same loop differ by 1 to 3 % for as long as they live, by where their memory
+lies and by what the machine does. Here both loops have the same process, so that their ratio is
+that of their code. It is for loops that set nothing for the whole process, such as threads, and
+whose steps can be asked for one by one, so not for TensorFlow's ``fit``.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+
+from repeats import BARE_LOOPS, cell_of
+
+from bench_agent.engines import engine_named
+from bench_agent.engines.seam import Data
+from bench_protocol import seeded
+from bench_protocol.catalogue import workload_named
+
+FRAMEWORKS = ("mlx", "jax", "torch")
+SIDES = ("agent", "bare")
+WORKLOAD = workload_named("fashion-mlp")
+WARM_UP_STEPS, WARM_UP_ROUNDS = 16, 3
+BLOCK_SECONDS = 0.2
+
+Train = Callable[[int], object]
+"""Trains so many steps and returns when the device has done them."""
+
+
+def bare_loop(framework: str) -> Train:
+    """What the bare loop gives its stopwatch."""
+    sys.path.append(str(BARE_LOOPS))
+    module = import_module(f"{framework}_loops")
+    given: list[Train] = []
+
+    def keep(train: Train, seconds: float) -> list[float]:
+        given.append(train)
+        return []
+
+    module.time_blocks = keep  # type: ignore[attr-defined]
+    module.naive(0.0)
+    return given[0]
+
+
+def agents_loop(framework: str) -> Train:
+    """The session that the agent's stopwatch times."""
+    cell = cell_of(framework, WORKLOAD, "naive")
+    engine = engine_named(framework)
+    engine.load(WORKLOAD, cell)
+    data_set, seed = WORKLOAD.data_set, seeded.DEFAULT_SEED
+    train, test = (seeded.generated_data(data_set, split) for split in ("train", "test"))
+    data = Data(*train, *test, seeded.order(data_set.train_samples, 0, seed))
+    session = engine.open(WORKLOAD, cell, seeded.initial_weights(WORKLOAD, seed), data)
+
+    def block(steps: int) -> None:
+        session.train_block(steps)
+        session.sync()
+
+    return block
+
+
+def seconds_of(train: Train, steps: int) -> float:
+    began = time.perf_counter()
+    train(steps)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("framework", choices=FRAMEWORKS)
+    parser.add_argument("first", choices=SIDES, help="who is built first and begins each turn")
+    parser.add_argument("--seconds", type=float, default=6.0)
+    options = parser.parse_args()
+    build = {"agent": agents_loop, "bare": bare_loop}
+    order = sorted(SIDES, key=lambda side: side != options.first)
+    loops = {side: build[side](options.framework) for side in order}
+    step = min(
+        seconds_of(loops[side], WARM_UP_STEPS) / WARM_UP_STEPS
+        for _ in range(WARM_UP_ROUNDS)
+        for side in order
+    )
+    steps = max(1, round(BLOCK_SECONDS / step))
+    blocks: dict[str, list[float]] = {side: [] for side in order}
+    end = time.perf_counter() + options.seconds
+    while time.perf_counter() < end:
+        for side in order:
+            blocks[side].append(seconds_of(loops[side], steps))
+    an_epoch = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) / steps
+    print(json.dumps({side: [block * an_epoch for block in blocks[side]] for side in SIDES}))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
