@@ -1,31 +1,30 @@
-"""How true the agent's figures are: ``make benchmark-fidelity``.
+"""What the agent costs the loop that it times: ``make benchmark-fidelity``.
 
-In Markdown: how far the reported median of one cell varies from process to process, what sampling
-the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
-same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
-The agent's process and the bare loop's live at the same time and time their blocks in turns, the
-other one stopped (:mod:`bench_agent.worker.lockstep`), so that what else the machine does
-meets both. The ratio of a pair is the median of its turns': each block beside the other side's of
-that turn. What sampling costs is seen within one process, for processes differ by more: some
-seconds watched, some not, in turns.
+It prints tables in Markdown: how far the median of one cell varies between processes, what the
+sampler costs, and the agent's seconds per epoch of ``fashion-mlp`` beside the same loop written
+bare (``bare_loops/``). A pair is of two fresh processes, the agent's and the bare loop's. Both run
+at the same time: one times a block while the other is stopped (:mod:`bench_agent.worker.lockstep`),
+so other work meets both. Each turn gives one ratio, the agent's block over the bare loop's; the
+ratio of a pair is their median.
 
-On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
-processor time of both sides' processes instead, by the same code.
+Two processes of the same loop can differ by more than that. So the cost of the sampler is measured
+within one process, in windows with and without it, in turns. And a second table has the ``naive``
+loops of MLX, JAX and PyTorch with both sides in one process (:mod:`fidelity_one_process`).
 
-One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
-other make times that say nothing about the loop. Both sides then have one and the same core, for
-two may differ by the work of others beside them, and this process, which listens to both, another;
-but for loops that cut a batch between cores, which are timed three times as long. On one core a
-woken thread waits until the one that woke it gives the core up (``chrt --batch``): else
-TensorFlow's ``fit`` sleeps through a second of most epochs (docs/notebook: what fit waits for).
-``--threads 0`` leaves threads and cores to the libraries.
+On a shared machine the wall time depends on the other users. ``--clock cpu`` counts the processor
+time of both sides' processes instead, by the same code.
 
-A second table has the ``naive`` loops in one process each (:mod:`one_process`): two processes of
-one loop may differ by more than agent and bare loop do.
+BLAS and OpenMP have one thread by default: on a shared machine, threads that wait for each other
+make times that say nothing about the loop. Both sides then share one core, because two cores may
+carry different load, and this process uses another. Loops that cut a batch between cores use all
+cores and are timed three times as long. On one core a woken thread waits until the thread that woke
+it releases the core (``chrt --batch``). Otherwise TensorFlow's ``fit`` sleeps through a second of
+most epochs (docs/notebook: what fit waits for). ``--threads 0`` leaves threads and cores to the
+libraries.
 
-``--sure 1`` goes on with a row, up to eight times as many pairs, until the 95 % interval of its
-mean ratio reaches no further than 1 % to either side: some loops differ more from process to
-process than others, TensorFlow's ``fit`` by a tenth.
+``--sure 1`` adds pairs to a row, up to eight times ``--pairs``, until the 95 % interval of its mean
+ratio extends at most 1 % to each side. Some loops vary more between processes than others,
+TensorFlow's ``fit`` by a tenth.
 """
 
 import argparse
@@ -37,9 +36,8 @@ from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
-import one_process
-from repeats import rounds, times_as_long, until_sure
-from sides import (
+import fidelity_one_process as one_process
+from fidelity_sides import (
     WINDOW_BLOCKS,
     Loop,
     Seconds,
@@ -49,6 +47,7 @@ from sides import (
     sampler_share,
     together,
 )
+from repeats import rounds, times_as_long, until_sure
 
 from bench_agent.base.messages import Timing
 from bench_protocol import format as people
@@ -72,15 +71,15 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
 
 
 class Cores(NamedTuple):
-    """What starts a command on one core, the same each time, and on all; nothing where the system
-    lets nobody choose."""
+    """What to put before a command to run it on one fixed core or on all cores; empty where the
+    system cannot pin a process."""
 
     one: Sequence[str] = ()
     all: Sequence[str] = ()
 
 
 def share_out_cores() -> Cores:
-    """Keep this process off the core of loops that have one."""
+    """Move this process off the core of the loops that have one core."""
     taskset, chrt = shutil.which("taskset"), shutil.which("chrt")
     if not taskset or not chrt:
         return Cores()
@@ -99,8 +98,8 @@ def of_medians(a: Seconds, b: Seconds) -> float:
 def row(
     name: str, pairs: Iterable[Sequence[Seconds]], ratio: Callable[[Seconds, Seconds], float]
 ) -> str:
-    """How many pairs, medians of both sides, the pairs' median ratio and range, the 95 % interval
-    of their mean ratio, and the verdict by that."""
+    """A row of a table: number of pairs, median of each side, median and range of the ratios, 95 %
+    interval of the mean ratio, and its verdict."""
     done = list(pairs)
     first, second = (median(median(pair[side]) for pair in done) for side in (0, 1))
     ratios = sorted(ratio(a, b) for a, b in done)
@@ -115,7 +114,7 @@ def row(
 
 
 def heading(what: str, a: str, b: str) -> str:
-    """Of a table of :func:`row`."""
+    """The heading of a table whose rows come from :func:`row`."""
     columns = (what, "pairs", a, b, f"{a} / {b}", "of the pairs", "95 % CI of the mean", f"{a} is")
     return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 

@@ -13,11 +13,11 @@ from .setup import no_answer, opened, read_settings, stop
 
 
 def start(host: str | None, port: int | None, database_url: str | None) -> None:
-    """Serve until a signal ends it. Each argument overrides its setting. From the moment on which
-    the settings are read, clients are answered: with 503 until the application is ready.
+    """Serve until a signal ends it. Each argument overrides its setting. As soon as the settings
+    are read, clients are answered, with 503 until the application is ready.
 
     Raises:
-        typer.Exit: it was interrupted, or the error was printed.
+        typer.Exit: the user interrupted it, or the start failed and printed its error.
     """
     settings, url_from = read_settings(host=host, port=port, database_url=database_url)
     own_sockets = settings.workers > 1 and OWN_SOCKETS

@@ -1,4 +1,4 @@
-"""The documents below ``docs``, as HTML."""
+"""The Markdown documents below ``docs``, as HTML."""
 
 import posixpath
 import re
@@ -64,8 +64,8 @@ def rendered(name: str) -> Document:
 
 
 def _label_wide_tables(tokens: "Sequence[Token]") -> None:
-    """Give each cell of a table with many columns the name of its column: a phone has its rows as
-    cards (``wide`` in site.css)."""
+    """Give each cell of a table with many columns the name of its column. On a phone each row is a
+    card (``wide`` in site.css)."""
     table, names, column = None, list[str](), 0
     for opening, inline in pairwise(tokens):
         if opening.type == "table_open":
@@ -81,7 +81,7 @@ def _label_wide_tables(tokens: "Sequence[Token]") -> None:
 
 
 def _address(href: str, name: str) -> str:
-    """The address of a link in a document: other documents are pages here."""
+    """The address of a link in a document. A link to another document becomes that of its page."""
     target, hash, anchor = href.partition("#")
     file = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     if not target or file not in files():

@@ -1,5 +1,5 @@
-"""What the fidelity benchmark compares: seconds per epoch of ``fashion-mlp`` in the agent's worker,
-in the bare loop, of both in one process, and with and without the sampler."""
+"""For the fidelity benchmark: seconds per epoch of ``fashion-mlp`` in the agent's worker, in the
+bare loop, in one process with both, and with and without the sampler."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-import one_process
-from one_process import WORKLOAD
+import fidelity_one_process as one_process
+from fidelity_one_process import WORKLOAD
 from repeats import BARE_LOOPS, cell_of, measured
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
@@ -37,7 +37,7 @@ class Loop(NamedTuple):
 
 
 def bare(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
-    """What the bare loop takes in a fresh process."""
+    """Run the bare loop in a fresh process."""
     script = BARE_LOOPS / f"{loop.framework}_loops.py"
     command = [*launcher, sys.executable, str(script), loop.recipe]
     command += ["--seconds", str(loop.seconds), "--clock", loop.clock]
@@ -47,7 +47,7 @@ def bare(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) 
 
 
 def agent(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
-    """What the agent's worker takes in a fresh process, watched as in a run."""
+    """Run the agent's worker in a fresh process, with the sampler, as in a run."""
     cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
     timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
     if (loop.framework, loop.recipe) == ("tensorflow", "naive"):
@@ -61,7 +61,7 @@ def agent(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ())
 def together(
     framework: str, processes: int, seconds: float, launcher: Sequence[str]
 ) -> Iterator[tuple[Seconds, Seconds]]:
-    """Both ``naive`` loops in each of so many fresh processes; they begin in turns."""
+    """Run both ``naive`` loops in each of some fresh processes. The side that begins alternates."""
     for number in range(processes):
         first = one_process.SIDES[number % 2]
         command = [*launcher, sys.executable, one_process.__file__, framework, first]
@@ -73,7 +73,7 @@ def run(command: Sequence[str]) -> Any:
     """The last line of a command's output, which is JSON.
 
     Raises:
-        SystemExit: it failed; with the end of what it wrote to stderr.
+        SystemExit: the command failed; the message has the end of its stderr.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -82,12 +82,13 @@ def run(command: Sequence[str]) -> Any:
 
 
 def epoch_seconds(duration_ns: int, steps: int) -> float:
-    """An epoch at the pace of so many steps."""
+    """Convert the duration of some steps to seconds per epoch."""
     return duration_ns / 1e9 / steps * WORKLOAD.steps_per_epoch(WORKLOAD.batch_size)
 
 
 def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seconds, Seconds]]:
-    """Blocks of one fresh process, watched and not: windows A B, B A, A B, ..."""
+    """Pairs of windows of one fresh process, with the sampler (A) and without it (B): A B, B A,
+    A B, ..."""
     cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
     windows: list[list[float]] = [[]]
     with ExitStack() as watching:
@@ -113,7 +114,7 @@ def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seco
 
 
 def watch(device: Device) -> Monitor:
-    """What a run has around a worker."""
+    """The sampler that a run has around a worker."""
     return Monitor(device, Conditions(), os.cpu_count() or 1, time.monotonic_ns)
 
 

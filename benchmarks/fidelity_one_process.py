@@ -1,10 +1,10 @@
-"""The agent's ``naive`` loop and the bare one in one process, blocks in turns:
-``python benchmarks/one_process.py mlx bare``.
+"""For the fidelity benchmark: the agent's ``naive`` loop and the bare one in one process, block by
+block in turns: ``python benchmarks/fidelity_one_process.py mlx bare``.
 
-Two processes of the same loop differ by 1 to 3 % for as long as they live, by where their memory
-lies and by what the machine does. Here both loops have the same process, so that their ratio is
-that of their code. It is for loops that set nothing for the whole process, such as threads, and
-whose steps can be asked for one by one, so not for TensorFlow's ``fit``.
+Two processes of the same loop can differ by 1 to 3 % for as long as they run, and the cause is not
+known (docs/notebook: MLX beside a bare loop). Here both loops run in one process, so the ratio
+compares only their code. Use it for loops that change no setting of the whole process, such as the
+number of threads, and that train any number of steps on request. TensorFlow's ``fit`` cannot.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Train = Callable[[int], object]
 
 
 def bare_loop(framework: str) -> Train:
-    """What the bare loop gives its stopwatch."""
+    """The function that the bare loop gives to ``time_blocks``."""
     sys.path.append(str(BARE_LOOPS))
     module = import_module(f"{framework}_loops")
     given: list[Train] = []
@@ -48,7 +48,7 @@ def bare_loop(framework: str) -> Train:
 
 
 def agents_loop(framework: str) -> Train:
-    """The session that the agent's stopwatch times."""
+    """A function that trains a block in the agent's session and waits for the device."""
     cell = cell_of(framework, WORKLOAD, "naive")
     engine = engine_named(framework)
     engine.load(WORKLOAD, cell)
