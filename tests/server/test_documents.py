@@ -47,6 +47,13 @@ def test_each_document_has_its_question(http: TestClient) -> None:
     assert all(len(names) == 1 for names in asked.values()), asked
 
 
+def test_a_title_has_no_marks_of_markdown(http: TestClient) -> None:
+    page = http.get("/documents/notebook/2026-11-22-tuned-beside-bare-loops").text
+    title = "Is tuned as fast as the best loop written by hand?"
+    assert f"<title>{title}" in page
+    assert re.search(rf"<h1[^>]*>\s*{re.escape(title)}", page)
+
+
 def test_sections_are_listed_once(http: TestClient) -> None:
     """The threat model lists its own."""
     for name, section in (("threat-model", "assets"), ("faults", "last-run")):

@@ -56,7 +56,7 @@ def rendered(name: str) -> Document:
         if opening.type == "table_open":
             opening.attrSet("tabindex", "0")
     _label_wide_tables(tokens)
-    title = tokens[1].content
+    title = "".join(child.content for child in tokens[1].children or ())
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
     # Cards of a phone are narrow: a path breaks at a slash before it breaks elsewhere.
     body = re.sub(r"<td data-label=.*?</td>", lambda cell: SLASH.sub("/<wbr>", cell[0]), body)
