@@ -122,9 +122,10 @@ class Runner:
         if not summary.addresses:
             raise ServerUnreachable(f"the server has no result of {fault.name}: {summary}")
         outcome = self._outcome(fault, summary.results[0], summary.addresses[0])
-        if outcome.crashed:
+        if outcome.crashed or (outcome.honest and not outcome.ranked):
             log = next((home.logs / run_id).iterdir()).read_text(errors="replace")
-            print(f"{fault.name}:\n{log[-2000:]}", file=sys.stderr, flush=True)
+            said = "".join(f"{check.name}: {check.sentence}\n" for check in outcome.checks)
+            print(f"{fault.name}:\n{said}{log[-2000:]}", file=sys.stderr, flush=True)
         return outcome
 
     def _home(self) -> Home:
