@@ -108,7 +108,7 @@ def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seco
         timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
         measured(cell, WORKLOAD, timing, loop.clock, launcher=launcher, listener=heard)
     for number in range(0, len(windows) - 2, 2):
-        # The next block has begun when one is told of.
+        # The first block of a window began before the sampler was switched.
         first, second = (window[1:] for window in windows[number : number + 2])
         yield (second, first) if number % 4 else (first, second)
 

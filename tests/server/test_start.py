@@ -83,7 +83,7 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(
 
 
 def test_projection_begins_after_the_imports(migrated_file: Path, tmp_path: Path) -> None:
-    """After an outage it has work to do, and both would wait for Python's lock."""
+    """After an outage there is much to project, which would slow the imports."""
     with started(PROGRAM, migrated_file, tmp_path) as (_, lines):
         pass
     assert "import bench_server.app\n" in lines
