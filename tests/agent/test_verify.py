@@ -153,6 +153,14 @@ def test_without_the_data_the_session_is_unverified(
     assert "bench-agent data fetch mnist" in ended.output
 
 
+def written(folder: Path, said: recomputation.Recomputation) -> Path:
+    """A file with a server's statement."""
+    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
+    file = folder / "statement.json"
+    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
+    return file
+
+
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])
 def test_a_servers_statement_is_computed_again(
     run: Callable[..., Ended], tmp_path: Path, factor: float, status: int
@@ -162,12 +170,29 @@ def test_a_servers_statement_is_computed_again(
     assert said.figures is not None
     losses = tuple(factor * loss for loss in said.figures.losses)
     said = said.model_copy(update={"figures": said.figures.model_copy(update={"losses": losses})})
-    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
-    file = tmp_path / "statement.json"
-    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
-    ended = run(str(file), "--recompute")
+    ended = run(str(written(tmp_path, said)), "--recompute")
     assert ended.exit_code == status, ended.output
     assert "the trace under SGD of mnist-dense" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, 0),
+        ({"rounding": (), "movements_rounding": ()}, 0),  # of an earlier server
+        ({"rounding": (1e-8, 1e-8, 1e-4)}, 1),
+        ({"movements_rounding": (0.1,) * 4}, 1),
+    ],
+)
+def test_what_a_statement_says_of_rounding_is_computed_again(
+    run: Callable[..., Ended], tmp_path: Path, changes: dict[str, Any], status: int
+) -> None:
+    job = SeededJob(workload_named("mnist-dense"), "workload", NONCE, 32)
+    said = statement(job, "1" * 32, "here", figures_of_job)
+    assert said.figures is not None
+    said = said.model_copy(update={"figures": said.figures.model_copy(update=changes)})
+    ended = run(str(written(tmp_path, said)), "--recompute")
+    assert ended.exit_code == status, ended.output
 
 
 @pytest.mark.parametrize(
@@ -183,10 +208,7 @@ def test_a_statement_of_an_earlier_server_is_computed_as_it_was(
     assert said.figures is not None
     earlier = {"losses": said.figures.losses[:2], "movements": ()} | changes
     said = said.model_copy(update={"figures": said.figures.model_copy(update=earlier)})
-    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
-    file = tmp_path / "statement.json"
-    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
-    ended = run(str(file), "--recompute")
+    ended = run(str(written(tmp_path, said)), "--recompute")
     assert ended.exit_code == status, ended.output
 
 
@@ -208,10 +230,6 @@ def test_a_statement_about_other_data_is_wrong(
     job = SeededJob(workload_named("mnist-dense"), "timed", NONCE, 32, "real")
     said = statement(job, "1" * 32, "here", trained)
     right = {"data_digest": digest or seeded.data_digest(*splits)}
-    words = recomputation.payload(said.model_copy(update=right))
-    file = tmp_path / "statement.json"
-    sealed = envelope.seal(recomputation.RECOMPUTATION_PAYLOAD_TYPE, words, results.private_key())
-    file.write_bytes(sealed)
-    ended = run(str(file), "--recompute")
+    ended = run(str(written(tmp_path, said.model_copy(update=right))), "--recompute")
     assert ended.exit_code == status, ended.output
     assert ("other data than the published files hold" in ended.output) == (digest is not None)

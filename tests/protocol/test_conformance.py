@@ -141,3 +141,40 @@ def test_what_is_missing_says_nothing() -> None:
     assert conformance.verdict(cell(), traces()[:1]).kind == "unverified"
     other = cell(workload_digest="0" * 64)
     assert "no reference" in conformance.verdict(other, traces()).reason
+
+
+@pytest.mark.parametrize(
+    ("off", "moved", "kind"),
+    [
+        (3.9e-4, 0, "conformant"),
+        (4.1e-4, 0, "wrong_result"),
+        (0, 3.9e-2, "conformant"),
+        (0, 4.1e-2, "wrong_result"),
+    ],
+)
+def test_a_trace_may_be_off_by_four_times_what_rounding_decides(
+    off: float, moved: float, kind: str
+) -> None:
+    """Rounding moves the last loss by 1e-4, and the second tensor by 1e-2; the first is near its
+    own limit."""
+    references = {
+        key: reference.model_copy(
+            update={
+                "movements": (1.0, 1.0),
+                "rounding": (*reference.rounding[:-1], 1e-4),
+                "movements_rounding": (0.0, 1e-2),
+            }
+        )
+        for key, reference in conformance.references().items()
+    }
+    made = []
+    for trace in traces():
+        *losses, last = trace.losses
+        changed = {"losses": (*losses, (last or 0) * (1 + off)), "movements": (1.0049, 1 + moved)}
+        made.append(trace.model_copy(update=changed))
+    verdict = conformance.verdict(cell(), made, references)
+    assert verdict.kind == kind, verdict
+    if kind == "conformant":
+        assert verdict.reason.endswith("within tolerance; rounding alone may move them as far")
+    if moved and kind == "wrong_result":
+        assert "trained tensor 2 is off by 0.041, 0.04 is allowed" in verdict.reason

@@ -57,6 +57,31 @@ def test_figures_of_a_trace_have_its_steps_and_movements() -> None:
     assert made != figures(DENSE, "workload", "cd" * 32, 32)
 
 
+@pytest.mark.parametrize(
+    ("nonce", "least", "most"),
+    [
+        # float32 is off by 6.8e-5 in the losses, 9.8e-5 in the movements: rounding decides a ReLU.
+        ("f88bd7605d0bd4dd1f37572d10d6ab76b42181a6d080a139d4576b1eadefcb70", 6e-5, 8e-5),
+        (NONCE, 0, 2e-6),
+    ],
+)
+def test_a_trace_says_what_rounding_decides(nonce: str, least: float, most: float) -> None:
+    made = figures(workload_named("fashion-mlp"), "workload", nonce, 32)
+    assert least <= max(made.rounding) <= most
+    assert len(made.rounding) == len(made.losses)
+    assert len(made.movements_rounding) == len(made.movements)
+    assert max(made.movements_rounding) >= least
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [("fashion-lstm", "workload"), ("fashion-mlp", "sgd"), ("mnist-dense", "timed")],
+)
+def test_elsewhere_rounding_decides_nothing(name: str, purpose: nonces.Purpose) -> None:
+    """A model without ReLU, an optimiser whose steps are as small as the gradient, a session."""
+    assert figures(workload_named(name), purpose, NONCE, 32).rounding == ()
+
+
 def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
     plain = figures(DENSE, "timed", NONCE, 1024)
     assert len(plain.losses) == witness_steps(DENSE, 1024)[-1]
@@ -149,6 +174,17 @@ def test_a_statement_about_another_seed_is_refused(
         recomputation.parse(recomputation.payload(other))
     with pytest.raises(MalformedJson):
         recomputation.parse(b"{")
+
+
+@pytest.mark.parametrize("name", ["high", "rounding", "movements_high", "movements_rounding"])
+def test_a_statement_whose_figures_do_not_match_is_refused(
+    statement: recomputation.Recomputation, name: str
+) -> None:
+    assert statement.figures is not None
+    short = statement.figures.model_copy(update={name: (0.1, 0.2)})
+    other = statement.model_copy(update={"figures": short})
+    with pytest.raises(InvalidField, match=f"{name} must be empty or have [34] values"):
+        recomputation.parse(recomputation.payload(other))
 
 
 def test_traces_are_compared_once_both_are_known(statement: recomputation.Recomputation) -> None:

@@ -71,13 +71,13 @@ def test_the_recomputation_is_conformant() -> None:
     verdict = judged()
     assert (verdict.kind, verdict.deviation) == ("conformant", 0)
     assert "matches the recomputation exactly; the limit is" in verdict.sentence
-    assert "measured, n = 36" in verdict.sentence
+    assert "measured, n = 836" in verdict.sentence
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 0.001; the limit is 0.00015"),
+        ({"loss_factor": 1.002}, "the loss of step 8 deviates by 0.002; the limit is 0.001"),
         (
             {"again_factor": 1.01},
             "the movement of 2/bias in the rewound session deviates by 0.01",
@@ -125,8 +125,8 @@ def test_movements_of_the_second_reading_are_compared_where_both_sides_have_them
 
 
 def test_a_relu_that_rounding_decides_is_not_wrong() -> None:
-    """Seen: a movement 3.8e-4 and a loss 4.1e-5 off (mnist-dense, PyTorch, 1 of 46 sessions)."""
-    assert judged(again_factor=1 + 3.8e-4, loss_factor=1 + 4.1e-5).kind == "conformant"
+    """Seen: a movement 2.4e-3 and a loss 2.4e-4 off (mnist-dense, PyTorch, n = 800 sessions)."""
+    assert judged(again_factor=1 + 2.4e-3, loss_factor=1 + 2.4e-4).kind == "conformant"
 
 
 def test_updates_that_a_dynamic_loss_scale_leaves_out_are_not_wrong() -> None:
@@ -181,7 +181,7 @@ def test_the_second_reading_is_as_the_first(reference: bool) -> None:
     verdict = judged(rewound=rewound(), start=start, **known)
     assert verdict.kind == ("conformant" if reference else "unverified")
     for again, says in (
-        (rewound(loss_factor=1.001), "the loss of step 8 in the rewound session"),
+        (rewound(loss_factor=1.002), "the loss of step 8 in the rewound session"),
         (rewound(start_factor=1.00001), "the loss before the first step, without dropout,"),
     ):
         verdict = judged(rewound=again, start=start, **known)
@@ -255,16 +255,16 @@ def test_with_dropout_a_band_decides() -> None:
 @pytest.mark.parametrize(
     ("architecture", "factor", "kind"),
     [
-        ("x86_64", 1 + 3e-4, "wrong_result"),
+        ("x86_64", 1 + 2e-3, "wrong_result"),
         ("arm64", 1 + 5e-6, "conformant"),
-        ("arm64", 1 + 3e-4, "unverified"),
-        ("arm64", 1 + 3e-3, "wrong_result"),
+        ("arm64", 1 + 2e-3, "unverified"),
+        ("arm64", 1 + 2e-2, "wrong_result"),
     ],
 )
 def test_limits_of_cpus_are_those_of_one_architecture(
     architecture: str, factor: float, kind: str
 ) -> None:
-    """The last loss is that of many steps: 1.5e-4 is allowed, measured on x86-64."""
+    """The last loss is that of many steps: 1e-3 is allowed, measured on x86-64."""
     verdict = judged(loss_factor=factor, architecture=architecture)
     assert verdict.kind == kind
     if kind == "unverified":

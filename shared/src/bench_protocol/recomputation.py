@@ -69,6 +69,23 @@ class SeededJob:
         return JobKey(seed, self.batch_size, self.data)
 
 
+def trace_reference(job: SeededJob, figures: Figures) -> Reference:
+    """What a trace is compared with, by the figures of its job."""
+    if job.purpose == "timed":
+        raise ValueError("a session has no trace")
+    return Reference(
+        workload=job.workload.name,
+        workload_digest=job.workload.digest,
+        optimizer=job.purpose,
+        batch_size=job.batch_size,
+        seed=job.key.seed,
+        losses=figures.losses,
+        rounding=figures.rounding,
+        movements=figures.movements,
+        movements_rounding=figures.movements_rounding,
+    )
+
+
 class Tolerance(Wire):
     """Largest relative deviations on a CPU in float32: of the loss of each step, and of a
     movement."""
@@ -119,21 +136,6 @@ class Recomputation(Wire):
     def key(self) -> JobKey:
         """The job it is about."""
         return JobKey(self.seed, self.batch_size, self.data or "generated")
-
-    @property
-    def reference(self) -> Reference | None:
-        """What a trace is compared with."""
-        if self.figures is None or self.purpose == "timed":
-            return None
-        return Reference(
-            workload=self.workload,
-            workload_digest=self.workload_digest,
-            optimizer=self.purpose,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            losses=self.figures.losses,
-            movements=self.figures.movements,
-        )
 
 
 Known = Mapping[JobKey, Recomputation]
@@ -296,8 +298,9 @@ def verdict(
     references: dict[tuple[str, str], Reference] = {}
     for job in jobs(result):
         statement = known.get(job.key)
-        if statement is not None and (reference := statement.reference):
-            references[statement.workload_digest, reference.optimizer] = reference
+        if job.purpose != "timed" and statement is not None and statement.figures is not None:
+            reference = trace_reference(job, statement.figures)
+            references[job.workload.digest, job.purpose] = reference
     if measured is None or len(references) < len(TRACED):
         return None
     return conformance.verdict(result.cell, measured.traces, references, architecture)

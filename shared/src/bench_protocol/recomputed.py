@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from pydantic import model_validator
+
 from .units import Finite, Wire
 
 
@@ -31,7 +33,9 @@ class Figures(Wire):
     ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
     where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the
     catalogue's order after the last step; ``movements_high`` as ``high``. ``start_loss``: of the
-    first batch with the starting weights, dropout off.
+    first batch with the starting weights, dropout off. ``rounding``, ``movements_rounding``: by
+    what share rounding may move losses and movements (:mod:`.recompute.rounding`), where it can
+    decide a ReLU or a maximum.
     """
 
     losses: tuple[Finite, ...]
@@ -39,6 +43,20 @@ class Figures(Wire):
     movements: tuple[Finite, ...] = ()
     movements_high: tuple[Finite, ...] = ()
     start_loss: Finite
+    rounding: tuple[Finite, ...] = ()
+    movements_rounding: tuple[Finite, ...] = ()
+
+    @model_validator(mode="after")
+    def _same_lengths(self) -> "Figures":
+        for name, values in (
+            ("high", self.losses),
+            ("rounding", self.losses),
+            ("movements_high", self.movements),
+            ("movements_rounding", self.movements),
+        ):
+            if len(getattr(self, name)) not in (0, len(values)):
+                raise ValueError(f"{name} must be empty or have {len(values)} values")
+        return self
 
     @property
     def band(self) -> Band:

@@ -54,13 +54,16 @@ def movement_limit(workload: Workload, device: DeviceKind, precision: Precision)
         return UNMEASURED_MOVED
     if workload.name in DEEP:
         return DEEP_MOVED
-    trained = workload.layers[workload.frozen_layers :]
-    return KINKED_MOVED if any(map(_has_kinks, trained)) else SMOOTH_MOVED
+    return KINKED_MOVED if has_kinks(workload) else SMOOTH_MOVED
 
 
-def _has_kinks(layer: Layer) -> bool:
-    """Whether rounding can decide which way its gradient goes: at a ReLU's zero, at equal inputs of
-    a maximum."""
+def has_kinks(workload: Workload) -> bool:
+    """Whether it trains a layer where rounding can decide which way the gradient goes: at a ReLU's
+    zero, at equal inputs of a maximum."""
+    return any(map(_is_kinked, workload.layers[workload.frozen_layers :]))
+
+
+def _is_kinked(layer: Layer) -> bool:
     kinked = isinstance(layer, MaxPool2D | Residual)
     return kinked or getattr(layer, "activation", None) == "relu"
 
@@ -75,7 +78,16 @@ def loss_limits(
         rounding: of the reference; empty where it is not known.
     """
     table = UNMEASURED[optimizer] if table is None else table
+    return widened(table[:steps], rounding)
+
+
+def widened(limits: Tolerances, rounding: Tolerances) -> Tolerances:
+    """The limits, or ``ROUNDINGS`` times what rounding may change where that is more.
+
+    Args:
+        rounding: as long as ``limits``, or empty where it is not known.
+    """
     return tuple(
         max(limit, ROUNDINGS * rounded)
-        for limit, rounded in zip(table[:steps], rounding or steps * (0.0,), strict=True)
+        for limit, rounded in zip(limits, rounding or len(limits) * (0.0,), strict=True)
     )

@@ -50,14 +50,14 @@ class Limits:
 # Second readings, tuned, after 64 steps or 3: movements 5.4e-7 without trained convolutions in
 # float32 (mnist-dense and resnet50-transfer, four frameworks, n = 8), 1.6e-1 with them (a bias of
 # mnist-cnn, n = 4), in mixed_bfloat16 2.4e-2 (mnist-dense, n = 14) and 1.2e-1 (mnist-cnn, n = 2).
-# mnist-dense, PyTorch, float32, other seeds (n = 46): in one session rounding flipped a ReLU, loss
-# 4.1e-5 and movement 3.8e-4; in the others at most 1.3e-7 and 3.5e-7. So a movement may be as far
-# off as a short trace's (trace_limits.KINKED_MOVED).
+# mnist-dense, PyTorch, float32, other seeds (n = 800): rounding decides a ReLU in some sessions;
+# losses up to 2.4e-4 and movements up to 2.4e-3. So a movement may be as far off as a short trace's
+# (trace_limits.KINKED_MOVED), and a loss after many steps 1e-3 (docs/adr/0026).
 # Made by: python -m bench_agent.tools.witness_deviations.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
 # A dash: not measured; there the limit is at least that of the conformance traces.
 MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
-    ("cpu", "float32", False): Limits(1e-6, 1e-5, 1.5e-4, 5e-3, 5e-3, "measured, n = 36"),
+    ("cpu", "float32", False): Limits(1e-6, 1e-5, 1e-3, 5e-3, 5e-3, "measured, n = 836"),
     ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 5e-1, "measured, n = 32"),
     ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 1e-1, 1e-1, "measured, n = 8"),
     ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 5e-1, 5e-1, "measured, n = 8"),

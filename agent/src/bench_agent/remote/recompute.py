@@ -191,8 +191,12 @@ def _known(job: SeededJob) -> Recomputation:
 
 def _comparable(said: Recomputation, right: Figures) -> Figures:
     """The part of the figures that a statement has. Earlier servers stated no movements of a
-    session, and fewer steps of a large model."""
-    if said.figures is None or said.purpose != "timed" or said.figures.movements:
+    session, fewer steps of a large model, and no effect of rounding on a trace."""
+    if said.figures is None:
+        return right
+    if not said.figures.rounding:
+        right = right.model_copy(update={"rounding": (), "movements_rounding": ()})
+    if said.purpose != "timed" or said.figures.movements:
         return right
     steps = max(1, len(said.figures.losses))
     changes = {"losses": right.losses[:steps], "high": right.high[:steps]}
@@ -200,13 +204,19 @@ def _comparable(said: Recomputation, right: Figures) -> Figures:
 
 
 def _difference(one: Figures, other: Figures) -> float:
-    """The largest relative difference; infinite where their lengths differ."""
+    """The largest relative difference; infinite where their lengths differ.
+
+    The effect of rounding is itself a small difference of two losses, so it is compared as a
+    factor.
+    """
     pairs = (
         ((one.start_loss,), (other.start_loss,)),
         (one.losses, other.losses),
         (one.high, other.high),
         (one.movements, other.movements),
         (one.movements_high, other.movements_high),
+        (_factors(one.rounding), _factors(other.rounding)),
+        (_factors(one.movements_rounding), _factors(other.movements_rounding)),
     )
     if any(len(said) != len(right) for said, right in pairs):
         return float("inf")
@@ -214,3 +224,7 @@ def _difference(one: Figures, other: Figures) -> float:
         max(conformance.deviations(said, right, trace_limits.LEAST_MOVEMENT), default=0.0)
         for said, right in pairs
     )
+
+
+def _factors(shares: Iterable[float]) -> tuple[float, ...]:
+    return tuple(1 + share for share in shares)

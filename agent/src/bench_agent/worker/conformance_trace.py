@@ -12,6 +12,7 @@ import numpy as np
 from bench_protocol import conformance, nonces, seeded
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, Precision
+from bench_protocol.recomputation import SeededJob, trace_reference
 from bench_protocol.recompute import figures
 from bench_protocol.result import Trace
 from bench_protocol.workloads import SGD, Workload
@@ -127,18 +128,11 @@ def judged(
     if not conformance.is_long_traced(workload):
         return conformance.ConformanceVerdict("unverified", "the server recomputes the traces")
     references: dict[tuple[str, str], conformance.Reference] = {}
+    batch_size = conformance.trace_batch_size(workload)
     for optimizer in conformance.TRACED:
-        batch_size = conformance.trace_batch_size(workload)
         right = figures(workload, optimizer, nonce, batch_size)
-        references[workload.digest, optimizer] = conformance.Reference(
-            workload=workload.name,
-            workload_digest=workload.digest,
-            optimizer=optimizer,
-            batch_size=batch_size,
-            seed=nonces.seed_of(nonce, workload.digest, optimizer),
-            losses=right.losses,
-            movements=right.movements,
-        )
+        job = SeededJob(workload, optimizer, nonce, batch_size)
+        references[workload.digest, optimizer] = trace_reference(job, right)
     return conformance.verdict(cell, traces, references, architecture)
 
 

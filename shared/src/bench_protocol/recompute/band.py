@@ -14,10 +14,10 @@ from ..witness_steps import mask_draws
 from .arrays import Array
 from .training import Job, Masks, Split, Training, recompute
 
-# Chance that an honest loss lies outside its range, or any movement outside its, if logarithms are
-# normal.
-MISSED = 1e-3
-NORMAL_QUANTILE = 3.29
+# Chance that anything of an honest session lies outside its range, if logarithms are normal: one
+# of six losses (of three steps, in two readings), or any movement. Each of the seven has a part.
+MISSED = 1e-3 / 7
+NORMAL_QUANTILE = 3.80  # for the same chance
 # Used with one or two draws: standard deviation of the logarithm of a loss and of a movement.
 # cifar100-vgg16, batch 128: at most 2.8e-6 and 7.0e-2 after two steps (n = 4 draws, data of
 # version 1), 1.1e-6 and 4.7e-2 (n = 3, version 2); 3.3e-6 and 5.8e-2 after three (n = 3).

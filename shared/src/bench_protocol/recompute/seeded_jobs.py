@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from .. import conformance
+from .. import conformance, trace_limits
 from ..nonces import Purpose
-from ..recomputed import Figures
+from ..recomputed import Figures, Recomputed
 from ..witness_steps import witness_steps
 from ..workloads import Workload
 from .band import witness_band
-from .training import Split, nonce_job, recompute
+from .rounding import rounding
+from .training import Job, Split, nonce_job, recompute
 
 
 def figures(
@@ -26,12 +27,25 @@ def figures(
         split: the training split of a session on real data; generated if not given.
     """
     job = nonce_job(workload, purpose, nonce, batch_size)
-    if purpose != "timed":
-        right = recompute(job, conformance.seeded_steps(workload, purpose))
-        losses = _rounded(right.losses)
-        movements = _rounded(right.movements)
-        return Figures(losses=losses, movements=movements, start_loss=losses[0])
-    band = witness_band(job, witness_steps(workload, batch_size)[-1], split=split)
+    return _session(job, split) if purpose == "timed" else _trace(job)
+
+
+def _trace(job: Job) -> Figures:
+    right = recompute(job, conformance.seeded_steps(job.workload, job.optimizer))
+    nudged = rounding(job, right) if _rounding_matters(job) else Recomputed((), ())
+    losses = _rounded(right.losses)
+    return Figures(
+        losses=losses,
+        movements=_rounded(right.movements),
+        start_loss=losses[0],
+        rounding=_rounded(nudged.losses),
+        movements_rounding=_rounded(nudged.movements),
+    )
+
+
+def _session(job: Job, split: Split | None) -> Figures:
+    steps = witness_steps(job.workload, job.batch_size)[-1]
+    band = witness_band(job, steps, split=split)
     low, high = _rounded(band.low.losses), _rounded(band.high.losses)
     moved = _rounded(band.low.movements)
     if high == low:
@@ -45,6 +59,13 @@ def figures(
         movements_high=_rounded(band.high.movements),
         start_loss=start_loss,
     )
+
+
+def _rounding_matters(job: Job) -> bool:
+    """Whether rounding can decide how far weights move, and the workload is small. Under SGD a tiny
+    gradient moves a weight little. Large workloads would cost seven times as much."""
+    small = conformance.is_long_traced(job.workload)
+    return job.optimizer == "workload" and small and trace_limits.has_kinks(job.workload)
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:

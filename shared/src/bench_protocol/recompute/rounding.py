@@ -1,0 +1,60 @@
+"""How far rounding may move the losses and movements of a trace.
+
+Where the input of a ReLU is nearer to zero than float32 rounds, or two inputs of a maximum are as
+near to each other, rounding decides which way the gradient goes. Under RMSprop and Adam even a tiny
+gradient moves a weight a full step. So a whole unit may train in one computation and not in
+another.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import seeded
+from ..recomputed import Recomputed
+from ..trace_limits import LEAST_MOVEMENT
+from .arrays import Values
+from .training import Job, Training
+
+# Starting weights change by up to this share, some thirty roundings of float32: errors add up over
+# the hundreds of products of a sum. Each pair changes them once up and once down. Of what rounding
+# decided, one pair finds 12 of 16 at least (docs/results.md, "Seeded traces").
+NUDGE, PAIRS = 2e-6, 3
+
+
+def rounding(job: Job, right: Recomputed) -> Recomputed:
+    """The largest relative changes of a job's figures when its starting weights change a little.
+
+    Args:
+        right: the figures without a change.
+
+    Each weight is multiplied by ``1 + NUDGE (2 u - 1)``, then by ``1 - NUDGE (2 u - 1)``, with u in
+    [0, 1) from the stream ``rounding/{pair}/{layer}/{name}`` of the job's seed.
+    """
+    steps = len(right.losses)
+    training = Training(job, steps)
+    nudged = []
+    for pair in range(PAIRS):
+        for nudge in (NUDGE, -NUDGE):
+            training.restart()
+            _nudge(training.weights, job.seed, pair, nudge)
+            losses = tuple(training.step() for _ in range(steps))
+            nudged.append(Recomputed(losses, training.movements()))
+    return Recomputed(
+        _largest_changes(right.losses, [one.losses for one in nudged]),
+        _largest_changes(right.movements, [one.movements for one in nudged]),
+    )
+
+
+def _nudge(weights: Sequence[Values], seed: str, pair: int, nudge: float) -> None:
+    for layer, values in enumerate(weights):
+        for name, value in values.items():
+            words = seeded.raw_words(f"rounding/{pair}/{layer}/{name}", seed, value.size)
+            value *= 1 + nudge * (2 * seeded.unit_interval(words).reshape(value.shape) - 1)
+
+
+def _largest_changes(
+    right: Sequence[float], nudged: Sequence[Sequence[float]]
+) -> tuple[float, ...]:
+    changes = np.abs(np.array(nudged) / np.maximum(right, LEAST_MOVEMENT) - 1)
+    return tuple(changes.max(axis=0).tolist())
