@@ -16,16 +16,16 @@ every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 
 
 def every_pair_with(names: Iterable[str], *, further_long: bool = False) -> pytest.MarkDecorator:
-    """Every pair with every workload. What ``pipeline`` changes in ``naive`` depends on no layer,
-    so with all but the first workload it is left to the long tests. With ``further_long`` so is
-    every pair, where the first workload has what the test is about."""
+    """Every pair with the first workload. With each further one every framework trains one recipe,
+    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests. With
+    ``further_long`` so is every pair, where the first workload has what the test is about."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [
             pytest.param(
                 *(name, framework, recipe),
                 marks=[pytest.mark.long]
-                if number and (further_long or recipe == "pipeline")
+                if number and (further_long or recipe != ("tuned", "naive")[number % 2])
                 else [],
             )
             for number, name in enumerate(names)

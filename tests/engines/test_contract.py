@@ -96,7 +96,7 @@ def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> No
 def test_all_train_the_same(opened: Opener, framework: str, name: str, optimizer: str) -> None:
     """Single steps: the losses of each recipe are those of TensorFlow's naive one.
 
-    The conformance tests train every pair with the workload's own optimiser too.
+    The conformance tests train every framework with the workload's own optimiser too.
     """
     workload = without_dropout(WORKLOADS[name])
     if optimizer == "sgd":

@@ -26,7 +26,9 @@ def figures_of(framework: str, precision: Precision, log: Path) -> Figures:
     return answer.figures
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "precision", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("framework", engines.names())
 def test_a_real_engine_passes(framework: str, precision: Precision, tmp_path: Path) -> None:
     figures = figures_of(framework, precision, tmp_path / "log")

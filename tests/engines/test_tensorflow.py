@@ -295,6 +295,7 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
 
 
+@pytest.mark.long  # smaller ones are cut in the same way
 def test_large_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

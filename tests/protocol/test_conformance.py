@@ -175,6 +175,6 @@ def test_a_trace_may_be_off_by_four_times_what_rounding_decides(
     verdict = conformance.verdict(cell(), made, references)
     assert verdict.kind == kind, verdict
     if kind == "conformant":
-        assert verdict.reason.endswith("within tolerance; rounding alone may move them as far")
+        assert verdict.reason.endswith("within four times the effect of rounding")
     if moved and kind == "wrong_result":
         assert "trained tensor 2 is off by 0.041, 0.04 is allowed" in verdict.reason

@@ -53,9 +53,11 @@ def small_trace(steps: int, seed: str = SEED, name: str = "mnist-cnn") -> Recomp
 
 
 @pytest.mark.parametrize("optimizer", conformance.TRACED)
-@pytest.mark.parametrize("name", [workload.name for workload in CATALOGUE])
+@pytest.mark.parametrize(
+    "name", [workload.name for workload in CATALOGUE if workload.name != "cifar100-vgg16"]
+)
 def test_it_agrees_with_the_reference(name: str, optimizer: conformance.TracedOptimizer) -> None:
-    """The large ones for three steps: five take longer, and ``long`` takes them."""
+    """A large one for three steps: five take longer, and ``long`` takes them."""
     steps = 3 if name in LARGE else conformance.STEPS
     _agrees(name, optimizer, steps)
 

@@ -177,6 +177,7 @@ def test_the_dashboard_shows_what_a_server_measures(http: TestClient) -> None:
 UNITS = ROOT / "deploy" / "systemd"
 
 
+@pytest.mark.long  # make test-deploy runs the same script
 def test_the_daily_unit_works_on_the_servers_data(tmp_path: Path) -> None:
     """The timer's unit has the server's database, keys and dumps; its script runs."""
     daily, server = (

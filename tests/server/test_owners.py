@@ -84,7 +84,7 @@ def board(post: Poster) -> list[dict[str, object]]:
     return rows
 
 
-@pytest.mark.parametrize("kind", ["established", "confirmed"])
+@pytest.mark.parametrize("kind", ["established", pytest.param("confirmed", marks=pytest.mark.long)])
 def test_a_hundred_new_owners_move_no_place_median_or_bound(
     app: FastAPI, post: Poster, store: Store, kind: str
 ) -> None:

@@ -128,7 +128,7 @@ def empty(store: Store, app: FastAPI) -> None:
 
 
 @settings(
-    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(history=events, batch=st.integers(1, 9), vouched=st.booleans())
 def test_a_reindex_gives_the_rows_of_the_incremental_projection(

@@ -72,6 +72,7 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     assert "The server stops at the end" in ran.stdout.split("What worked")[0]
 
 
+@pytest.mark.long  # tests/agent/test_demo_page.py has the page
 def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ran]) -> None:
     ran = demo("--framework", "mlx", OMP_DIES="mlx")
     assert ran.code == 1

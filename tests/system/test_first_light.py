@@ -16,7 +16,7 @@ from tests.system.conftest import BIN, Agent, Server
 from bench_protocol import envelope, keys, statement
 
 AT_ONCE = ("--wait-seconds", "0")
-SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--budget-seconds", "0.5")
+SMALL = ("--workload", "mnist-dense", "--device", "cpu", "--budget-seconds", "0.5")
 
 
 def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[], Server]) -> None:
@@ -28,7 +28,7 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
     )
     assert ran.code == 0, ran.stderr
     results = ran.json()["results"]
-    assert ran.json()["standing"] == "1st of 1 on fashion-mlp"
+    assert ran.json()["standing"] == "1st of 1 on mnist-dense"
     assert httpx.get(ran.json()["machine_page"]).status_code == 200
     cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
     assert cells == {(f, r) for f in ("tensorflow", "mlx") for r in ("naive", "tuned")}
@@ -48,11 +48,11 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
             result = statement.parse_result(opened.payload)
             assert result.outcome.status == "measured"
             page = unescape(http.get(f"/results/{identifier}").text)
-            assert "fashion-mlp" in page
+            assert "mnist-dense" in page
             assert "generated" in page
-        board = http.get("/api/v1/leaderboard", params={"workload": "fashion-mlp"}).json()
+        board = http.get("/api/v1/leaderboard", params={"workload": "mnist-dense"}).json()
         assert len(board["rows"]) == 1
-        front = unescape(http.get("/", params={"workload": "fashion-mlp"}).text)
+        front = unescape(http.get("/", params={"workload": "mnist-dense"}).text)
         assert board["rows"][0]["hardware"] in front
 
 
@@ -169,7 +169,9 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
     process = subprocess.Popen(
         [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, "--framework", "mlx", "--repeats", "2"],

@@ -132,9 +132,8 @@ def trace_weights(traced: Workload, seed: str) -> "Weights":
 class Reference(Wire):
     """What one trace must give, and its seed.
 
-    ``rounding``: how far each loss moves, relatively, when the starting weights move by a few
-    roundings of float32. ``movements``: of each trained tensor, and ``movements_rounding``: of
-    seeded jobs.
+    ``rounding``: how far each loss moves, relatively, when the starting weights change a little.
+    ``movements``: of each trained tensor, and ``movements_rounding``: of seeded jobs.
     """
 
     workload: Slug
@@ -228,7 +227,7 @@ def _verdict(
         table = TOLERANCES.get((cell.device.kind, cell.precision, optimizer))
         measured = measured and table is not None
         factor = architectures.wrong_beyond(cell.device.kind, architecture) if table else 1.0
-        constant = loss_limits(table, optimizer, len(reference.losses), ())
+        constant = loss_limits(cell.workload, table, optimizer, len(reference.losses))
         limits = widened(constant, reference.rounding)
         by_rounding = by_rounding or any(map(operator.gt, step_deviations, constant))
         for step, (deviation, limit) in enumerate(zip(step_deviations, limits, strict=True), 1):
@@ -255,7 +254,7 @@ def _verdict(
         return ConformanceVerdict("unverified", f"{beyond}, not on {architecture}", largest)
     why = "both traces are within tolerance"
     if by_rounding:
-        why += "; rounding alone may move them as far"
+        why += ", beyond the constant limits but within four times the effect of rounding"
     return ConformanceVerdict("conformant", why, largest)
 
 

@@ -215,7 +215,8 @@ def tolerance(job: SeededJob) -> Tolerance | None:
     if job.purpose == "timed":
         return None
     steps = conformance.seeded_steps(job.workload, job.purpose)
-    losses = trace_limits.TOLERANCES["cpu", "float32", job.purpose][:steps]
+    table = trace_limits.TOLERANCES["cpu", "float32", job.purpose]
+    losses = trace_limits.loss_limits(job.workload.name, table, job.purpose, steps)
     moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
     return Tolerance(losses=losses, movements=moved)
 

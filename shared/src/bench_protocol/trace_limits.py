@@ -10,13 +10,12 @@ MOST_STEPS = 5
 # Largest relative deviation allowed at each step. A missing entry: not measured for this kind of
 # device and precision. Then no trace conforms, and one beyond ``UNMEASURED`` is wrong.
 #
-# CPU, float32, measured with four frameworks on x86-64 (docs/results.md). The seeds of the traces
-# are chosen so that no ReLU or maximum is decided by rounding (bench_agent.tools.reference_traces);
-# the rest of rounding is then below 1e-5 at every step, and every planted fault of
+# CPU, float32, measured with four frameworks on x86-64 (docs/results.md). Where rounding decides no
+# ReLU and no maximum, it is below 1e-5 at every step, and every planted fault of
 # tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
 # a weight whose gradient is nearly zero moves a full step in a direction that rounding decides.
-# In a deep network (cifar100-vgg16) that amplifies rounding for every seed. There a step's
-# tolerance is ``ROUNDINGS`` times the reference's effect of rounding.
+# Seeds of public traces are chosen so that this matters little; a nonce's are not. So a tolerance
+# is at least ``ROUNDINGS`` times the reference's effect of rounding (:func:`widened`).
 Tolerances = tuple[float, ...]
 TOLERANCES: dict[tuple[DeviceKind, Precision, str], Tolerances] = {
     ("cpu", "float32", "sgd"): (1e-5,) * MOST_STEPS,
@@ -35,11 +34,13 @@ UNMEASURED: dict[str, Tolerances] = {
     "workload": (1e-2, 5e-2, 5e-2, 3e-1, 3e-1),
 }
 # Relative deviations of movements. On a CPU in float32 the largest seen (docs/results.md, "Seeded
-# traces") were 9.2e-7 without a trained ReLU or maximum and 5.1e-4 with one, where rounding decides
-# it under one nonce in fifty; in a deep network 8.3e-3, in an earlier trial 2e-2. A learning rate
-# 1 % off is 1e-2. In mixed_bfloat16 the largest was 8.4e-2.
+# traces") were 1.7e-6 without a trained ReLU or maximum, and 1.8e-3 with one under all but five of
+# 2,918 nonces; in a deep network 8.3e-3, in an earlier trial 2e-2. A learning rate 1 % off is
+# 1e-2. In mixed_bfloat16 the largest was 8.4e-2.
 SMOOTH_MOVED, KINKED_MOVED, DEEP_MOVED = 1e-4, 5e-3, 6e-2
 DEEP: tuple[Slug, ...] = ("cifar100-vgg16",)
+# Of losses after the first step, under Adam; seen under 28 nonces: 6.4e-6 (PyTorch).
+DEEP_LOSS = 1e-4
 ROUNDED_MOVED = 0.3
 # On other devices: a tensor that moved twice as far, or not at all.
 UNMEASURED_MOVED = 0.99
@@ -68,17 +69,16 @@ def _is_kinked(layer: Layer) -> bool:
     return kinked or getattr(layer, "activation", None) == "relu"
 
 
-def loss_limits(
-    table: Tolerances | None, optimizer: str, steps: int, rounding: Tolerances
-) -> Tolerances:
-    """The largest relative deviation allowed of the loss at each step.
+def loss_limits(workload: Slug, table: Tolerances | None, optimizer: str, steps: int) -> Tolerances:
+    """The largest relative deviation allowed of the loss at each step, whatever rounding decides.
 
     Args:
         table: of :data:`TOLERANCES`; None where nothing was measured.
-        rounding: of the reference; empty where it is not known.
     """
-    table = UNMEASURED[optimizer] if table is None else table
-    return widened(table[:steps], rounding)
+    limits = (UNMEASURED[optimizer] if table is None else table)[:steps]
+    if workload in DEEP and optimizer == "workload":
+        limits = (limits[0], *(max(DEEP_LOSS, limit) for limit in limits[1:]))
+    return limits
 
 
 def widened(limits: Tolerances, rounding: Tolerances) -> Tolerances:

@@ -40,8 +40,8 @@ class Limits:
 
 
 # Measured with TensorFlow, MLX, JAX and PyTorch on x86-64, steps 1, 24 and 64 (1 and 2 where a step
-# is large); the third argument of the key: whether convolutions are trained. Each limit is about
-# three times the largest deviation seen, or more where few sessions were seen:
+# is large); the third argument of the key: whether convolutions are trained. Each limit is two to
+# four times the largest deviation seen, or more where few sessions were seen:
 # float32, none trained (36 sessions): losses 1.8e-7, 6.3e-8, 1.3e-5; movements 1.5e-6 (9 sessions).
 # float32, trained (32): 3.4e-7, -, 4.7e-2; movements 5.2e-2 (8). Where rounding flips a ReLU
 # or a maximum, the gradient changes; that is why few and many steps differ so much.
@@ -51,8 +51,8 @@ class Limits:
 # float32 (mnist-dense and resnet50-transfer, four frameworks, n = 8), 1.6e-1 with them (a bias of
 # mnist-cnn, n = 4), in mixed_bfloat16 2.4e-2 (mnist-dense, n = 14) and 1.2e-1 (mnist-cnn, n = 2).
 # mnist-dense, PyTorch, float32, other seeds (n = 800): rounding decides a ReLU in some sessions;
-# losses up to 2.4e-4 and movements up to 2.4e-3. So a movement may be as far off as a short trace's
-# (trace_limits.KINKED_MOVED), and a loss after many steps 1e-3 (docs/adr/0026).
+# losses up to 2.4e-4 and movements up to 2.4e-3. So a loss after many steps may be 1e-3 off, and a
+# movement as far as a short trace's (trace_limits.KINKED_MOVED, docs/adr/0026).
 # Made by: python -m bench_agent.tools.witness_deviations.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
 # A dash: not measured; there the limit is at least that of the conformance traces.

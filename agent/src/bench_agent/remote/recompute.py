@@ -190,8 +190,8 @@ def _known(job: SeededJob) -> Recomputation:
 
 
 def _comparable(said: Recomputation, right: Figures) -> Figures:
-    """The part of the figures that a statement has. Earlier servers stated no movements of a
-    session, fewer steps of a large model, and no effect of rounding on a trace."""
+    """The part of the figures that a statement has. Earlier servers stated neither movements of a
+    session nor the effect of rounding, and fewer steps of a large model."""
     if said.figures is None:
         return right
     if not said.figures.rounding:
@@ -206,8 +206,7 @@ def _comparable(said: Recomputation, right: Figures) -> Figures:
 def _difference(one: Figures, other: Figures) -> float:
     """The largest relative difference; infinite where their lengths differ.
 
-    The effect of rounding is itself a small difference of two losses, so it is compared as a
-    factor.
+    The effect of rounding is itself a small difference, so 1 + effect is compared.
     """
     pairs = (
         ((one.start_loss,), (other.start_loss,)),

@@ -1,4 +1,4 @@
-"""How far honest traces are from their recomputation: what limits are chosen from.
+"""Measure how far honest traces are from their recomputation. Limits rest on this.
 
 ``python -m bench_agent.tools.trace_deviations --framework torch --nonces 400`` trains the short
 traces of each small workload under nonces 1, 2, ... and prints the largest deviation of a loss and

@@ -3,7 +3,7 @@
 ``python -m bench_agent.tools.witness_deviations --framework jax --recipe tuned`` opens a session of
 each workload as a repeat does, takes the witness's second reading, and prints how far each loss,
 and the movement that is farthest, lie outside of their recomputed range. The limits of
-``bench_protocol.witness_limits`` are about three times what this printed.
+``bench_protocol.witness_limits`` are two to four times what this printed.
 """
 
 import argparse

@@ -14,8 +14,8 @@ from ..witness_steps import mask_draws
 from .arrays import Array
 from .training import Job, Masks, Split, Training, recompute
 
-# Chance that anything of an honest session lies outside its range, if logarithms are normal: one
-# of six losses (of three steps, in two readings), or any movement. Each of the seven has a part.
+# Chance that an honest value lies outside its range, if logarithms are normal. There are seven: six
+# losses (of three steps, in two readings), and all movements together. So it is 1e-3 for a session.
 MISSED = 1e-3 / 7
 NORMAL_QUANTILE = 3.80  # for the same chance
 # Used with one or two draws: standard deviation of the logarithm of a loss and of a movement.
