@@ -87,7 +87,7 @@ def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
     assert len(plain.losses) == witness_steps(DENSE, 1024)[-1]
     assert plain.band.low == plain.band.high
     assert len(plain.band.low.movements) == 4
-    dropping = figures(workload_named("fashion-mlp"), "timed", NONCE, 128)
+    dropping = figures(workload_named("fashion-mlp"), "timed", NONCE, 16)
     for low, high in (
         (dropping.losses, dropping.high),
         (dropping.movements, dropping.movements_high),
