@@ -42,8 +42,8 @@ def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
 
 
 NONCE = "5e" * 32
-# Under these nonces rounding decides a ReLU or a maximum: a movement is off by 1.6e-2, by 1.4e-2 and
-# by 4e-4, a loss by 7e-5 and by 2e-5.
+# Under these nonces rounding decides a ReLU or a maximum: a movement is off by 1.6e-2, by 1.4e-2
+# and by 4e-4, a loss by 7e-5 and by 2e-5.
 KINKED = (
     ("torch", "mnist-cnn", "27b80700cb0bd25ba7c7601dbc14c187a9fe292c0e35cfebd1544cdb740f7383"),
     ("mlx", "mnist-cnn", "3fcd793f667ad565a3f748a4f26a4cb7f4f52b13992a78a2e4ac20953dc00ca8"),

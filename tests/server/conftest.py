@@ -1,4 +1,7 @@
-"""Servers on real databases: tests with ``store`` run on SQLite and PostgreSQL."""
+"""Servers on real databases: tests with ``store`` run on SQLite and PostgreSQL.
+
+Of a test with several cases each runs on one of them, in turns, and in the long tests on both.
+"""
 
 import itertools
 import shutil
@@ -31,6 +34,23 @@ from bench_server.webhooks import sending
 from bench_server.webhooks.delivery import Deliverer
 
 _names = itertools.count(1)
+DATABASES = ("sqlite", "postgresql")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: dict[tuple[str, ...], dict[tuple[int, ...], None]] = {}
+    of_items = []
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        if chosen is None or "database_url" not in chosen.params:
+            continue
+        case = tuple(i for name, i in sorted(chosen.indices.items()) if name != "database_url")
+        seen = cases.setdefault((str(item.path), item.name.partition("[")[0]), {})
+        seen.setdefault(case)
+        of_items.append((item, chosen.params["database_url"], seen, case))
+    for item, database, seen, case in of_items:
+        if len(seen) > 1 and database != DATABASES[list(seen).index(case) % 2]:
+            item.add_marker("long")
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +77,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty, migrated database, as the role that owns its tables: some tests tamper with them.
     test_database_roles.py has the server's."""
@@ -75,7 +95,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return cluster.url("trainmark", postgres.OWNER)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database without any table."""
     if request.param == "sqlite":

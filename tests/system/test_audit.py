@@ -30,8 +30,8 @@ def audited(*groups: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long  # tests/server has the rules
 def test_every_attack_is_found() -> None:
-    """Forged traces and fresh owners are sent by tests/server too."""
     groups = ("beats", "reproduction", "asks", "mutations")
     lines = audited(*groups)
     assert {f"{name}:" for name in groups} < {*lines}

@@ -198,6 +198,7 @@ def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Sig
     assert len({r.run_id for r in results}) == 1
 
 
+@pytest.mark.long  # tests/agent/test_ab.py has real workers in turns
 def test_a_against_b_answers_with_ratio_and_verdict_and_keeps_no_result(agent: Agent) -> None:
     two = ("--a", "recipe=naive", "--b", "recipe=tuned", "--b-python", sys.executable)
     ran = agent("ab", *SMALL, "--framework", "mlx", *two, "--repeats", "3", "--json")

@@ -120,7 +120,7 @@ def test_a_run_on_a_whole_mac(on_mac: OnMac, commands: Commands, agent: Agent) -
 
 @pytest.mark.parametrize(
     "situation",
-    [no_commands, *(pytest.param(one, marks=pytest.mark.long) for one in (failing, stuck))],
+    [pytest.param(one, marks=pytest.mark.long) for one in (no_commands, failing, stuck)],
 )
 def test_a_mac_whose_commands_do_not_answer_is_measured_too(
     on_mac: OnMac, commands: Commands, agent: Agent, situation: Callable[[Commands], None]
