@@ -118,10 +118,8 @@ def test_a_run_on_a_whole_mac(on_mac: OnMac, commands: Commands, agent: Agent) -
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize(
-    "situation",
-    [pytest.param(one, marks=pytest.mark.long) for one in (no_commands, failing, stuck)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("situation", [no_commands, failing, stuck])
 def test_a_mac_whose_commands_do_not_answer_is_measured_too(
     on_mac: OnMac, commands: Commands, agent: Agent, situation: Callable[[Commands], None]
 ) -> None:
