@@ -161,6 +161,12 @@ def written(folder: Path, said: recomputation.Recomputation) -> Path:
     return file
 
 
+def changed(said: recomputation.Recomputation, changes: dict[str, Any]) -> Any:
+    """The statement with other figures."""
+    assert said.figures is not None
+    return said.model_copy(update={"figures": said.figures.model_copy(update=changes)})
+
+
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])
 def test_a_servers_statement_is_computed_again(
     run: Callable[..., Ended], tmp_path: Path, factor: float, status: int
@@ -169,8 +175,7 @@ def test_a_servers_statement_is_computed_again(
     said = statement(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
     losses = tuple(factor * loss for loss in said.figures.losses)
-    said = said.model_copy(update={"figures": said.figures.model_copy(update={"losses": losses})})
-    ended = run(str(written(tmp_path, said)), "--recompute")
+    ended = run(str(written(tmp_path, changed(said, {"losses": losses}))), "--recompute")
     assert ended.exit_code == status, ended.output
     assert "the trace under SGD of mnist-dense" in ended.output
 
@@ -188,9 +193,7 @@ def test_what_a_statement_says_of_rounding_is_computed_again(
     run: Callable[..., Ended], tmp_path: Path, changes: dict[str, Any], status: int
 ) -> None:
     job = SeededJob(workload_named("mnist-dense"), "workload", NONCE, 32)
-    said = statement(job, "1" * 32, "here", figures_of_job)
-    assert said.figures is not None
-    said = said.model_copy(update={"figures": said.figures.model_copy(update=changes)})
+    said = changed(statement(job, "1" * 32, "here", figures_of_job), changes)
     ended = run(str(written(tmp_path, said)), "--recompute")
     assert ended.exit_code == status, ended.output
 
@@ -207,8 +210,7 @@ def test_a_statement_of_an_earlier_server_is_computed_as_it_was(
     said = statement(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
     earlier = {"losses": said.figures.losses[:2], "movements": ()} | changes
-    said = said.model_copy(update={"figures": said.figures.model_copy(update=earlier)})
-    ended = run(str(written(tmp_path, said)), "--recompute")
+    ended = run(str(written(tmp_path, changed(said, earlier))), "--recompute")
     assert ended.exit_code == status, ended.output
 
 

@@ -38,18 +38,15 @@ DATABASES = ("sqlite", "postgresql")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    cases: dict[tuple[str, ...], dict[tuple[int, ...], None]] = {}
-    of_items = []
+    cases: dict[str, dict[tuple[int, ...], int]] = {}  # numbers of the cases of each test
     for item in items:
         chosen = getattr(item, "callspec", None)
         if chosen is None or "database_url" not in chosen.params:
             continue
         case = tuple(i for name, i in sorted(chosen.indices.items()) if name != "database_url")
-        seen = cases.setdefault((str(item.path), item.name.partition("[")[0]), {})
-        seen.setdefault(case)
-        of_items.append((item, chosen.params["database_url"], seen, case))
-    for item, database, seen, case in of_items:
-        if len(seen) > 1 and database != DATABASES[list(seen).index(case) % 2]:
+        numbers = cases.setdefault(item.nodeid.partition("[")[0], {})
+        number = numbers.setdefault(case, len(numbers))
+        if case and chosen.params["database_url"] != DATABASES[number % 2]:
             item.add_marker("long")
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from bench_protocol import conformance
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.recomputation import SeededJob, trace_reference
-from bench_protocol.recompute import figures
 from bench_protocol.trace_limits import LEAST_MOVEMENT
 from bench_protocol.workloads import Workload
 
@@ -72,12 +70,7 @@ def main(arguments: Sequence[str]) -> int:
 def traced(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Traced:
     """Train both traces under a nonce, and compare them with their recomputation."""
     traces = conformance_trace.both(engine, workload, cell, nonce)
-    batch_size = conformance.trace_batch_size(workload)
-    references: dict[tuple[str, str], conformance.Reference] = {}
-    for optimizer in conformance.TRACED:
-        right = figures(workload, optimizer, nonce, batch_size)
-        job = SeededJob(workload, optimizer, nonce, batch_size)
-        references[workload.digest, optimizer] = trace_reference(job, right)
+    references = conformance_trace.recomputed(workload, nonce)
     constant = {key: one.model_copy(update=WITHOUT_ROUNDING) for key, one in references.items()}
     pairs = list(zip(traces, references.values(), strict=True))
     return Traced(

@@ -127,13 +127,19 @@ def judged(
         return conformance.verdict(cell, traces, architecture=architecture)
     if not conformance.is_long_traced(workload):
         return conformance.ConformanceVerdict("unverified", "the server recomputes the traces")
-    references: dict[tuple[str, str], conformance.Reference] = {}
+    return conformance.verdict(cell, traces, recomputed(workload, nonce), architecture)
+
+
+def recomputed(workload: Workload, nonce: str) -> dict[tuple[str, str], conformance.Reference]:
+    """What the short traces must give under a nonce, by workload digest and optimiser."""
     batch_size = conformance.trace_batch_size(workload)
-    for optimizer in conformance.TRACED:
-        right = figures(workload, optimizer, nonce, batch_size)
-        job = SeededJob(workload, optimizer, nonce, batch_size)
-        references[workload.digest, optimizer] = trace_reference(job, right)
-    return conformance.verdict(cell, traces, references, architecture)
+    return {
+        (workload.digest, optimizer): trace_reference(
+            SeededJob(workload, optimizer, nonce, batch_size),
+            figures(workload, optimizer, nonce, batch_size),
+        )
+        for optimizer in conformance.TRACED
+    }
 
 
 def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:

@@ -1,9 +1,9 @@
 """How far rounding may move the losses and movements of a trace.
 
-Where the input of a ReLU is nearer to zero than float32 rounds, or two inputs of a maximum are as
-near to each other, rounding decides which way the gradient goes. Under RMSprop and Adam even a tiny
-gradient moves a weight a full step, so a whole unit may train in one computation and not in
-another. Under SGD a gradient changes by parts in a thousand.
+Where the input of a ReLU is nearer to zero than float32 rounds, or two inputs of a maximum differ
+by less, rounding decides which way the gradient goes. Under RMSprop and Adam even a tiny gradient
+moves a weight a full step, so a whole unit may train in one computation and not in another. Under
+SGD a gradient changes by parts in a thousand.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ def rounding(job: Job, right: Recomputed) -> Recomputed:
     """The largest relative changes of a job's figures when its starting weights change a little, as
     deviations of traces are counted.
 
-    Args:
-        right: the figures without a change.
-
     In each pair one training multiplies each starting weight by ``1 + NUDGE (2 u - 1)``, another by
     ``1 - NUDGE (2 u - 1)``, with u in [0, 1) from the stream ``rounding/{pair}/{layer}/{name}`` of
     the job's seed.
+
+    Args:
+        right: the figures without a change.
     """
     steps = len(right.losses)
     training = Training(job, steps)
