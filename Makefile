@@ -80,7 +80,7 @@ test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz run
 	$(PYTEST) $(TESTS)
 
 test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (a minute; needs PostgreSQL and openssl).
-	@PYTHONPATH=. $(BIN)/python -m deploy.check_deploy
+	@PYTHONPATH=. $(BIN)/python -m tests.evidence.deployment
 
 lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 	$(BIN)/ruff format --check .
@@ -94,16 +94,16 @@ audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin 
 	@$(BIN)/python deploy/audit_dependencies.py $(ARGS)
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
-	@MUTATIONS=$(or $(MUTATIONS),10000) $(BIN)/python deploy/audit.py $(ARGS)
+	@MUTATIONS=$(or $(MUTATIONS),10000) PYTHONPATH=. $(BIN)/python -m tests.evidence.audit $(ARGS)
 
 test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (KILLS=1000; ARGS="--only proxy").
-	@PYTHONPATH=. $(BIN)/python -m deploy.check_outages $(ARGS)
+	@PYTHONPATH=. $(BIN)/python -m tests.evidence.outages $(ARGS)
 
 test-soak: $(VENV)/installed-dev ## Mixed load for MINUTES=30: is the memory of server and agent flat (ARGS="--database postgresql")?
-	@PYTHONPATH=. $(BIN)/python -m deploy.check_outages.soak $(ARGS)
+	@PYTHONPATH=. $(BIN)/python -m tests.evidence.outages.soak $(ARGS)
 
 faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17").
-	@PYTHONPATH=. nice $(BIN)/python -m benchmarks.faults $(ARGS)
+	@PYTHONPATH=. nice $(BIN)/python -m tests.evidence.faults $(ARGS)
 
 serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 	$(BIN)/bench-server serve
@@ -123,7 +123,7 @@ $(CHECK_MAC)/tools: constraints.txt
 	-@$(BIN)/python $(PIP) --quiet --target $@ lief
 
 check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
-	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m deploy.check_mac $(ARGS)
+	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m tests.evidence.mac $(ARGS)
 
 .release/bin/twine: requirements-release.txt constraints.txt
 	@$(PYTHON) -m venv .release

@@ -25,9 +25,9 @@ from scipy.stats import ttest_rel
 from bench_agent import data
 from bench_agent.base.errors import DataProblem
 from bench_agent.base.messages import Timing
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import DataKind, Recipe
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import DataKind, Recipe
+from bench_protocol.catalogue.workloads import Workload
 
 OTHERS: tuple[Recipe, ...] = ("pipeline", "tuned")
 SMALL = "fashion-mlp,fashion-lstm,fashion-cnn,fashion-convnet,mnist-dense,mnist-cnn"

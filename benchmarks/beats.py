@@ -18,9 +18,9 @@ from tests.fakes.live import NO_LIMITS, running_server
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing, WorkerEvent
 from bench_agent.remote.beats import BeatPost, BeatServer
 from bench_agent.remote.client import Client
-from bench_protocol.catalogue import workload_named
-from bench_protocol.comparison import log_mean_interval
-from bench_protocol.result import Challenge
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.result import Challenge
+from bench_protocol.statistics.comparison import log_mean_interval
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 

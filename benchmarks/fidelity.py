@@ -50,9 +50,9 @@ from fidelity_sides import (
 from repeats import rounds, times_as_long, until_sure
 
 from bench_agent.base.messages import Timing
-from bench_protocol import format as people
-from bench_protocol.comparison import compare_pairs
-from bench_protocol.matrix import Recipe
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.matrix import Recipe
+from bench_protocol.statistics.comparison import compare_pairs
 
 SAMPLER_PAIRS = 40
 RECIPES: tuple[Recipe, ...] = ("naive", "tuned")

@@ -18,8 +18,8 @@ from repeats import BARE_LOOPS, cell_of
 
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data
-from bench_protocol import seeded
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
 
 FRAMEWORKS = ("mlx", "jax", "torch")
 SIDES = ("agent", "bare")

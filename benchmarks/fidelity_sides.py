@@ -16,8 +16,8 @@ from repeats import BARE_LOOPS, cell_of, measured
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
 from bench_agent.run.monitor import Monitor
-from bench_protocol.matrix import Device, Recipe
-from bench_protocol.readings import Conditions
+from bench_protocol.catalogue.matrix import Device, Recipe
+from bench_protocol.payload.readings import Conditions
 
 FIT_EPOCHS = 12
 WATCHED_SECONDS = 20.0

@@ -36,11 +36,11 @@ from fidelity import (
 from repeats import cell_of, measured, rounds, times_as_long
 
 from bench_agent.base.messages import Timing
-from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import Recipe
-from bench_protocol.result import Measurement
-from bench_protocol.workloads import Workload
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import Recipe
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measurement
 
 NAIVE: Recipe = "naive"
 OTHERS: tuple[Recipe, ...] = ("pipeline", "tuned")

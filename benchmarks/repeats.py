@@ -12,11 +12,11 @@ from typing import TypeVar
 from bench_agent.base.messages import Job, Timing
 from bench_agent.run.worker_process import IN_TURNS, Listener, run_job, worker_command
 from bench_agent.worker.lockstep import Lockstep
-from bench_protocol.comparison import log_mean_interval
-from bench_protocol.matrix import Cell, DataKind, Device, Recipe
-from bench_protocol.result import Measured, Measurement
-from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.matrix import Cell, DataKind, Device, Recipe
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measured, Measurement
+from bench_protocol.statistics.comparison import log_mean_interval
 
 Speed = TypeVar("Speed")
 

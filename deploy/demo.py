@@ -24,7 +24,7 @@ from typing import Any
 import demo_page
 import httpx
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")

@@ -6,7 +6,7 @@ Pure: it takes the documents that ``bench-agent status`` and ``bench-agent docto
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 Document = Mapping[str, Any]
 # Doctor's checks of what a first run needs. None of them trains.

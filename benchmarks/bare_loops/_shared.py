@@ -12,8 +12,8 @@ import numpy as np
 
 from bench_agent.worker import parent_watch
 from bench_agent.worker.lockstep import LockstepClock
-from bench_protocol import seeded
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
 
 WORKLOAD = workload_named("fashion-mlp")
 SAMPLES, BATCH, CLASSES = 50_000, 128, 10

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from bench_protocol.format import markdown
+from bench_protocol.base.format import markdown
 
 from .load import Load
 

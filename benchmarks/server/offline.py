@@ -17,8 +17,9 @@ from pathlib import Path
 
 from tests.fakes import results
 
-from bench_protocol import acts, keys
-from bench_protocol.result import Challenge
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Challenge
+from bench_protocol.signing import keys
 from bench_server.answers import log_entries
 from bench_server.audit.verify import audit
 from bench_server.cluster import in_process, workers_at

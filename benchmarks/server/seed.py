@@ -19,9 +19,12 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel
 from tests.fakes import results
 
-from bench_protocol import merkle, statement
-from bench_protocol.receipts import Checkpoint
-from bench_protocol.result import Result
+from bench_protocol.payload import statement
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import merkle
+from bench_protocol.signing.receipts import Checkpoint
+from bench_server.checks import submission as submission_checks
+from bench_server.checks import table as result_checks
 from bench_server.db.environments import environment_row
 from bench_server.db.store import Store
 from bench_server.db.tables import (
@@ -37,7 +40,6 @@ from bench_server.db.tables import (
     Submission,
     table_of,
 )
-from bench_server.ingest import result_checks, submission_checks
 from bench_server.ingest.inbox import new_id
 from bench_server.log.server_keys import Authority
 from bench_server.projection import measurements, outliers

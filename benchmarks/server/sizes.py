@@ -19,9 +19,11 @@ from functools import cache
 from sqlalchemy import text
 from tests.fakes import results, seeding
 
-from bench_protocol import envelope, recomputation, strict_json
-from bench_protocol.format import markdown, percent
-from bench_protocol.receipts import Checkpoint
+from bench_protocol.base import strict_json
+from bench_protocol.base.format import markdown, percent
+from bench_protocol.signing import envelope
+from bench_protocol.signing.receipts import Checkpoint
+from bench_protocol.training import recomputation
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge, RecomputeJob
 from bench_server.log.server_keys import Authority, load_authority

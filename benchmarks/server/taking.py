@@ -12,7 +12,7 @@ from threading import Event, Thread
 import httpx
 from tests.fakes import results
 
-from bench_protocol import keys
+from bench_protocol.signing import keys
 
 from . import load, world
 from .databases import Database

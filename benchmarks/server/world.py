@@ -16,12 +16,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import update
 from tests.fakes import results
 
-from bench_protocol import envelope, statement
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Energy, Telemetry
-from bench_protocol.result import Challenge, Clocks, Result
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload import statement
+from bench_protocol.payload.machine import Environment, Machine
+from bench_protocol.payload.readings import Energy, Telemetry
+from bench_protocol.payload.result import Challenge, Clocks, Result
+from bench_protocol.signing import envelope
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge as ChallengeRow
 from bench_server.db.tables import table_of

@@ -19,8 +19,8 @@ from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import Selection
 from bench_agent.run import ab
 from bench_agent.run.worker_process import Limits, Listener
-from bench_protocol import doubt_text, doubts
-from bench_protocol.result import Failed, Measured
+from bench_protocol.payload import doubt_text, doubts
+from bench_protocol.payload.result import Failed, Measured
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 GPU = FoundDevice(kind="cuda", index=0, name="GPU")

@@ -22,11 +22,11 @@ from bench_agent.remote import asks as remote
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 from bench_agent.run.run import run_plan
-from bench_protocol import asks
-from bench_protocol.catalogue import workload_named
-from bench_protocol.evidence import Asked
-from bench_protocol.hardware import hardware_name, slug
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.hardware import hardware_name, slug
+from bench_protocol.trust import asks
 
 MACHINE = results.make_machine()
 HARDWARE = slug(hardware_name(MACHINE, Device(kind="cpu", index=0)))

@@ -7,10 +7,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from deploy.check_mac import __main__ as check_mac
-from deploy.check_mac import engines, wheels
-from deploy.check_mac.symbols import FLAT_LOOKUP, Library, checked, unbound
-from deploy.check_mac.wheels import Target
+from tests.evidence.mac import __main__ as check_mac
+from tests.evidence.mac import engines, wheels
+from tests.evidence.mac.symbols import FLAT_LOOKUP, Library, checked, unbound
+from tests.evidence.mac.wheels import Target
 
 ROOT = Path(__file__).parents[2]
 MAC = Target((14, 0), "3.12")

@@ -12,7 +12,8 @@ from tests.fakes.results import key_id, private_key
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.remote.client import Client, ServerRefused, utc_text
 from bench_agent.remote.standing import Standing, in_words, standing
-from bench_protocol import envelope, statement
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope
 
 Handler = Callable[[httpx.Request], httpx.Response]
 KEY = private_key()

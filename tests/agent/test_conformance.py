@@ -17,10 +17,11 @@ from bench_agent.cli import main as cli
 from bench_agent.run import conformance as conformance_run
 from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker
-from bench_protocol import conformance, nonces
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Failed, Measured, Trace
-from bench_protocol.witness_steps import witness_steps
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.result import Failed, Measured, Trace
+from bench_protocol.training import conformance
+from bench_protocol.training.witness_steps import witness_steps
 
 WORKLOAD = workload_named("mnist-dense")
 RIGHT = {

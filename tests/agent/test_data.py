@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from bench_agent.base.errors import DataProblem, UsageProblem
 from bench_agent.cli.main import app
 from bench_agent.data import inventory, load, require, sources
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.seeded import data_digest
 from bench_protocol.real_data import cut, parse
 from bench_protocol.real_data.manifest import MANIFEST, RealData
-from bench_protocol.seeded import data_digest
 
 
 def write_all(folder: Path) -> tuple[RealData, ...]:

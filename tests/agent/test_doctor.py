@@ -202,7 +202,7 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
 ) -> None:
     script = (
         "import sys, os; from bench_agent.base.messages import *; "
-        "from bench_protocol.result import Failed; "
+        "from bench_protocol.payload.result import Failed; "
         "Job.model_validate_json(sys.stdin.buffer.read()); "
         "answer = Answer(outcome=Failed(kind='wrong_result', phase='build'), environment=None); "
         "os.write(int(sys.argv[-1]), answer.model_dump_json().encode() + b'\\n')"

@@ -15,10 +15,10 @@ from bench_agent.run.energy.ioreport import IoReport
 from bench_agent.run.energy.meter import Counters, Meter
 from bench_agent.run.energy.nvml import Nvml
 from bench_agent.run.energy.rapl import Rapl
-from bench_protocol.catalogue import workload_named
-from bench_protocol.figures import energy_per_epoch_mj, energy_per_sample_mj
-from bench_protocol.matrix import Device
-from bench_protocol.readings import EnergySource
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.figures import energy_per_epoch_mj, energy_per_sample_mj
+from bench_protocol.payload.readings import EnergySource
 
 CPU = Device(kind="cpu")
 SECOND = 1_000_000_000

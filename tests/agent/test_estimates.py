@@ -19,10 +19,10 @@ from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
 from bench_agent.run.worker_process import Limits
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Blocks, Failed, Gemm, Measured
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Blocks, Failed, Gemm, Measured
 
 BUDGET = Timing(budget_seconds=10)
 

@@ -40,10 +40,10 @@ from bench_agent.run.worker_process import (
 )
 from bench_agent.worker import forms as worker_forms
 from bench_agent.worker import main as worker
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Failed, Measured, Trace
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Failed, Measured, Trace
 
 CUDA = Device(kind="cuda")
 RIGHT = Trace(optimizer="workload", batch_size=32, seed="0" * 32, losses=(2.3, 2.2), movements=(1,))

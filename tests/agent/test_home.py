@@ -14,7 +14,7 @@ from bench_agent.base.errors import HomeProblem
 from bench_agent.base.home import Home, find_home
 from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.remote.outbox import Outbox
-from bench_protocol.keys import key_id
+from bench_protocol.signing.keys import key_id
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from bench_agent.machine.apple import Accelerator
 from bench_agent.run import idle_gate
 from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, IdleGate, look
 from bench_agent.run.interrupt import Stop, gentle_interrupt
-from bench_protocol import doubts
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import doubts
+from bench_protocol.payload.readings import Conditions
 
 QUIET = Conditions(cpu_utilisation_percent=2.0, thermal_pressure="nominal")
 BUSY = Conditions(cpu_utilisation_percent=80.0)

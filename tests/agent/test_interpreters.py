@@ -19,7 +19,7 @@ from bench_agent.run import interpreters
 from bench_agent.run.interpreters import Interpreter
 from bench_agent.run.probe import in_use, merged
 from bench_agent.run.sign import unknown_environment
-from bench_protocol.machine import Environment
+from bench_protocol.payload.machine import Environment
 
 OTHER = "/other/bin/python"
 

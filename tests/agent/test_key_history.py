@@ -9,9 +9,10 @@ from tests.fakes import results
 from tests.fakes.authority import ORIGIN
 
 from bench_agent.remote.key_history import KeyHistory, replay
-from bench_protocol import acts, envelope, merkle, note, receipts, statement
-from bench_protocol.acts import Act, Revocation, Rotation
-from bench_protocol.errors import BadSignature, ProtocolError, UnknownKey
+from bench_protocol.base.errors import BadSignature, ProtocolError, UnknownKey
+from bench_protocol.payload import acts, statement
+from bench_protocol.payload.acts import Act, Revocation, Rotation
+from bench_protocol.signing import envelope, merkle, note, receipts
 
 LOG, OPERATOR, A, B, C, STRANGER = (results.private_key(seed) for seed in range(21, 27))
 ID = {name: results.key_id(key) for name, key in zip("ABC", (A, B, C), strict=True)}

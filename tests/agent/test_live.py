@@ -17,8 +17,8 @@ from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Entry
 from bench_agent.remote.submit import Delivery
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Warn
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.result import Warn
 
 NAIVE = PlannedCell(
     cell=make_cell(),

@@ -16,7 +16,7 @@ from bench_agent.base.messages import BlockDone, PhaseBegan, WorkerEvent
 from bench_agent.run.worker_process import run_job
 from bench_agent.worker import lockstep
 from bench_agent.worker.lockstep import Lockstep, LockstepClock
-from bench_protocol.result import Measured
+from bench_protocol.payload.result import Measured
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from bench_agent.base.errors import LogContradiction
 from bench_agent.base.home import Home
 from bench_agent.remote import log_witness
 from bench_agent.remote.log_witness import LogWitness
-from bench_protocol import envelope
+from bench_protocol.signing import envelope
 
 RAWS = [envelope.seal("application/x", b"%d" % n, private_key()) for n in range(700)]
 SERVER = "http://log.test"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bench_agent import machine
 from bench_agent.machine import apple
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 FOLDER = Path(__file__).parents[1] / "fakes" / "apple"
 NAMES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.sysctl.txt"))

@@ -10,9 +10,9 @@ from bench_agent import machine
 from bench_agent.machine import cgroup, linux, nesting
 from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
 from bench_agent.machine.topology import parse_list
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Machine
 
 CPU = Device(kind="cpu")
 XEON = """processor\t: {n}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fakes.nvml import FakeGpu, FakeNvml, NVMLError, h200
 
 from bench_agent.machine import cuda, nvidia
-from bench_protocol.machine import Gpu
+from bench_protocol.payload.machine import Gpu
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.fakes.engine import FakeClock, FakeEngine, FakeProducts, FakeSession
 
 from bench_agent.engines.seam import Products
 from bench_agent.worker import matrix_product
-from bench_protocol.matrix import PRODUCTS
+from bench_protocol.catalogue.matrix import PRODUCTS
 
 FLOPS = 200e9
 WAIT_NS = 25_000_000

@@ -15,9 +15,9 @@ from bench_agent.plan.memory_fit import (
 )
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
-from bench_protocol.catalogue import workload_named
-from bench_protocol.machine import Gpu
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.machine import Gpu
 
 GB = 10**9
 TRAINING = training_memory(TINY, 16)

@@ -10,10 +10,10 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
 from bench_agent.run.monitor import Clocks, Monitor, of_clocks, read_clocks
 from bench_agent.run.window import BlockWindow
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Blocks, Failed, Measured
-from bench_protocol.witness import LastBlock, Window
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Blocks, Failed, Measured
+from bench_protocol.payload.witness import LastBlock, Window
 
 AT = Clocks(wall=1_000.0, awake=50.0, asleep_too=60.0)
 

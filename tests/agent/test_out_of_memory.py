@@ -15,9 +15,9 @@ from tests.fakes.workloads import job_of
 from bench_agent.run import exit_cause
 from bench_agent.run.exit_cause import memory_kills, ran_out_of_memory
 from bench_agent.run.worker_process import run_job, worker_command
-from bench_protocol.layers import Conv2D, Dense, Flatten, MaxPool2D
-from bench_protocol.result import Failed
-from bench_protocol.workloads import SGD, DataSet, Workload
+from bench_protocol.catalogue.layers import Conv2D, Dense, Flatten, MaxPool2D
+from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
+from bench_protocol.payload.result import Failed
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 ADDRESS_SPACE_BYTES = 6 * 2**30

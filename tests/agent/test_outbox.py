@@ -14,7 +14,7 @@ from bench_agent.base.home import Home
 from bench_agent.cli import run, setup
 from bench_agent.cli.submit import _ask_about_disturbed
 from bench_agent.remote import batch
-from bench_protocol.result import Warn
+from bench_protocol.payload.result import Warn
 
 KEY = private_key()
 

@@ -17,9 +17,9 @@ from bench_agent.run.patience import PTX_SECONDS, Place, limits_for, limits_in_t
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.worker_process import IN_TURNS, Limits, Listener
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Measured
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Measured
 
 
 class Notes(Quiet):

@@ -17,7 +17,7 @@ from bench_agent.output.estimate import estimate
 from bench_agent.output.plan_table import print_plan, total_line
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue.catalogue import workload_named
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 GPUS = tuple(FoundDevice(kind="cuda", index=index, name="GPU") for index in (0, 1))

@@ -19,8 +19,8 @@ from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 from bench_agent.run.run import run_plan
 from bench_agent.run.worker_process import Limits, Listener, run_job
-from bench_protocol.keys import key_id
-from bench_protocol.result import Result
+from bench_protocol.payload.result import Result
+from bench_protocol.signing.keys import key_id
 
 
 class CutsPower(Quiet):

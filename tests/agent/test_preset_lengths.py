@@ -14,8 +14,8 @@ from bench_agent.plan.plan import PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_agent.run.energy.window import SHORTEST_SECONDS
 from bench_agent.worker.stopwatch import measure
-from bench_protocol.doubts import ENOUGH_BLOCKS, of_blocks
-from bench_protocol.result import Blocks
+from bench_protocol.payload.doubts import ENOUGH_BLOCKS, of_blocks
+from bench_protocol.payload.result import Blocks
 
 STEP_NS = 50_000
 KINDS = ("metal", "cuda", "cpu")

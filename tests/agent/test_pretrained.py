@@ -9,8 +9,8 @@ from tests.fakes.workloads import variant
 
 from bench_agent.base.errors import UsageProblem
 from bench_agent.worker import pretrained
-from bench_protocol import seeded
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
 
 WORKLOAD = workload_named("resnet50-transfer")
 

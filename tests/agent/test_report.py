@@ -28,9 +28,9 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.standing import Standing
 from bench_agent.run import journal
-from bench_protocol import result as wire
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Warn
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload import result as wire
+from bench_protocol.payload.result import Warn
 
 
 @pytest.fixture(scope="module")

@@ -27,9 +27,9 @@ from bench_agent.run.run import run_plan
 from bench_agent.run.summary import RunSummary
 from bench_agent.run.telemetry import Reading
 from bench_agent.run.worker_process import Limits, Listener
-from bench_protocol import nonces
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Measured, Result
+from bench_protocol.catalogue import nonces
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Measured, Result
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 NONCE = "0" * 64

@@ -37,8 +37,8 @@ from bench_agent.run.patience import Place
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
 from bench_agent.worker import self_test as worker_self_test
-from bench_protocol.matrix import Device, Precision
-from bench_protocol.result import Failed, Measured
+from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.payload.result import Failed, Measured
 
 WORKER = Path(__file__).parent.parent / "fakes" / "device_worker.py"
 CPU = Device(kind="cpu")

@@ -8,7 +8,7 @@ from tests.fakes.mac import FakeMac
 from bench_agent.doctor import quiet
 from bench_agent.machine import apple_state, sensors
 from bench_agent.run import idle_gate
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 PMSET = """System-wide power settings:
 Currently in use:

@@ -9,7 +9,7 @@ from tests.fakes.engine import FakeClock, FakeSession
 
 from bench_agent.base.messages import Timing
 from bench_agent.worker.stopwatch import measure
-from bench_protocol.witness import LastBlock
+from bench_protocol.payload.witness import LastBlock
 
 MS = 1_000_000
 

@@ -21,10 +21,10 @@ from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubt_lines
 from bench_agent.output.summary import show_end, show_figures, what_is_where
 from bench_agent.remote.standing import Standing
 from bench_agent.run.summary import RunSummary
-from bench_protocol.catalogue import workload_named
-from bench_protocol.doubts import Code
-from bench_protocol.matrix import TUNED_ON_CUDA, Device
-from bench_protocol.result import Evaluation, Measured, Warn
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import TUNED_ON_CUDA, Device
+from bench_protocol.payload.doubts import Code
+from bench_protocol.payload.result import Evaluation, Measured, Warn
 
 
 def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:

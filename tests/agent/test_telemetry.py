@@ -8,7 +8,7 @@ import pytest
 
 from bench_agent.run import telemetry
 from bench_agent.run.telemetry import Reading, Sampler
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 
 def sampled(monkeypatch: pytest.MonkeyPatch, samples: int = 3) -> list[Reading]:

@@ -4,9 +4,9 @@ import pytest
 from tests.fakes.workloads import TINY, variant
 
 from bench_agent.plan.memory_fit import training_memory
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.layers import LSTM, Conv2D, Dense, Flatten, MaxPool2D, Residual
-from bench_protocol.workloads import SGD, DataSet, RMSprop, Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.layers import LSTM, Conv2D, Dense, Flatten, MaxPool2D, Residual
+from bench_protocol.catalogue.workloads import SGD, DataSet, RMSprop, Workload
 
 # TINY: 8x8x1 pictures, Flatten, D16, D10, Adam; 256 + 64 samples.
 WEIGHTS = 64 * 16 + 16 + 16 * 10 + 10

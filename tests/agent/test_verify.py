@@ -20,13 +20,15 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.cli import main as cli
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import read_file
-from bench_protocol import envelope, recomputation, seeded
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
-from bench_protocol.recomputation import SeededJob
 from bench_protocol.recompute import figures
-from bench_protocol.recomputed import Figures
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import SeededJob
+from bench_protocol.training.recomputed import Figures
 
 
 def test_what_is_no_file_is_told_without_the_systems_number(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from bench_agent.plan.plan import PlannedCell
 from bench_agent.remote.client import ServerRefused
 from bench_agent.run.speed_run import Witnessed
 from bench_agent.worker import speed_run as worker
-from bench_protocol import speed_run
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Result
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.result import Result
+from bench_protocol.training import speed_run
 
 
 @pytest.mark.parametrize("samples_per_second", [400, 2_000, 5_000, 50_000, 5_000_000, 50_000_000])

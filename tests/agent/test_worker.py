@@ -20,9 +20,9 @@ from bench_agent.run.worker_process import run_job, run_probe
 from bench_agent.worker import conformance_trace, environment
 from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Failed, Measured
-from bench_protocol.seeded import data_digest, generated_data
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.seeded import data_digest, generated_data
+from bench_protocol.payload.result import Failed, Measured
 
 
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:

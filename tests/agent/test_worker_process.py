@@ -17,9 +17,9 @@ from tests.fakes.waiting import wait_for
 from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
 from bench_agent.run.worker_process import Limits, run_job, run_worker
 from bench_agent.worker.environment import CHANGES_SPEED, worker_environment
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Failed
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.payload.result import Failed
 
 BAD_WORKER = Path(__file__).parent.parent / "fakes" / "bad_worker.py"
 QUICK = Limits(silence_seconds=1.5, stall_seconds=1.5, total_seconds=3.0)

@@ -10,9 +10,9 @@ from tests.fakes.workloads import TINY, job_of, variant
 
 from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker
-from bench_protocol.layers import Dense, Dropout, Flatten
-from bench_protocol.result import Failed, Measured
-from bench_protocol.witness import Mask, Rewound
+from bench_protocol.catalogue.layers import Dense, Dropout, Flatten
+from bench_protocol.payload.result import Failed, Measured
+from bench_protocol.payload.witness import Mask, Rewound
 
 LAYERS = (Flatten(), Dropout(rate=1 / 3), Dense(units=10, activation="linear"))
 WITH_DROPOUT = variant(TINY, layers=LAYERS)

@@ -10,10 +10,10 @@ from tests.fakes.workloads import cell_of, variant
 
 from bench_agent.engines import engine_named, is_installed
 from bench_agent.engines.seam import Data, Engine, Session
-from bench_protocol import seeded
-from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Precision, Recipe
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Precision, Recipe
+from bench_protocol.catalogue.workloads import Workload
 
 Opener = Callable[..., Session]
 

@@ -9,8 +9,8 @@ from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.doctor import fixes
 from bench_agent.engines.cpu import blas, chains
-from bench_protocol.catalogue import workload_named
-from bench_protocol.workloads import SGD
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, installed, losses, without_dropout
 

@@ -8,11 +8,12 @@ from tests.fakes.workloads import cell_of
 from bench_agent import engines
 from bench_agent.engines.seam import Data, Engine
 from bench_agent.worker import conformance_trace
-from bench_protocol import conformance, seeded
-from bench_protocol.architectures import MEASURED
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import Cell, Recipe
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.architectures import MEASURED
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import Cell, Recipe
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training import conformance
 
 from .conftest import installed
 from .loops import every_pair, every_pair_with

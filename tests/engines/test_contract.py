@@ -8,9 +8,9 @@ import pytest
 from tests.fakes.workloads import small, variant
 
 from bench_agent import engines
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.layers import Dense, Flatten
-from bench_protocol.workloads import SGD, Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.layers import Dense, Flatten
+from bench_protocol.catalogue.workloads import SGD, Workload
 
 from .conftest import Opener, evaluated, losses, without_dropout
 from .loops import every_framework, every_pair, every_pair_with
@@ -163,7 +163,7 @@ def test_an_even_kernel_pads_bottom_and_right(
 
 @pytest.fixture
 def padded() -> Workload:
-    from bench_protocol.layers import Conv2D, MaxPool2D
+    from bench_protocol.catalogue.layers import Conv2D, MaxPool2D
 
     workload = WORKLOADS["mnist-cnn"]
     layers = (
@@ -179,7 +179,7 @@ def padded() -> Workload:
 @pytest.fixture
 def residual() -> Workload:
     """Every layer kind of ResNet50, trained."""
-    from bench_protocol.layers import (
+    from bench_protocol.catalogue.layers import (
         BatchNorm,
         Conv2D,
         GlobalAveragePool2D,

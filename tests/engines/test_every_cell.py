@@ -11,11 +11,11 @@ from tests.fakes.workloads import cell_of
 from bench_agent import engines
 from bench_agent.base.messages import Job, Timing
 from bench_agent.run.worker_process import run_job
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import Recipe
-from bench_protocol.result import Measured
-from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Recipe
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measured
 
 from .conftest import installed
 

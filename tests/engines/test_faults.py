@@ -11,12 +11,12 @@ from tests.fakes.workloads import cell_of, variant
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data, Session
 from bench_agent.worker import conformance_trace
-from bench_protocol import conformance
-from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import Conv2D, Dense, Dropout
-from bench_protocol.matrix import Cell
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import Conv2D, Dense, Dropout
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training import conformance
 
 Job = tuple[Workload, Weights, Data]
 Change = Callable[[Workload, Weights, Data], Job]

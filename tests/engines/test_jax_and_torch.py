@@ -10,10 +10,10 @@ from tests.fakes.workloads import TINY, cell_of, small, variant
 from bench_agent.engines import common
 from bench_agent.engines.torch import optimizer
 from bench_agent.engines.torch.products import TorchProducts
-from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import Conv2D
-from bench_protocol.matrix import Device
-from bench_protocol.workloads import SGD, Adam, Workload
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import Conv2D
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.catalogue.workloads import SGD, Adam, Workload
 
 from .conftest import Opener, installed, losses, without_dropout
 
@@ -61,7 +61,7 @@ def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
     import jax
 
     from bench_agent.engines.jax import model
-    from bench_protocol.layers import MaxPool2D
+    from bench_protocol.catalogue.layers import MaxPool2D
 
     # Odd sizes: the last row and column belong to no window. Small whole numbers: many ties.
     x = np.random.default_rng(0).integers(0, 3, (2, 7, 5, 3)).astype(np.float32)

@@ -11,7 +11,7 @@ from tests.fakes.workloads import TINY, cell_of
 from bench_agent.engines.jax import engine as module
 from bench_agent.engines.jax.engine import Jax
 from bench_agent.engines.seam import Engine
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.catalogue.matrix import Cell, Device
 
 from .conftest import installed
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.limits import reference_traces
 from tests.fakes.workloads import cell_of
 
-from bench_agent.tools import reference_traces
 from bench_agent.worker import conformance_trace
-from bench_protocol import conformance
-from bench_protocol import long_trace as long_trace_references
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import Recipe
-from bench_protocol.result import Trace
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import Recipe
+from bench_protocol.payload.result import Trace
+from bench_protocol.training import conformance
+from bench_protocol.training import long_trace as long_trace_references
 
 from .conftest import installed
 from .loops import every_pair_with

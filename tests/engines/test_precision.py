@@ -8,9 +8,9 @@ from tests.fakes.workloads import small, variant
 
 from bench_agent.base.messages import FoundDevice
 from bench_agent.base.precisions import too_old
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import Precision
-from bench_protocol.workloads import SGD
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
 from .loops import every_pair, every_pair_with

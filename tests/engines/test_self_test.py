@@ -11,7 +11,7 @@ from bench_agent import engines
 from bench_agent.base.self_test import Figures, SelfTestJob, problems
 from bench_agent.run.self_test import recipes_for
 from bench_agent.run.worker_process import run_self_test
-from bench_protocol.matrix import Device, Precision
+from bench_protocol.catalogue.matrix import Device, Precision
 
 
 def figures_of(framework: str, precision: Precision, log: Path) -> Figures:

@@ -12,9 +12,9 @@ from tests.fakes.workloads import TINY, small, variant
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import WrongResult
 from bench_agent.worker import environment
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.seeded import initial_weights
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.seeded import initial_weights
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
@@ -260,7 +260,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import update as tf_update
-    from bench_protocol.workloads import Adam
+    from bench_protocol.catalogue.workloads import Adam
 
     draws = np.random.default_rng(1)
     gradients = [draws.standard_normal(1000).astype(np.float32) for _ in range(3)]

@@ -9,10 +9,10 @@ from tests.fakes.workloads import cell_of, small, variant
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import HasForms, Session
 from bench_agent.worker import conformance_trace
-from bench_protocol import seeded
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Device, Precision
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 from .conftest import Opener, installed, losses, without_dropout
 

@@ -12,10 +12,11 @@ from bench_agent.engines.seam import HasForms, Session
 from bench_agent.engines.torch import captured
 from bench_agent.engines.torch.captured import Step
 from bench_agent.worker import conformance_trace
-from bench_protocol import conformance, seeded
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Device, Precision
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.training import conformance
 
 from .conftest import Opener, installed, losses, without_dropout
 

@@ -1,12 +1,12 @@
 """The developer's program that limits of traces are chosen from."""
 
 import pytest
+from benchmarks.limits import trace_deviations
 from tests.fakes.workloads import cell_of
 
 from bench_agent import engines
-from bench_agent.tools import trace_deviations
-from bench_protocol import conformance
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.training import conformance
 
 from .conftest import installed
 

@@ -8,9 +8,9 @@ from tests.fakes.workloads import cell_of, variant
 
 from bench_agent import engines
 from bench_agent.worker import conformance_trace, witness
-from bench_protocol import seeded
-from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import (
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import (
     BatchNorm,
     Conv2D,
     Dense,
@@ -19,8 +19,8 @@ from bench_protocol.layers import (
     MaxPool2D,
     Residual,
 )
-from bench_protocol.witness import trained_tensors
-from bench_protocol.workloads import SGD
+from bench_protocol.catalogue.workloads import SGD
+from bench_protocol.payload.witness import trained_tensors
 
 from .conftest import Opener, installed, tiny_data, without_dropout
 from .loops import every_pair, every_pair_with

@@ -41,8 +41,8 @@ from bench_agent.run import journal
 from bench_agent.run import run as agent_run
 from bench_agent.run.sign import RunClock
 from bench_agent.run.worker_process import Limits, Listener
-from bench_protocol.evidence import Beat
-from bench_protocol.result import Blocks, Measured, Result
+from bench_protocol.payload.evidence import Beat
+from bench_protocol.payload.result import Blocks, Measured, Result
 from bench_server.app import create_app
 from bench_server.db import migrate
 from bench_server.db.store import Store

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from bench_protocol import beats
-from bench_protocol.beats import Ending, SignedTime
-from bench_protocol.evidence import Beat, beacon_of
-from bench_protocol.result import Blocks, Measurement, Result
+from bench_protocol.payload import beats
+from bench_protocol.payload.beats import Ending, SignedTime
+from bench_protocol.payload.evidence import Beat, beacon_of
+from bench_protocol.payload.result import Blocks, Measurement, Result
 
 from .authority import AUTHORITY
 

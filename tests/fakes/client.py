@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.result import Challenge, Result
+from bench_protocol.payload.result import Challenge, Result
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge as ChallengeRow
 

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from bench_protocol import cosignatures, merkle, note
-from bench_protocol.cosignatures import WitnessKey
-from bench_protocol.errors import InvalidProof
-from bench_protocol.receipts import parse_checkpoint
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import cosignatures, merkle, note
+from bench_protocol.signing.cosignatures import WitnessKey
+from bench_protocol.signing.receipts import parse_checkpoint
 
 AT = datetime(2026, 11, 21, 5, tzinfo=UTC)
 DAYS = timedelta(days=3650)

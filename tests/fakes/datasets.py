@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol import seeded
-from bench_protocol.catalogue import MNIST as CATALOGUE_MNIST
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import MNIST as CATALOGUE_MNIST
+from bench_protocol.catalogue.workloads import DataSet
 from bench_protocol.real_data import parse
 from bench_protocol.real_data.manifest import DataFile, Manifest, RealData
-from bench_protocol.workloads import DataSet
 
 TRAIN, TEST = 60, 20
 MNIST = DataSet(

@@ -10,10 +10,10 @@ from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 
 from bench_agent.engines.common import as_floats
 from bench_agent.engines.seam import Data
-from bench_protocol.matrix import Cell
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.recompute.layers import forward
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
 
 Fault = Literal[
     "none",

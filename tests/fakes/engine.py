@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from bench_agent.base.messages import FoundDevice
 from bench_agent.engines.seam import Data, Dropped, Products
-from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
-from bench_protocol.seeded import Weights
-from bench_protocol.witness import trained_tensors
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import trained_tensors
 
 
 class FakeClock:

@@ -8,15 +8,17 @@ from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts, conformance, nonces, seeded
-from bench_protocol.catalogue import workload_named
-from bench_protocol.result import Challenge, Clocks, Result, Trace
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Challenge, Clocks, Result, Trace
+from bench_protocol.training import conformance
+from bench_server.checks.verdicts import CheckVerdict, from_text
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
 from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
-from bench_server.ingest.verdicts import CheckVerdict, from_text
 from bench_server.recompute.worker import compute
 
 from . import results

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from bench_protocol import envelope, receipts
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.signing import envelope, receipts
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import Report, audit
 from bench_server.db.store import Store

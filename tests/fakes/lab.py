@@ -25,11 +25,11 @@ from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.sign import RunClock
 from bench_agent.run.worker_process import Limits, Listener
-from bench_protocol import doubts
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Failed, Measured, Warn
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload import doubts
+from bench_protocol.payload.machine import Environment, Machine
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Failed, Measured, Warn
 
 SET = ("--workload", "fashion-mlp", "--budget-seconds", "0.5")
 IDLE = Conditions()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench_protocol import envelope, merkle, note, receipts, tiles
+from bench_protocol.signing import envelope, merkle, note, receipts, tiles
 
 from .results import private_key
 

@@ -14,8 +14,8 @@ import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.types import ASGIApp
 
-from bench_protocol import acts
-from bench_protocol.result import Challenge, Result
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Challenge, Result
 from bench_server.app import create_app
 from bench_server.db import migrate
 from bench_server.db.store import Store

@@ -24,8 +24,8 @@ from bench_agent.base.messages import FoundDevice  # noqa: E402
 from bench_agent.worker import conformance_trace  # noqa: E402
 from bench_agent.worker import main as worker  # noqa: E402
 from bench_agent.worker.repeat import seeded  # noqa: E402
-from bench_protocol.matrix import Cell, DeviceKind  # noqa: E402
-from bench_protocol.workloads import Workload  # noqa: E402
+from bench_protocol.catalogue.matrix import Cell, DeviceKind  # noqa: E402
+from bench_protocol.catalogue.workloads import Workload  # noqa: E402
 
 ON_METAL = ("tensorflow", "mlx")
 

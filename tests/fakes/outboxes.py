@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_agent.remote.outbox import Entry, Outbox
 from bench_agent.run.summary import RunSummary
-from bench_protocol.result import Result
+from bench_protocol.payload.result import Result
 
 from .results import make_result, sealed
 

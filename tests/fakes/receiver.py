@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from bench_protocol import strict_json
+from bench_protocol.base import strict_json
 
 NAME = "receiver.test"
 ALLOWED = frozenset({NAME})

@@ -6,22 +6,14 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import (
-    conformance,
-    envelope,
-    keys,
-    long_trace,
-    loss_by_steps,
-    recomputation,
-    statement,
-    units,
-    witness_references,
-)
-from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import Dropout
-from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import PRODUCTS, Cell, Device
-from bench_protocol.result import (
+from bench_protocol.base import units
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import PRODUCTS, Cell, Device
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.payload import statement
+from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
+from bench_protocol.payload.result import (
     Agent,
     Blocks,
     Clocks,
@@ -34,10 +26,17 @@ from bench_protocol.result import (
     Startup,
     Trace,
 )
-from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.witness import Mask, Rewound, Window, Witness, trained_tensors
-from bench_protocol.witness_references import WitnessReference
-from bench_protocol.witness_steps import witness_steps
+from bench_protocol.payload.witness import Mask, Rewound, Window, Witness, trained_tensors
+from bench_protocol.signing import envelope, keys
+from bench_protocol.training import (
+    conformance,
+    long_trace,
+    loss_by_steps,
+    recomputation,
+    witness_references,
+)
+from bench_protocol.training.witness_references import WitnessReference
+from bench_protocol.training.witness_steps import witness_steps
 
 from . import seeding
 

@@ -2,8 +2,8 @@
 
 from tests.fakes.results import make_cell, make_failure, make_machine, make_result
 
-from bench_protocol.matrix import Device
-from bench_protocol.result import Measured, Result, Warn
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.result import Measured, Result, Warn
 
 RUN = "c" * 32
 MACHINE = make_machine("Apple M2 Max <i>", ("metal", "Apple M2 Max", 30))

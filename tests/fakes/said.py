@@ -8,8 +8,9 @@ from typing import Any
 
 import httpx
 
-from bench_protocol import acts, envelope, keys, statement
-from bench_protocol.acts import Act, Revocation, Rotation
+from bench_protocol.payload import acts, statement
+from bench_protocol.payload.acts import Act, Revocation, Rotation
+from bench_protocol.signing import envelope, keys
 
 from . import results
 from .authority import ORIGIN

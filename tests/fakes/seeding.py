@@ -8,18 +8,19 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from bench_protocol import conformance, nonces, recomputation, seeded, witness_references
-from bench_protocol.catalogue import workload_named
-from bench_protocol.nonces import Purpose
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Challenge, Result, Trace
+from bench_protocol.payload.witness import Rewound, trained_tensors
 from bench_protocol.real_data.parse import Split
-from bench_protocol.recomputation import JobKey, Recomputation, SeededJob
 from bench_protocol.recompute import figures
-from bench_protocol.recomputed import Figures
-from bench_protocol.result import Challenge, Result, Trace
-from bench_protocol.witness import Rewound, trained_tensors
-from bench_protocol.witness_references import WitnessReference
-from bench_protocol.witness_steps import witness_steps
-from bench_protocol.workloads import Workload
+from bench_protocol.training import conformance, recomputation, witness_references
+from bench_protocol.training.recomputation import JobKey, Recomputation, SeededJob
+from bench_protocol.training.recomputed import Figures
+from bench_protocol.training.witness_references import WitnessReference
+from bench_protocol.training.witness_steps import witness_steps
 
 FiguresOf = Callable[[SeededJob], Figures]
 

@@ -6,8 +6,8 @@ from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import submit
 from bench_agent.run.sign import RunClock
-from bench_protocol.keys import key_id
-from bench_protocol.result import Agent, Clocks
+from bench_protocol.payload.result import Agent, Clocks
+from bench_protocol.signing.keys import key_id
 
 from . import outboxes, results
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_agent.worker.speed_run import States
-from bench_protocol import seeded, speed_run
+from bench_protocol.catalogue import seeded
 from bench_protocol.recompute.segments import job_of, state_of
+from bench_protocol.training import speed_run
 
 Matrix = NDArray[np.float32]
 Rounding = Callable[[Matrix], Matrix]

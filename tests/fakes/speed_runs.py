@@ -6,8 +6,10 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_agent.worker.speed_run import States
-from bench_protocol import acts, envelope, speed_run
-from bench_protocol.speed_run import SpeedRunRoot, SpeedRunStart
+from bench_protocol.payload import acts
+from bench_protocol.signing import envelope
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import SpeedRunRoot, SpeedRunStart
 
 from . import results
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Challenge, Clocks, Result
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Challenge, Clocks, Result
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted

@@ -3,9 +3,9 @@
 from typing import Any
 
 from bench_agent.base.messages import Job, Timing
-from bench_protocol.layers import Dense, Flatten
-from bench_protocol.matrix import Cell, Device, Precision, Recipe
-from bench_protocol.workloads import Adam, DataSet, Workload
+from bench_protocol.catalogue.layers import Dense, Flatten
+from bench_protocol.catalogue.matrix import Cell, Device, Precision, Recipe
+from bench_protocol.catalogue.workloads import Adam, DataSet, Workload
 
 TINY = Workload(
     name="tiny",

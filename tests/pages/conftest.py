@@ -18,8 +18,8 @@ from tests.fakes.live import running_server
 from tests.fakes.projected import settled
 from tests.pages.looking import Fleet, running_fleet
 
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.machine import Machine
 from bench_server.db import migrate
 from bench_server.db.store import Store
 

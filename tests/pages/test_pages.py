@@ -12,7 +12,7 @@ from tests.fakes import results
 from tests.fakes.fleet import MARKUP
 from tests.pages.conftest import Site, fill_with_one_machine, poster
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 from bench_server.web import pages, render
 
 

@@ -15,7 +15,7 @@ from bench_agent.cli.main import app
 from bench_agent.output.report import page
 from bench_agent.output.report.figures import report_of
 from bench_agent.remote.outbox import Outbox
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,14 +10,13 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import statement
-from bench_protocol.catalogue import workload_named
-from bench_protocol.evidence import Asked, Attestation, Beat, DeviceProbe
-from bench_protocol.keys import key_id
-from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Conditions, Energy, Telemetry
-from bench_protocol.result import (
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload import statement
+from bench_protocol.payload.evidence import Asked, Attestation, Beat, DeviceProbe
+from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
+from bench_protocol.payload.readings import Conditions, Energy, Telemetry
+from bench_protocol.payload.result import (
     Agent,
     Blocks,
     Challenge,
@@ -33,7 +32,8 @@ from bench_protocol.result import (
     Trace,
     Warn,
 )
-from bench_protocol.witness import LastBlock, Mask, Rewound, Window, Witness
+from bench_protocol.payload.witness import LastBlock, Mask, Rewound, Window, Witness
+from bench_protocol.signing.keys import key_id
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 # RFC 8032 section 7.1, tests 1 and 2.

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.fakes.results import make_result
 
-from bench_protocol.accuracy import BANDS, Band, judge
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.result import Evaluation, Measurement
-from bench_protocol.seeded import data_digest, generated_data
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.seeded import data_digest, generated_data
+from bench_protocol.payload.result import Evaluation, Measurement
+from bench_protocol.training.accuracy import BANDS, Band, judge
 
 MLP = workload_named("fashion-mlp")
 DIGEST = "d" * 64

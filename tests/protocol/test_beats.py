@@ -8,12 +8,12 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.beats import with_beats
 
-from bench_protocol import beats, statement
-from bench_protocol import format as people
-from bench_protocol.errors import BadSignature
-from bench_protocol.evidence import Beat
-from bench_protocol.result import Blocks, Challenge, Result
-from bench_protocol.witness import Window
+from bench_protocol.base import format as people
+from bench_protocol.base.errors import BadSignature
+from bench_protocol.payload import beats, statement
+from bench_protocol.payload.evidence import Beat
+from bench_protocol.payload.result import Blocks, Challenge, Result
+from bench_protocol.payload.witness import Window
 
 KEY = AUTHORITY.challenge.public_key()
 CHALLENGE = Challenge(id="c4" * 16, nonce="9e" * 32, server_origin=ORIGIN)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import small
 
-from bench_protocol import seeded
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.layers import BatchNorm, Conv2D, Residual
-from bench_protocol.workloads import DataSet, Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.layers import BatchNorm, Conv2D, Residual
+from bench_protocol.catalogue.workloads import DataSet, Workload
 
 PARAMETERS = {
     "mnist-cnn": 93_322,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench_protocol.change_points import change_points
+from bench_protocol.statistics.change_points import change_points
 
 HISTORIES = 400
 WITHIN_RUN = 0.01

@@ -6,7 +6,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from bench_protocol import comparison
+from bench_protocol.statistics import comparison
 
 PROCESS_SPREAD = 0.03
 BLOCK_SPREAD = 0.02

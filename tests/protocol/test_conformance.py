@@ -5,11 +5,11 @@ from typing import Any, get_args
 import pytest
 from tests.fakes.workloads import cell_of
 
-from bench_protocol import conformance, trace_limits
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision
-from bench_protocol.result import Trace
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Precision
+from bench_protocol.payload.result import Trace
+from bench_protocol.training import conformance, trace_limits
 
 WORKLOAD = workload_named("fashion-mlp")
 
@@ -31,7 +31,7 @@ def traces(sgd: float = 0.0, workload: float = 0.0, **changes: Any) -> list[Trac
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 def test_every_workload_has_its_reference(workload: Any) -> None:
-    """After a change of the catalogue: python -m bench_agent.tools.reference_traces."""
+    """After a change of the catalogue: python -m benchmarks.limits.reference_traces."""
     for optimizer in conformance.TRACED:
         reference = conformance.references()[workload.digest, optimizer]
         assert reference.workload == workload.name

@@ -13,10 +13,10 @@ from tests.fakes import results
 from tests.fakes.countersigners import Witness
 from tests.fakes.log import KEY, ORIGIN, Log
 
-from bench_protocol import cosignatures, note
-from bench_protocol.cosignatures import WitnessKey, parse_witness_key
-from bench_protocol.errors import InvalidProof
-from bench_protocol.receipts import parse_checkpoint
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import cosignatures, note
+from bench_protocol.signing.cosignatures import WitnessKey, parse_witness_key
+from bench_protocol.signing.receipts import parse_checkpoint
 
 AT = 1_795_237_200
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from tests.fakes import results
 
-from bench_protocol import device_bounds, peaks
-from bench_protocol.machine import Cpu, Gpu, Machine
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue import peaks
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import device_bounds
+from bench_protocol.payload.machine import Cpu, Gpu, Machine
 
 CPU, METAL, CUDA = (Device(kind=kind) for kind in ("cpu", "metal", "cuda"))
 # Multiprocessors, compute capability and boost clock in MHz of cards with a stated peak.

@@ -3,7 +3,7 @@
 import pytest
 from tests.fakes.results import make_machine, make_result
 
-from bench_protocol.differences import Difference, differences, facts_of, in_words
+from bench_protocol.payload.differences import Difference, differences, facts_of, in_words
 
 
 def test_differences_are_by_dotted_names() -> None:

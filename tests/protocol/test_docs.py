@@ -11,28 +11,18 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import (
-    acts,
-    beats,
-    envelope,
-    errors,
-    keys,
-    merkle,
-    nonces,
-    note,
-    receipts,
-    recomputation,
-    seeded,
-    statement,
-    strict_json,
-)
-from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
-from bench_protocol.evidence import Beat
-from bench_protocol.matrix import Cell
+from bench_protocol.base import errors, strict_json
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload import acts, beats, statement
+from bench_protocol.payload.evidence import Beat
+from bench_protocol.payload.result import Result
 from bench_protocol.recompute import figures, nonce_job, recompute, timed_job, trace_job
-from bench_protocol.recomputed import Figures
-from bench_protocol.result import Result
-from bench_protocol.workloads import Workload
+from bench_protocol.signing import envelope, keys, merkle, note, receipts
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputed import Figures
 
 METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()

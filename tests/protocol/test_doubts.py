@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from bench_protocol import doubt_text, doubts
-from bench_protocol.readings import Conditions, Telemetry
-from bench_protocol.result import Blocks, Warn
+from bench_protocol.payload import doubt_text, doubts
+from bench_protocol.payload.readings import Conditions, Telemetry
+from bench_protocol.payload.result import Blocks, Warn
 
 MS = 1_000_000
 STEADY = [200 * MS + n * MS // 10 for n in (3, -2, 5, 0, -4, 1, 2, -1, 4, -3, 0, 1)]

@@ -16,9 +16,8 @@ from securesystemslib.dsse import Envelope as OtherEnvelope
 from securesystemslib.signer import CryptoSigner, SSlibKey
 from tests.protocol.golden_result import GOLDEN, KEY_1, KEY_2, KEY_ID_1, KEY_ID_2
 
-from bench_protocol import envelope, keys, strict_json
-from bench_protocol.envelope import Envelope, Signature
-from bench_protocol.errors import (
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import (
     BadSignature,
     InvalidEnvelope,
     InvalidField,
@@ -28,6 +27,8 @@ from bench_protocol.errors import (
     UnknownKey,
     WrongPayloadType,
 )
+from bench_protocol.signing import envelope, keys
+from bench_protocol.signing.envelope import Envelope, Signature
 
 KIND = "application/vnd.example+json"
 ENROLLED = {KEY_ID_1: KEY_1.public_key(), KEY_ID_2: KEY_2.public_key()}

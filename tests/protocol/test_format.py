@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bench_protocol.hardware import clean, hardware_name, slug
-from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import clean, hardware_name, slug
+from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 CPU = Device(kind="cpu")
 METAL = Device(kind="metal")

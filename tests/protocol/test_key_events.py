@@ -13,14 +13,16 @@ from tests.protocol.golden_result import (
     PAYLOAD,
 )
 
-from bench_protocol import acts, envelope, keys, statement, strict_json
-from bench_protocol.errors import (
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import (
     BadSignature,
     InvalidField,
     ProtocolError,
     UnacceptableKey,
     WrongPayloadType,
 )
+from bench_protocol.payload import acts, statement
+from bench_protocol.signing import envelope, keys
 
 AT = "2026-11-21T03:42:00.000000Z"
 

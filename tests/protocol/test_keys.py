@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.golden_result import KEY_1, KEY_2
 
-from bench_protocol import keys
-from bench_protocol.errors import UnacceptableKey
-from bench_protocol.keys import ORDER, P
+from bench_protocol.base.errors import UnacceptableKey
+from bench_protocol.signing import keys
+from bench_protocol.signing.keys import ORDER, P
 
 PREFIX = bytes.fromhex("302a300506032b6570032100")
 # RFC 8032 section 7.1: tests 1, 2, 3 and 1024.

@@ -5,11 +5,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bench_protocol import strict_json
-from bench_protocol.catalogue import workload_named
-from bench_protocol.errors import UnknownWorkload
-from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Shape
-from bench_protocol.workloads import SGD, Adam, DataSet, RMSprop, Workload
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import UnknownWorkload
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import (
+    LSTM,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    MaxPool2D,
+    Shape,
+)
+from bench_protocol.catalogue.workloads import SGD, Adam, DataSet, RMSprop, Workload
 
 
 def tiny(**overrides: Any) -> Workload:

@@ -17,11 +17,13 @@ from tests.protocol.golden_result import (
     altered,
 )
 
-from bench_protocol import envelope, statement, strict_json
-from bench_protocol.errors import InvalidField
-from bench_protocol.readings import MOST_SAMPLES, Energy, Telemetry, thinned
-from bench_protocol.result import MOST_BLOCKS, Failed, Measured, Result
-from bench_protocol.units import LARGEST_INTEGER, UtcTime, plain_text
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import InvalidField
+from bench_protocol.base.units import LARGEST_INTEGER, UtcTime, plain_text
+from bench_protocol.payload import statement
+from bench_protocol.payload.readings import MOST_SAMPLES, Energy, Telemetry, thinned
+from bench_protocol.payload.result import MOST_BLOCKS, Failed, Measured, Result
+from bench_protocol.signing import envelope
 
 
 def integer_fields(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from tests.fakes.workloads import cell_of
 
-from bench_protocol import loss_by_steps, seeded
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.loss_by_steps import CURVES, RANDOM_LABELS, judge
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training import loss_by_steps
+from bench_protocol.training.loss_by_steps import CURVES, RANDOM_LABELS, judge
 
 MLP = workload_named("fashion-mlp")
 CELL = cell_of(MLP)

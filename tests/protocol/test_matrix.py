@@ -6,11 +6,12 @@ import pytest
 from pydantic import ValidationError
 from tests.protocol.golden_result import MEASUREMENT, RESULT
 
-from bench_protocol import figures, format, strict_json
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell, Device, why_not
-from bench_protocol.witness import LastBlock
-from bench_protocol.workloads import Workload
+from bench_protocol.base import format, strict_json
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device, why_not
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload import figures
+from bench_protocol.payload.witness import LastBlock
 
 CELL = RESULT.cell
 OTHER: dict[str, Any] = {

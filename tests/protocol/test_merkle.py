@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_protocol import merkle, tiles
-from bench_protocol.errors import InvalidProof
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import merkle, tiles
 
 # transparency-dev/merkle, testdata/ (Apache-2.0).
 VECTORS = json.loads((Path(__file__).parents[1] / "golden" / "rfc6962_proofs.json").read_text())

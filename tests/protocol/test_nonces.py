@@ -8,12 +8,13 @@ import pytest
 from tests.fakes import results
 from tests.fakes.seeding import recomputed_for, seed_honestly, with_traces
 
-from bench_protocol import conformance, nonces, recomputation, seeded
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.errors import InvalidField, MalformedJson
+from bench_protocol.base.errors import InvalidField, MalformedJson
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.payload.result import Challenge, Result
 from bench_protocol.recompute import figures, nonce_job
-from bench_protocol.result import Challenge, Result
-from bench_protocol.witness_steps import is_affordable, witness_steps
+from bench_protocol.training import conformance, recomputation
+from bench_protocol.training.witness_steps import is_affordable, witness_steps
 
 NONCE = "ab" * 32
 DENSE = workload_named("mnist-dense")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.golden_result import KEY_1, KEY_2
 
-from bench_protocol import envelope, merkle, note, receipts
-from bench_protocol.errors import InvalidProof
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import envelope, merkle, note, receipts
 
 ORIGIN = "log.example/trainmark"
 SPEC_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

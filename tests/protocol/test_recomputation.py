@@ -6,11 +6,12 @@ import pytest
 from tests.fakes import results
 from tests.fakes.seeding import BOUND, invented_for, statement
 
-from bench_protocol import nonces, recomputation
-from bench_protocol.errors import InvalidField
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputation import Draw, Recomputation
-from bench_protocol.result import Result
+from bench_protocol.base.errors import InvalidField
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.payload.result import Result
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import Draw, Recomputation
 
 RESULT = results.make_result(cell=results.make_cell("mnist-dense"), challenge=BOUND)
 DIGEST = RESULT.cell.workload_digest

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, variant
 
-from bench_protocol import conformance, seeded
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.layers import (
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.layers import (
     LSTM,
     BatchNorm,
     Conv2D,
@@ -25,6 +25,8 @@ from bench_protocol.layers import (
     Shape,
     ZeroPad2D,
 )
+from bench_protocol.catalogue.workloads import SGD, Adam, RMSprop
+from bench_protocol.payload.witness import trained_tensors
 from bench_protocol.recompute import (
     Job,
     Recomputed,
@@ -37,9 +39,8 @@ from bench_protocol.recompute import (
     witness_band,
 )
 from bench_protocol.recompute import layers as recompute_layers
-from bench_protocol.student_t import quantile
-from bench_protocol.witness import trained_tensors
-from bench_protocol.workloads import SGD, Adam, RMSprop
+from bench_protocol.statistics.student_t import quantile
+from bench_protocol.training import conformance
 
 SEED = "0123456789abcdef" * 2
 LARGE = ("cifar100-vgg16", "resnet50-transfer")

@@ -22,10 +22,12 @@ from tests.protocol.golden_result import (
     altered,
 )
 
-from bench_protocol import envelope, statement, strict_json
-from bench_protocol.errors import InvalidField
-from bench_protocol.result import VERSION_2, Failed, FailureKind, Result
-from bench_protocol.units import LARGEST_INTEGER
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import InvalidField
+from bench_protocol.base.units import LARGEST_INTEGER
+from bench_protocol.payload import statement
+from bench_protocol.payload.result import VERSION_2, Failed, FailureKind, Result
+from bench_protocol.signing import envelope
 
 TRACE: Place = ("predicate", "outcome", "measurement", "traces", 1)
 NEW_MEMBERS: list[Place] = [

@@ -14,10 +14,10 @@ from tests.protocol.golden_result import (
     altered,
 )
 
-from bench_protocol import statement
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
-from bench_protocol.result import MOST_BLOCKS
+from bench_protocol.base.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.payload import statement
+from bench_protocol.payload.result import MOST_BLOCKS
 
 M: Place = ("predicate", "outcome", "measurement")
 B: Place = (*M, "blocks")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench_protocol.scheduler import SchedulerProblem, check_address
+from bench_protocol.base.scheduler import SchedulerProblem, check_address
 
 
 @pytest.mark.parametrize(

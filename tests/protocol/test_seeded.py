@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_protocol import seeded
-from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
-from bench_protocol.workloads import DataSet, Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
+from bench_protocol.catalogue.workloads import DataSet, Workload
 
 SEED = "0123456789abcdef" * 2
 SMALL = DataSet(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bench_protocol import shows, trust_levels
-from bench_protocol.shows import Check, Facts, Statement
+from bench_protocol.trust import shows, trust_levels
+from bench_protocol.trust.shows import Check, Facts, Statement
 
 METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
 NAMES = [name for row in shows.ROWS for name in row.checks]

@@ -11,10 +11,10 @@ from tests.fakes import speed_prover
 from tests.fakes.speed_prover import Prover
 
 from bench_agent.worker.speed_run import States
-from bench_protocol import speed_run
-from bench_protocol.errors import InvalidField, InvalidProof
+from bench_protocol.base.errors import InvalidField, InvalidProof
 from bench_protocol.recompute.segments import Segments, state_of, weights_of
-from bench_protocol.speed_run import Opening
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import Opening
 
 # Distances of segments from starts 0, 1, 2, ... under one seed, trained in NumPy float32 by
 # tests/fakes/speed_prover.py: as it is, with products in less precision, with 19 of 20 steps.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_protocol import strict_json
-from bench_protocol.errors import MalformedJson
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import MalformedJson
 
 REFUSED = {
     "empty": b"",

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from scipy.special import stdtr, stdtrit
 
-from bench_protocol import student_t
+from bench_protocol.statistics import student_t
 
 FREEDOM = (1, 1.0001, 1.3, 2, 2.5, 3, 4, 5, 7.3, 10, 20, 50, 99.5, 200, 299.9, 300, 1000, 1e4, 1e8)
 CONFIDENCE = (0.001, 0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999)

@@ -3,12 +3,12 @@
 import pytest
 from tests.fakes.results import make_cell, make_result
 
-from bench_protocol import statement
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.seeded import initial_weights
-from bench_protocol.witness import trained_tensors
-from bench_protocol.witness_steps import witness_steps
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.seeded import initial_weights
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload import statement
+from bench_protocol.payload.witness import trained_tensors
+from bench_protocol.training.witness_steps import witness_steps
 
 
 @pytest.mark.parametrize(

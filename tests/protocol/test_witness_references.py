@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.limits import witness_references as tool
 from pydantic import TypeAdapter
 from tests.fakes import results
 from tests.fakes.results import make_cell, make_result, stored_reference
 
-from bench_agent.tools import witness_references as tool
-from bench_protocol import conformance, long_trace, seeded, witness_references
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.layers import Dropout
-from bench_protocol.long_trace import LongVerdict, judge
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Trace
+from bench_protocol.payload.witness import trained_tensors
 from bench_protocol.recompute import (
     long_trace_job,
     recompute,
@@ -25,11 +27,10 @@ from bench_protocol.recompute import (
     trace_job,
     witness_band,
 )
-from bench_protocol.result import Trace
-from bench_protocol.witness import trained_tensors
-from bench_protocol.witness_references import WitnessReference
-from bench_protocol.witness_steps import witness_steps
-from bench_protocol.workloads import Workload
+from bench_protocol.training import conformance, long_trace, witness_references
+from bench_protocol.training.long_trace import LongVerdict, judge
+from bench_protocol.training.witness_references import WitnessReference
+from bench_protocol.training.witness_steps import witness_steps
 
 every_workload = pytest.mark.parametrize("workload", CATALOGUE, ids=lambda one: one.name)
 LONG = [workload for workload in CATALOGUE if conformance.is_long_traced(workload)]
@@ -39,7 +40,7 @@ FIRST_STEPS = 4
 # Data sets whose published samples we had.
 REAL = ("mnist", "fashion-mnist")
 QUICK = ("mnist-dense", "fashion-mlp")
-AGAIN = "run: python -m bench_agent.tools.witness_references"
+AGAIN = "run: python -m benchmarks.limits.witness_references"
 
 
 @every_workload

@@ -3,15 +3,15 @@
 import pytest
 from tests.fakes.workloads import TINY, small, variant
 
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.witness_steps import (
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training.witness_steps import (
     RECOMPUTED_SAMPLES,
     THREE_STEPS,
     is_quick,
     mask_draws,
     witness_steps,
 )
-from bench_protocol.workloads import Workload
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, cell_of, variant
 
-from bench_protocol import witness_references
-from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import Conv2D, Dense, Dropout, Flatten
-from bench_protocol.matrix import Device, DeviceKind, Precision
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.layers import Conv2D, Dense, Dropout, Flatten
+from bench_protocol.catalogue.matrix import Device, DeviceKind, Precision
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import Rewound
 from bench_protocol.recompute import Band, Recomputed, timed_job, witness_band
-from bench_protocol.student_t import quantile
-from bench_protocol.witness import Rewound
-from bench_protocol.witness_limits import MEASURED, limits
-from bench_protocol.witness_verdict import SAME, WIDE, WitnessVerdict, judge
-from bench_protocol.workloads import Workload
+from bench_protocol.statistics.student_t import quantile
+from bench_protocol.training import witness_references
+from bench_protocol.training.witness_limits import MEASURED, limits
+from bench_protocol.training.witness_verdict import SAME, WIDE, WitnessVerdict, judge
 
 STEPS = (1, 4, 8)
 DROPPED = variant(

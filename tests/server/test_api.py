@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import TUNED_ON_CUDA, Device
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import TUNED_ON_CUDA, Device
 from bench_server.answers import cursors
 from bench_server.web.security_headers import SECURITY_HEADERS
 

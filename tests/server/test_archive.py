@@ -14,7 +14,7 @@ from tests.fakes.client import Poster
 from tests.server.test_feeds import CUDA, SLUG, changed, entries
 from typer.testing import CliRunner
 
-from bench_protocol.differences import facts_of
+from bench_protocol.payload.differences import facts_of
 from bench_server.answers import log_entries
 from bench_server.audit.verify import audit
 from bench_server.cli.main import main as cli

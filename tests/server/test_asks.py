@@ -14,9 +14,9 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from tests.fakes.waiting import wait_for
 
-from bench_protocol import asks
-from bench_protocol.asks import WantedSetup
-from bench_protocol.evidence import Asked
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.trust import asks
+from bench_protocol.trust.asks import WantedSetup
 from bench_server.answers.asks import AskAnswer
 from bench_server.db.store import Store
 from bench_server.db.tables import Ask, AskDay, Measurement, Owner

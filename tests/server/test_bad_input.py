@@ -11,7 +11,9 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import JSON, Poster
 
-from bench_protocol import envelope, statement, strict_json
+from bench_protocol.base import strict_json
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope
 
 Edit = Callable[[dict[str, Any]], None]
 

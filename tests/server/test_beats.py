@@ -12,12 +12,12 @@ from tests.fakes.beats import BLOCKS, with_beats
 from tests.fakes.client import JSON, Poster
 from tests.fakes.projected import settle
 
-from bench_protocol import beats
-from bench_protocol.evidence import Beat, beacon_of
-from bench_protocol.result import Challenge, Result
-from bench_protocol.witness import Window
+from bench_protocol.payload import beats
+from bench_protocol.payload.evidence import Beat, beacon_of
+from bench_protocol.payload.result import Challenge, Result
+from bench_protocol.payload.witness import Window
+from bench_server.checks import timing as timing_checks
 from bench_server.db.store import Store
-from bench_server.ingest import timing_checks
 
 KEY_ID = results.key_id(results.private_key())
 

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.answers.filters import BoardFilters
 from bench_server.answers.types import HardwareScore
 from bench_server.ranking.owners import Tier

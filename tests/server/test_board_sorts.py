@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.answers.families import FAMILIES, contains
 
 CUDA, METAL, CPU = Device(kind="cuda"), Device(kind="metal"), Device(kind="cpu")

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from tests.fakes import results
 
-from bench_protocol import device_bounds
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.layers import Dense, Flatten, Residual
-from bench_protocol.matrix import PRODUCTS, Device
-from bench_protocol.result import Blocks, Gemm
-from bench_protocol.witness import LastBlock
-from bench_protocol.workloads import Workload
-from bench_server.ingest import bounds, columns, result_checks
-from bench_server.ingest.timing_checks import DOUBTFUL_MEAN
-from bench_server.ingest.verdicts import CheckVerdict
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.layers import Dense, Flatten, Residual
+from bench_protocol.catalogue.matrix import PRODUCTS, Device
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload import device_bounds
+from bench_protocol.payload.result import Blocks, Gemm
+from bench_protocol.payload.witness import LastBlock
+from bench_server.checks import bounds
+from bench_server.checks import table as result_checks
+from bench_server.checks.timing import DOUBTFUL_MEAN
+from bench_server.checks.verdicts import CheckVerdict
+from bench_server.ingest import columns
 
 WORKLOAD = workload_named("mnist-cnn")
 

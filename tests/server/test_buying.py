@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.hardware import clean
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Energy
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import clean
+from bench_protocol.payload.readings import Energy
 from bench_server import price_list
 from bench_server.answers import specifications
 from bench_server.settings import Settings

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bench_protocol.differences import Difference
+from bench_protocol.payload.differences import Difference
 from bench_server.answers.history import Change
 from bench_server.web.changes import in_words
 

@@ -18,8 +18,9 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project, settle
 from typer.testing import CliRunner
 
-from bench_protocol import envelope, recomputation
-from bench_protocol.scheduler import SchedulerProblem
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
 from bench_server.answers import log_entries
 from bench_server.app import utc_now
 from bench_server.audit.verify import Report, audit

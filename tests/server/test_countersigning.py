@@ -16,8 +16,8 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.countersigners import AT, Authority, Reply, Witness, serving
 
-from bench_protocol import note
-from bench_protocol.receipts import Checkpoint
+from bench_protocol.signing import note
+from bench_protocol.signing.receipts import Checkpoint
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.countersigned import Trusted
 from bench_server.audit.verify import audit

@@ -10,7 +10,7 @@ from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from typer.testing import CliRunner
 
-from bench_protocol.result import Challenge
+from bench_protocol.payload.result import Challenge
 from bench_server.cli.main import main as cli
 from bench_server.db.privileges import PRIVILEGES
 from bench_server.db.tables import Table

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from deploy.check_deploy.__main__ import compose_command
-from deploy.check_deploy.services import Site
 from fastapi.testclient import TestClient
+from tests.evidence.deployment.__main__ import compose_command
+from tests.evidence.deployment.services import Site
 
 from bench_server.log.server_keys import load_authority
 from bench_server.settings import Settings

@@ -4,8 +4,8 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol import doubts
-from bench_protocol.result import Warn
+from bench_protocol.payload import doubts
+from bench_protocol.payload.result import Warn
 from bench_server.db.store import Store
 from bench_server.projection import reindex
 

@@ -5,8 +5,8 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.machine import Environment
-from bench_protocol.result import Warn
+from bench_protocol.payload.machine import Environment
+from bench_protocol.payload.result import Warn
 from bench_server.answers.history import changes_with
 
 LOAD = Warn(code="other_load", figures={"busy_cores": 3.0, "cores": 8.0})

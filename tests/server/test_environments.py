@@ -3,7 +3,7 @@
 import pytest
 from tests.fakes import results
 
-from bench_protocol.machine import Environment
+from bench_protocol.payload.machine import Environment
 from bench_server.db.environments import framework_version
 
 

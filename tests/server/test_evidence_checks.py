@@ -4,7 +4,7 @@ import pytest
 from tests.fakes import results
 from tests.server.test_witness_checks import failed, level, verdicts, witness
 
-from bench_protocol.result import Failed
+from bench_protocol.payload.result import Failed
 
 
 def test_traces_in_float32_belong_to_mixed_precision() -> None:

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 

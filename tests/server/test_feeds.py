@@ -6,7 +6,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 ATOM = {"a": "http://www.w3.org/2005/Atom"}
 CUDA = Device(kind="cuda")

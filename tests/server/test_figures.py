@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics.comparison import LogSample
 from bench_server.ranking.compare import compare, ranked
 from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
 from bench_server.ranking.medians import figures, of_repeats, of_runs

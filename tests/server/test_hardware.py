@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.machine import Environment
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Energy
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.machine import Environment
+from bench_protocol.payload.readings import Energy
 from bench_server.db.environments import version_key
 
 H200 = ("cuda", "NVIDIA H200", None)

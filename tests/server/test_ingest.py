@@ -12,7 +12,8 @@ from tests.fakes import results
 from tests.fakes.client import JSON, Poster
 from tests.fakes.projected import project
 
-from bench_protocol import envelope, statement
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, SigningKey, Submission
 from bench_server.ingest.inbox import new_id

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.comparison import median_interval
+from bench_protocol.statistics.comparison import median_interval
 
 
 @pytest.fixture

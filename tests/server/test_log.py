@@ -18,7 +18,8 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import JSON, Poster
 
-from bench_protocol import envelope, merkle, note, receipts, strict_json, tiles
+from bench_protocol.base import strict_json
+from bench_protocol.signing import envelope, merkle, note, receipts, tiles
 from bench_server.db.store import Store
 from bench_server.db.tables import LogCheckpoint, LogEntry, LogNode
 from bench_server.log import writer

@@ -13,7 +13,7 @@ from tests.fakes.client import JSON, Poster
 from tests.fakes.projected import project
 from tests.fakes.said import NOW, act, revoked
 
-from bench_protocol.result import Challenge
+from bench_protocol.payload.result import Challenge
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, Withdrawn
 from bench_server.ingest import key_registry, moderation

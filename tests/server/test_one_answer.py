@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.ranking import score
 from bench_server.ranking.compare import Comparison
 

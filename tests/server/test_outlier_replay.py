@@ -11,7 +11,7 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_protocol.errors import InvalidField
+from bench_protocol.base.errors import InvalidField
 from bench_server.answers import log_entries
 from bench_server.audit import dump
 from bench_server.audit import verify as audit

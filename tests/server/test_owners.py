@@ -13,7 +13,7 @@ from tests.fakes.statements import statements
 from tests.server.test_plans import plan
 from tests.server.test_tiers import decide
 
-from bench_protocol import acts
+from bench_protocol.payload import acts
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner
 from bench_server.projection import reindex

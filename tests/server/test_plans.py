@@ -11,7 +11,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.statements import statements
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.answers import queries
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, Submission

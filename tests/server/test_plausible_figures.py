@@ -6,9 +6,9 @@ import pytest
 from tests.fakes import results
 from tests.server.test_result_checks import GPU, verdicts_of
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.readings import Energy
-from bench_protocol.result import Result
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.readings import Energy
+from bench_protocol.payload.result import Result
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
 from bench_server.projection.outliers import of_times

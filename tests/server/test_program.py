@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench_protocol import strict_json
+from bench_protocol.base import strict_json
 from bench_server.cli import serve
 from bench_server.db import migrate
 from bench_server.settings import Settings

@@ -13,9 +13,9 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project, rows
 
-from bench_protocol import acts
-from bench_protocol.errors import ProtocolError
-from bench_protocol.result import Warn
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Warn
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Table,

@@ -16,18 +16,19 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project, rows
 from tests.fakes.seeding import invented, train_on
 
-from bench_protocol import recomputation, shows
-from bench_protocol.errors import DataProblem
-from bench_protocol.nonces import Purpose
+from bench_protocol.base.errors import DataProblem
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Result
 from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import figures
-from bench_protocol.recomputed import Figures
-from bench_protocol.result import Result
-from bench_protocol.workloads import Workload
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputed import Figures
+from bench_protocol.trust import shows
+from bench_server.checks.witness import WIDE
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, RecomputeJob
-from bench_server.ingest.witness_checks import WIDE
 from bench_server.projection.reindex import reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.real_data import RealData
@@ -132,7 +133,7 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
 
 def without_the_digest_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples of these tests are not those of the published files."""
-    digest = "bench_server.ingest.evidence_checks.witness_references.references"
+    digest = "bench_server.checks.evidence.witness_references.references"
     monkeypatch.setattr(digest, dict)
 
 

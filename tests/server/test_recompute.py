@@ -14,11 +14,15 @@ from tests.fakes.projected import project, settle
 from tests.fakes.said import rotated
 from tests.fakes.seeding import invented
 
-from bench_protocol import envelope, recomputation
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputed import Figures
-from bench_protocol.result import Failed, Result
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Failed, Result
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputed import Figures
+from bench_server.checks import table as result_checks
+from bench_server.checks import verdicts
+from bench_server.checks.case import PENDING
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
@@ -27,8 +31,6 @@ from bench_server.db.tables import (
     RecomputeJob,
     Submission,
 )
-from bench_server.ingest import result_checks, verdicts
-from bench_server.ingest.case import PENDING
 from bench_server.ingest.columns import stored_result
 from bench_server.log import writer
 from bench_server.projection.projector import Projector

@@ -12,7 +12,7 @@ from tests.fakes.integrity import audited
 from tests.fakes.projected import project
 from typer.testing import CliRunner
 
-from bench_protocol import acts
+from bench_protocol.payload import acts
 from bench_server.answers import log_entries
 from bench_server.app import utc_now
 from bench_server.audit import verify as audit

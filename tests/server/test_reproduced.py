@@ -12,7 +12,7 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from tests.fakes.statements import statements
 
-from bench_protocol import acts
+from bench_protocol.payload import acts
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, Measurement
 from bench_server.ingest import moderation

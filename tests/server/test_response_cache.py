@@ -16,7 +16,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.waiting import wait_for
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.answers import leaderboard
 from bench_server.db.store import Store
 from bench_server.web import response_cache

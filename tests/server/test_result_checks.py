@@ -10,13 +10,15 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_known, under_nonce
 
-from bench_protocol import accuracy, conformance, long_trace
-from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Device
-from bench_protocol.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
-from bench_protocol.witness import Window, Witness
-from bench_server.ingest import columns, result_checks, submission_checks
-from bench_server.ingest import verdicts as check_verdicts
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
+from bench_protocol.payload.witness import Window, Witness
+from bench_protocol.training import accuracy, conformance, long_trace
+from bench_server.checks import submission as submission_checks
+from bench_server.checks import table as result_checks
+from bench_server.checks import verdicts as check_verdicts
+from bench_server.ingest import columns
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
 from bench_server.projection.outliers import NONE, OtherOwners

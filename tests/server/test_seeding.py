@@ -10,8 +10,8 @@ from sqlmodel import Session
 from tests.fakes import postgres
 from tests.fakes.authority import AUTHORITY
 
-from bench_protocol import merkle
-from bench_protocol.receipts import Checkpoint
+from bench_protocol.signing import merkle
+from bench_protocol.signing.receipts import Checkpoint
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,

@@ -8,7 +8,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.server.test_studies import M2, SLUG
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.web.pages.studies.common import TOO_FEW
 
 

@@ -21,7 +21,7 @@ from tests.fakes.live import NO_LIMITS, Program
 from tests.fakes.projected import is_projected
 from tests.fakes.waiting import wait_for
 
-from bench_protocol import strict_json
+from bench_protocol.base import strict_json
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry
 from bench_server.log.server_keys import load_authority

@@ -12,8 +12,8 @@ from tests.fakes.client import Poster
 from tests.fakes.said import NOW
 
 from bench_agent.remote import standing
-from bench_protocol import acts
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import acts
 from bench_server.answers import cell_figures, comparison, leaderboard, machines
 from bench_server.answers.filters import BoardFilters, HistoryFilters
 from bench_server.db.store import Store

@@ -8,9 +8,10 @@ from tests.fakes import results, trusted
 from tests.fakes.client import Poster
 from tests.fakes.projected import settle
 
-from bench_protocol import shows, trust_levels
+from bench_protocol.trust import shows, trust_levels
+from bench_server.checks import submission as submission_checks
+from bench_server.checks import table as result_checks
 from bench_server.db.store import Store
-from bench_server.ingest import result_checks, submission_checks
 
 
 def statuses(http: TestClient, result_id: str) -> dict[str, str]:

@@ -20,10 +20,11 @@ from tests.fakes.said import rotated
 from tests.fakes.speed_runs import JSON, PATH, SEGMENTS, Run
 
 from bench_agent.remote import verify, witnessed
-from bench_protocol import envelope, keys, speed_run
-from bench_protocol.errors import BadSignature, ProtocolError
-from bench_protocol.scheduler import SchedulerProblem
-from bench_protocol.speed_run import OpenedState
+from bench_protocol.base.errors import BadSignature, ProtocolError
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.signing import envelope, keys
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import OpenedState
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, OpenedSegment, SpeedRunRow, WitnessedSpeed
 from bench_server.errors import TooManyRequests

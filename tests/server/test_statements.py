@@ -19,13 +19,15 @@ from tests.fakes.projected import project, settle
 from tests.fakes.seeding import invented
 
 from bench_agent.remote.verify import RECOMPUTATIONS, Verified, fetch_bundle, verify
-from bench_protocol import envelope, nonces, recomputation
-from bench_protocol.catalogue import workload_named
-from bench_protocol.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Draw, Recomputation
-from bench_protocol.recomputed import Figures
-from bench_protocol.workloads import Workload
+from bench_protocol.base.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Draw, Recomputation
+from bench_protocol.training.recomputed import Figures
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import audit
 from bench_server.db.store import Store

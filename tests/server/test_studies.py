@@ -8,9 +8,9 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.server.test_tiers import decide
 
-from bench_protocol import acts
-from bench_protocol.machine import Environment, OperatingSystem
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import acts
+from bench_protocol.payload.machine import Environment, OperatingSystem
 from bench_server.db.store import Store
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)

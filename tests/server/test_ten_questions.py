@@ -9,8 +9,8 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.projected import settled
 
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Energy
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.readings import Energy
 from bench_server.db.store import Store
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "ten_questions.py"

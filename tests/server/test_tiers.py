@@ -11,7 +11,7 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from tests.server.test_figures import SETUP, figure_of, repeat
 
-from bench_protocol import acts
+from bench_protocol.payload import acts
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
 from bench_server.projection import reindex

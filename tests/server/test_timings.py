@@ -12,10 +12,10 @@ from tests.fakes.client import Poster
 from tests.server.test_figures import SETUP, repeat
 from tests.server.test_reindex import derived
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.figures import timing_kind
-from bench_protocol.result import Measurement
-from bench_protocol.witness import LastBlock
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.figures import timing_kind
+from bench_protocol.payload.result import Measurement
+from bench_protocol.payload.witness import LastBlock
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import columns

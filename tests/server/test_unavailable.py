@@ -24,7 +24,7 @@ from tests.fakes.projected import is_projected
 from tests.fakes.seeding import invented
 from tests.fakes.waiting import wait_for
 
-from bench_protocol import envelope
+from bench_protocol.signing import envelope
 from bench_server.cli.project import projecting
 from bench_server.db.store import Store
 from bench_server.log import writer

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics.comparison import LogSample
 from bench_server.answers import overall
 from bench_server.ranking.compare import Comparisons, compare, compare_all
 from bench_server.ranking.figures import UNITS, Evidence, Figure, Setup, Subject, Unit

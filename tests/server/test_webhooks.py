@@ -14,7 +14,7 @@ from tests.fakes.receiver import Received, Receiver
 from tests.fakes.webhooks import AT, ON_SQLITE, Clock, add, delivered, machine_of
 from typer.testing import CliRunner
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
 from bench_server.ingest import moderation

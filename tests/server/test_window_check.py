@@ -4,10 +4,10 @@ import pytest
 from tests.fakes import results
 from tests.fakes.seeding import invented_known, under_nonce
 
-from bench_protocol.result import Result
-from bench_protocol.witness import Window
-from bench_server.ingest import result_checks
-from bench_server.ingest.verdicts import CheckVerdict
+from bench_protocol.payload.result import Result
+from bench_protocol.payload.witness import Window
+from bench_server.checks import table as result_checks
+from bench_server.checks.verdicts import CheckVerdict
 from bench_server.projection.eligibility import Eligibility, eligibility
 
 BEGAN_NS = 4_000_000_000

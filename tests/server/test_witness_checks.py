@@ -10,13 +10,13 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_known, under_nonce
 
-from bench_protocol import long_trace, recomputation, witness_references
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Result
-from bench_protocol.witness import Mask, Rewound, Witness
-from bench_server.ingest import result_checks
-from bench_server.ingest.verdicts import CheckVerdict
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload.result import Result
+from bench_protocol.payload.witness import Mask, Rewound, Witness
+from bench_protocol.training import long_trace, recomputation, witness_references
+from bench_server.checks import table as result_checks
+from bench_server.checks.verdicts import CheckVerdict
 from bench_server.projection.eligibility import eligibility
 
 DROPOUT = "fashion-cnn"
@@ -277,8 +277,8 @@ def test_checks_compute_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_checks_need_no_numpy() -> None:
     """Verdicts read stored references and the log's statements; only the worker recomputes."""
     program = (
-        "import sys, bench_protocol.witness_verdict, bench_protocol.long_trace, "
-        "bench_protocol.recomputation, bench_protocol.witness_references; "
+        "import sys, bench_protocol.training.witness_verdict, bench_protocol.training.long_trace, "
+        "bench_protocol.training.recomputation, bench_protocol.training.witness_references; "
         "sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -28,7 +28,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, folder / source.name, ignore=ignored)
     workload, engine = BLOCKS
-    catalogue = folder / "bench_protocol/catalogue.py"
+    catalogue = folder / "bench_protocol/catalogue/catalogue.py"
     opening, literal = workload.split("\n", 1)
     text = catalogue.read_text("utf-8")
     assert opening in text

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from deploy.attacks import beats, mutations
+from tests.evidence.attacks import beats, mutations
 from tests.fakes import results
 
-from bench_protocol import statement
+from bench_protocol.payload import statement
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,8 +51,8 @@ def test_every_attack_that_takes_long_is_found() -> None:
 def test_a_slow_clock_that_nobody_notices_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench_protocol.beats.CLOCK_SHARE", 0.06)
-    monkeypatch.setattr("bench_protocol.beats.LEAST_SHARE", 0.94)
+    monkeypatch.setattr("bench_protocol.payload.beats.CLOCK_SHARE", 0.06)
+    monkeypatch.setattr("bench_protocol.payload.beats.LEAST_SHARE", 0.94)
     found = {line.attack: line.found for line in beats.beats(tmp_path)}
     missed = [attack for attack in found if not found[attack]]
     assert missed == ["a clock that is 5 % slow"]

@@ -17,7 +17,7 @@ from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import submit
 from bench_agent.run.run import run_plan
-from bench_protocol import merkle, tiles
+from bench_protocol.signing import merkle, tiles
 from bench_server.db import migrate
 from bench_server.db.store import Store
 

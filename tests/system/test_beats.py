@@ -31,9 +31,10 @@ from bench_agent.remote.connection import trusted
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import beats as agent_beats
 from bench_agent.run.worker_process import Listener
-from bench_protocol import beats, keys
-from bench_protocol.errors import BadSignature
-from bench_protocol.result import Measured, Result
+from bench_protocol.base.errors import BadSignature
+from bench_protocol.payload import beats
+from bench_protocol.payload.result import Measured, Result
+from bench_protocol.signing import keys
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import pytest
 from tests.fakes.environments import make_environment
 
 from bench_agent import engines
-from bench_protocol import envelope, statement
-from bench_protocol.result import Result
+from bench_protocol.payload import statement
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope
 
 MAIN = "from bench_agent.cli.main import main; main()"
 JAX_ONLY = re.compile(r"(?!tensorflow|keras|torch|mlx)")

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from benchmarks.faults import document, table
-from benchmarks.faults.__main__ import selected
-from benchmarks.faults.fault import GROUPS, Fault
-from benchmarks.faults.planted import FAULTS, controls, fault_named
-from benchmarks.faults.run import Check, Outcome
 from tests.engines.conftest import installed
+from tests.evidence.faults import document, table
+from tests.evidence.faults.__main__ import selected
+from tests.evidence.faults.fault import GROUPS, Fault
+from tests.evidence.faults.planted import FAULTS, controls, fault_named
+from tests.evidence.faults.run import Check, Outcome
 
 ROOT = Path(__file__).parents[2]
 # Loop, synchronisation, clock; dropout is long, also what only the second reading shows of it.
@@ -28,7 +28,7 @@ def test_a_short_set_is_caught(names: Sequence[str], timed: int) -> None:
     for name in {fault_named(name).setup.framework for name in names}:
         installed(name)
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.faults", "--only", ",".join(names)],
+        [sys.executable, "-m", "tests.evidence.faults", "--only", ",".join(names)],
         capture_output=True,
         text=True,
         timeout=280,

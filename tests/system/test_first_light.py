@@ -13,7 +13,8 @@ from tests.fakes.projected import settled
 from tests.fakes.waiting import wait_for
 from tests.system.conftest import BIN, Agent, Server
 
-from bench_protocol import envelope, keys, statement
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope, keys
 
 AT_ONCE = ("--wait-seconds", "0")
 SMALL = ("--workload", "mnist-dense", "--device", "cpu", "--budget-seconds", "0.5")

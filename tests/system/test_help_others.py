@@ -15,7 +15,7 @@ from bench_agent.base.speed_run import expected_seconds
 from bench_agent.cli.witness import OFFERED_SECONDS
 from bench_agent.machine import read_machine
 from bench_agent.plan.estimates import CellTimes, MeasuredTimes
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.catalogue.matrix import Cell, Device
 from bench_server.db.store import Store
 
 OWN, ASKED_FOR = "fashion-mlp", "mnist-dense"

@@ -5,11 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from deploy.check_outages import __main__ as command
-from deploy.check_outages import agents, scene, site, soak, starts, table
-from deploy.check_outages.databases import KINDS, CannotMount, database
-from deploy.check_outages.faults import FAULTS, KILLS, Fault
-from deploy.check_outages.verdict import Verdict, judge, settle
+from tests.evidence.outages import __main__ as command
+from tests.evidence.outages import agents, scene, site, soak, starts, table
+from tests.evidence.outages.databases import KINDS, CannotMount, database
+from tests.evidence.outages.faults import FAULTS, KILLS, Fault
+from tests.evidence.outages.verdict import Verdict, judge, settle
 from tests.fakes import postgres
 from tests.fakes.waiting import wait_for
 

@@ -20,10 +20,10 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client, utc_text
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run.sign import RunClock
-from bench_protocol.keys import key_id
-from bench_protocol.result import Agent as WireAgent
-from bench_protocol.result import Clocks, Startup
-from bench_protocol.witness import Window
+from bench_protocol.payload.result import Agent as WireAgent
+from bench_protocol.payload.result import Clocks, Startup
+from bench_protocol.payload.witness import Window
+from bench_protocol.signing.keys import key_id
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 

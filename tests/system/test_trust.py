@@ -18,8 +18,8 @@ from bench_agent.base.keys import load_or_create_key, next_key
 from bench_agent.remote.client import Client, ServerRefused
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import fetch_bundle, verify
-from bench_protocol.errors import BadSignature
-from bench_protocol.keys import key_id
+from bench_protocol.base.errors import BadSignature
+from bench_protocol.signing.keys import key_id
 from bench_server.db.store import Store
 
 

@@ -13,8 +13,8 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import fetch_bundle, verify
-from bench_protocol.errors import ProtocolError
-from bench_protocol.keys import key_id
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.signing.keys import key_id
 
 
 def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(

@@ -21,9 +21,9 @@ from bench_agent.base.messages import SpeedRunJob
 from bench_agent.engines.seam import Engine
 from bench_agent.worker import speed_run as worker
 from bench_agent.worker.speed_run import States
-from bench_protocol import speed_run
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.recompute.segments import job_of, state_of
+from bench_protocol.training import speed_run
 from bench_server.recompute.speed_runs import Judge
 
 pytestmark = pytest.mark.long

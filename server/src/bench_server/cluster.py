@@ -9,8 +9,8 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from bench_protocol import scheduler
-from bench_protocol.scheduler import SchedulerProblem
+from bench_protocol.base import scheduler
+from bench_protocol.base.scheduler import SchedulerProblem
 
 from . import __version__
 

@@ -1,6 +1,6 @@
 """Errors for refused requests, each with its HTTP status. :mod:`.problems` is their HTTP form."""
 
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base.errors import ProtocolError
 
 
 class Refusal(ProtocolError):

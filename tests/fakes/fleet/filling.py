@@ -9,11 +9,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts
-from bench_protocol.errors import ProtocolError
-from bench_protocol.machine import OperatingSystem
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Challenge
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload import acts
+from bench_protocol.payload.machine import OperatingSystem
+from bench_protocol.payload.result import Challenge
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import challenges, inbox, key_events, moderation

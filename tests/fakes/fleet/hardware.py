@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
+from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,19 @@ from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.readings import Conditions, Energy, Telemetry
-from bench_protocol.result import Blocks, Challenge, Clocks, Gemm, Measurement, Result, Startup
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.payload.machine import Environment, Machine
+from bench_protocol.payload.readings import Conditions, Energy, Telemetry
+from bench_protocol.payload.result import (
+    Blocks,
+    Challenge,
+    Clocks,
+    Gemm,
+    Measurement,
+    Result,
+    Startup,
+)
 
 from .. import results
 from .hardware import Kind

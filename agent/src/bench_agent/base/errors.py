@@ -1,6 +1,6 @@
 """Errors that a person can fix. Each message says what is wrong and what to do."""
 
-from bench_protocol.errors import DataProblem as DataProblem
+from bench_protocol.base.errors import DataProblem as DataProblem
 
 
 class UsageProblem(Exception):

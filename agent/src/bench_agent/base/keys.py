@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from bench_protocol.keys import key_id
+from bench_protocol.signing.keys import key_id
 
 from .errors import HomeProblem
 from .home import Home, read_private, write_new_private

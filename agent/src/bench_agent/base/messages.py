@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from bench_protocol.machine import Environment, Setting
-from bench_protocol.matrix import Cell, Device, DeviceKind
-from bench_protocol.result import Failed, Outcome, Phase, Seed, Trace, Warn
-from bench_protocol.units import DurationNs, Finite, PositiveCount, Sha256, Slug, Wire
-from bench_protocol.workloads import Workload
+from bench_protocol.base.units import DurationNs, Finite, PositiveCount, Sha256, Slug, Wire
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.machine import Environment, Setting
+from bench_protocol.payload.result import Failed, Outcome, Phase, Seed, Trace, Warn
 
 from .self_test import Figures
 

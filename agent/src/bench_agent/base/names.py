@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bench_protocol import unknown_names
+from bench_protocol.base import unknown_names
 
 # Other words for our names, as people type them.
 OTHER_WORDS = {

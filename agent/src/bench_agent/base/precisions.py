@@ -9,7 +9,7 @@ import platform
 import re
 from typing import Literal
 
-from bench_protocol.matrix import PRODUCTS, DeviceKind, Precision
+from bench_protocol.catalogue.matrix import PRODUCTS, DeviceKind, Precision
 
 from .messages import FoundDevice
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bench_protocol import format as people
-from bench_protocol.matrix import PRODUCTS, Device, DeviceKind, Precision, Recipe
-from bench_protocol.units import DurationNs, PositiveCount, Share, Wire
+from bench_protocol.base import format as people
+from bench_protocol.base.units import DurationNs, PositiveCount, Share, Wire
+from bench_protocol.catalogue.matrix import PRODUCTS, Device, DeviceKind, Precision, Recipe
 
 # Work of the three readings, as multiples of the shortest one.
 MULTIPLES = (1, 2, 4)

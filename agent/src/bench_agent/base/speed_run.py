@@ -1,7 +1,7 @@
 """How much the worker of a witnessed run trains, and so how long a run takes."""
 
-from bench_protocol import speed_run
-from bench_protocol.speed_run import SAMPLES_PER_SEGMENT
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import SAMPLES_PER_SEGMENT
 
 # Training takes about so long on the agent's own clock; the server's has the start too.
 WANTED_NS = 7_500_000_000

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol import doubts
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
+from bench_protocol.payload import doubts
 
 from .. import data
 from ..base.home import Home

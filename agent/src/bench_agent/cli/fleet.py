@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
-from bench_protocol import scheduler
+from bench_protocol.base import scheduler
 
 from ..base.errors import UsageProblem
 from ..base.names import unknown

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol.asks import WORDS
-from bench_protocol.hardware import hardware_name, slug
-from bench_protocol.machine import Machine
+from bench_protocol.payload.hardware import hardware_name, slug
+from bench_protocol.payload.machine import Machine
+from bench_protocol.trust.asks import WORDS
 
 from ..plan import asked
 from ..plan.asked import Wanted

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol.keys import key_id
+from bench_protocol.signing.keys import key_id
 
 from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_key
 from ..remote.log_witness import known_servers

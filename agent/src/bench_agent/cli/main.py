@@ -7,8 +7,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bench_protocol.command_errors import OneLineErrors
-from bench_protocol.command_help import plain, plain_parameters
+from bench_protocol.base.command_errors import OneLineErrors
+from bench_protocol.base.command_help import plain, plain_parameters
 
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem

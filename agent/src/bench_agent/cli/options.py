@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from .. import engines
 from ..base.precisions import ALL_PRECISIONS

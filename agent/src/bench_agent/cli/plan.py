@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import typer
 
-from bench_protocol.format import rough
+from bench_protocol.base.format import rough
 
 from .. import data
 from ..base.errors import UsageProblem

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol import format as people
-from bench_protocol.acts import OwnAct
+from bench_protocol.base import format as people
+from bench_protocol.payload.acts import OwnAct
 
 from ..output.console import console, show_table
 from ..output.own_results import OWN_HEADINGS, own_row

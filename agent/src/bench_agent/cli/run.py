@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from bench_protocol.errors import InvalidField
+from bench_protocol.base.errors import InvalidField
 
 from ..base.errors import HomeProblem, ServerUnreachable
 from ..base.home import Home, find_home

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bench_protocol.doubts import disturbances
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
+from bench_protocol.payload.doubts import disturbances
 
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine

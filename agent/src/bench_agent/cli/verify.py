@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench_protocol import shows, statement
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload import statement
+from bench_protocol.trust import shows
 
 from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably

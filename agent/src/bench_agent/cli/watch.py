@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol.comparison import RUNS_FOR_A_VERDICT
+from bench_protocol.statistics.comparison import RUNS_FOR_A_VERDICT
 
 from ..base.home import Home
 from ..base.keys import load_or_create_key

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import typer
 
-from bench_protocol import figures, speed_run
+from bench_protocol.payload import figures
+from bench_protocol.training import speed_run
 
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bench_protocol import seeded
-from bench_protocol.matrix import DataKind
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.matrix import DataKind
+from bench_protocol.catalogue.workloads import DataSet
 from bench_protocol.real_data import cut
 from bench_protocol.real_data.manifest import MANIFEST, Manifest, RealData, real_data_named
 from bench_protocol.real_data.parse import Split
-from bench_protocol.workloads import DataSet
 
 from ..base.errors import DataProblem
 from . import sources

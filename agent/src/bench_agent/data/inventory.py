@@ -16,11 +16,11 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from bench_protocol import seeded
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.real_data import cut, files
 from bench_protocol.real_data.manifest import RealData
-from bench_protocol.workloads import Workload
 
 from ..base.errors import DataProblem
 from . import fetch, sources

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import RealData
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bench_protocol.format import plural
-from bench_protocol.result import Failed, Result
+from bench_protocol.base.format import plural
+from bench_protocol.payload.result import Failed, Result
 
 from .. import __version__
 from ..base.home import Home

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench_protocol.matrix import Precision
+from bench_protocol.catalogue.matrix import Precision
 
 from .. import engines
 from ..base.messages import Probe

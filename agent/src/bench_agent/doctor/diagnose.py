@@ -13,12 +13,12 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.machine import Gpu
-from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
+from bench_protocol.payload.machine import Gpu
+from bench_protocol.payload.result import Failed
 from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import MANIFEST
-from bench_protocol.result import Failed
 
 from ..base.home import Home
 from ..base.messages import Job, Timing

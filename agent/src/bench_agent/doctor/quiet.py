@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 from ..base.install_hints import Pip
 from ..machine.sensors import Governor, GpuUse, Load, Power

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 from ..output.console import FAILURE, GOOD, SOFT, WARNING, say, show_table
 from .finding import Finding, exit_code

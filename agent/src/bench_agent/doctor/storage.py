@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from .finding import Finding
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 from .. import machine
 from ..base.errors import HomeProblem, UsageProblem

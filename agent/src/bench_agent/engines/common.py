@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.matrix import DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import DeviceKind, Precision, Recipe
 
 from ..base.precisions import why_not as why_no_precision
 

@@ -12,9 +12,9 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ..base.messages import FoundDevice
 
@@ -93,7 +93,7 @@ class Session(Protocol):
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         """The trained weights, copied to the host one by one: in the order of
-        :func:`bench_protocol.witness.trained_tensors`, in the layouts of the seeded weights."""
+        :func:`.witness.trained_tensors`, in the layouts of the seeded weights."""
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
         """Pass samples forward as a training step does, and report each dropout layer in order.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal
 
-from bench_protocol.format import plural
+from bench_protocol.base.format import plural
 
 from ..base.errors import UsageProblem
 from .worker_task import TOPIC, Ended, Member, describe, interrupt, measure

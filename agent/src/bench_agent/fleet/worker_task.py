@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench_protocol.keys import key_id
-from bench_protocol.result import Measured
-from bench_protocol.units import Wire
+from bench_protocol.base.units import Wire
+from bench_protocol.payload.result import Measured
+from bench_protocol.signing.keys import key_id
 
 from ..base.errors import UsageProblem
 from ..base.home import Home, find_home, private_folder, write_durably

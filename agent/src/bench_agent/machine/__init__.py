@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
+from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 from ..base.home import Home
 from ..base.keys import machine_hash

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench_protocol.machine import Cpu, Gpu, OperatingSystem
+from bench_protocol.payload.machine import Cpu, Gpu, OperatingSystem
 
 from .text import first_whole, text_or_none, whole_or_none
 from .wire import tolerant

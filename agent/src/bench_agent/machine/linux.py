@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from bench_protocol.machine import Cpu, OperatingSystem
+from bench_protocol.payload.machine import Cpu, OperatingSystem
 
 from . import cgroup, nesting
 from .cpuinfo import brand_of, parse_cpuinfo

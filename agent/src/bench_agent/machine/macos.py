@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from bench_protocol.machine import Cpu, Gpu, OperatingSystem
+from bench_protocol.payload.machine import Cpu, Gpu, OperatingSystem
 
 from . import apple
 from .text import command_output, whole_or_none

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from bench_protocol.machine import Gpu
+from bench_protocol.payload.machine import Gpu
 
 from . import cuda
 from .text import positive_or_none, text_or_none, version_or_none, whole_or_none

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from bench_protocol.units import LARGEST_INTEGER
+from bench_protocol.base.units import LARGEST_INTEGER
 
 LONGEST_TEXT = 200
 LONGEST_VERSION = 64

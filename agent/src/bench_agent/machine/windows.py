@@ -5,7 +5,7 @@ import sys
 
 import psutil
 
-from bench_protocol.machine import Cpu, OperatingSystem
+from bench_protocol.payload.machine import Cpu, OperatingSystem
 
 from .text import text_or_none, whole_or_none
 from .wire import tolerant

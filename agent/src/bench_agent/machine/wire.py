@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from bench_protocol.units import Wire
+from bench_protocol.base.units import Wire
 
 Model = TypeVar("Model", bound=Wire)
 

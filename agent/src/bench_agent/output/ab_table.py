@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from bench_protocol import doubt_text
-from bench_protocol import format as people
-from bench_protocol.comparison import SpeedVerdict
-from bench_protocol.result import Warn
+from bench_protocol.base import format as people
+from bench_protocol.payload import doubt_text
+from bench_protocol.payload.result import Warn
+from bench_protocol.statistics.comparison import SpeedVerdict
 
 from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side

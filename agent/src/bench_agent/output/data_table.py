@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..data.inventory import Document
 from .console import FAILURE, say, show_table

@@ -5,13 +5,13 @@ from typing import Any
 
 from rich.text import Text
 
-from bench_protocol import doubt_text
-from bench_protocol import format as people
-from bench_protocol.figures import energy_per_sample_mj, samples_per_second
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Device
-from bench_protocol.result import Failed, Result
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import doubt_text
+from bench_protocol.payload.figures import energy_per_sample_mj, samples_per_second
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Machine
+from bench_protocol.payload.result import Failed, Result
 
 from .. import engines
 from ..base.home import Home

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..plan.plan import PlannedCell
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, TextIO
 
-from bench_protocol.result import Result
+from bench_protocol.payload.result import Result
 
 from ..base.errors import ServerUnreachable
 from ..base.messages import TimingEnded, WorkerEvent

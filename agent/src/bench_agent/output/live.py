@@ -10,9 +10,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bench_protocol import format as people
-from bench_protocol.figures import samples_per_second
-from bench_protocol.result import Failed, Result
+from bench_protocol.base import format as people
+from bench_protocol.payload.figures import samples_per_second
+from bench_protocol.payload.result import Failed, Result
 
 from ..base.errors import ServerUnreachable
 from ..base.messages import BlockDone, PhaseBegan, WorkerEvent

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import Cell
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Cell
 
 SETUP_FIELDS = (
     *("workload", "framework", "device", "recipe", "batch_size"),

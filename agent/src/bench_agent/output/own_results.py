@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from .names import setup_words
 

@@ -5,9 +5,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bench_protocol import doubt_text
-from bench_protocol import format as people
-from bench_protocol.result import Warn
+from bench_protocol.base import format as people
+from bench_protocol.payload import doubt_text
+from bench_protocol.payload.result import Warn
 
 from ..plan.memory_fit import need_of
 from ..plan.plan import Plan, PlannedCell

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..base.home import Home
 from ..remote.standing import Standing

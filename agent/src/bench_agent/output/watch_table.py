@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bench_protocol import differences
-from bench_protocol import format as people
-from bench_protocol.comparison import SpeedVerdict
-from bench_protocol.differences import Difference
-from bench_protocol.matrix import Cell
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload import differences
+from bench_protocol.payload.differences import Difference
+from bench_protocol.statistics.comparison import SpeedVerdict
 
 from ..watch.due import Reason
 from ..watch.moved import Direction, Finding

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.evidence import Asked
-from bench_protocol.matrix import Cell
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.evidence import Asked
 
 from ..base.errors import UsageProblem
 from .plan import Plan, PlannedCell, Selection

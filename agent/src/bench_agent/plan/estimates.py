@@ -9,10 +9,10 @@ from statistics import fmean, median
 
 from pydantic import Field, ValidationError
 
-from bench_protocol.matrix import Cell, Device, DeviceKind
-from bench_protocol.result import Gemm, Measurement, Warn
-from bench_protocol.units import Finite, Wire
-from bench_protocol.workloads import Workload
+from bench_protocol.base.units import Finite, Wire
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Gemm, Measurement, Warn
 
 from ..base.home import write_durably
 from ..base.messages import Timing

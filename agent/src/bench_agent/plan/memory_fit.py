@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bench_protocol import format as people
-from bench_protocol.layers import LSTM, Layer, Residual, Shape
-from bench_protocol.matrix import Cell, Precision
-from bench_protocol.workloads import Optimizer, Workload
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.layers import LSTM, Layer, Residual, Shape
+from bench_protocol.catalogue.matrix import Cell, Precision
+from bench_protocol.catalogue.workloads import Optimizer, Workload
 
 from ..machine import MachineFacts
 

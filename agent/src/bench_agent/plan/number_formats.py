@@ -10,7 +10,7 @@ def emulates_bfloat16(instruction_sets: Iterable[str]) -> bool:
     """Whether a processor computes bfloat16 by way of other formats. False if nothing is known.
 
     Args:
-        instruction_sets: those of :class:`bench_protocol.machine.Cpu`.
+        instruction_sets: those of :class:`bench_protocol.payload.machine.Cpu`.
     """
     known = set(instruction_sets)
     return bool(known) and not known & BFLOAT16_SETS

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar, get_args
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.evidence import Asked
-from bench_protocol.matrix import Cell, Device, DeviceKind, Recipe, why_not
+from bench_protocol.base.units import Wire
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Recipe, why_not
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Warn
 from bench_protocol.real_data.manifest import real_data_named
-from bench_protocol.result import Warn
-from bench_protocol.units import Wire
-from bench_protocol.workloads import Workload
 
 from .. import engines
 from ..base.errors import UsageProblem

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bench_protocol.figures import LONG_SECONDS
-from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
+from bench_protocol.payload.figures import LONG_SECONDS
 
 from ..base.errors import UsageProblem
 from ..base.messages import Timing

@@ -11,10 +11,11 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from bench_protocol import asks, strict_json
-from bench_protocol.asks import Reason, WantedSetup
-from bench_protocol.errors import ProtocolError
-from bench_protocol.evidence import Asked
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.trust import asks
+from bench_protocol.trust.asks import Reason, WantedSetup
 
 from ..base.errors import ServerUnreachable
 from .connection import Connection

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench_protocol import strict_json
+from bench_protocol.base import strict_json
 
 from .connection import ASKS_TO_WAIT, TRANSIENT
 from .outbox import Entry

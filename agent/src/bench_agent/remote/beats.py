@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import beats, strict_json
-from bench_protocol.beats import LATEST_NS, BeatRequest
-from bench_protocol.evidence import Beat, beacon_of
-from bench_protocol.result import Challenge
+from bench_protocol.base import strict_json
+from bench_protocol.payload import beats
+from bench_protocol.payload.beats import LATEST_NS, BeatRequest
+from bench_protocol.payload.evidence import Beat, beacon_of
+from bench_protocol.payload.result import Challenge
 
 from .connection import headers_of, trusted
 

@@ -12,11 +12,13 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import ValidationError
 
-from bench_protocol import acts, envelope, keys, statement, strict_json
-from bench_protocol.acts import Act, Revocation, Rotation
-from bench_protocol.errors import ProtocolError, first_invalid_field
-from bench_protocol.result import Challenge
-from bench_protocol.units import plain_text
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import ProtocolError, first_invalid_field
+from bench_protocol.base.units import plain_text
+from bench_protocol.payload import acts, statement
+from bench_protocol.payload.acts import Act, Revocation, Rotation
+from bench_protocol.payload.result import Challenge
+from bench_protocol.signing import envelope, keys
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home

@@ -9,9 +9,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import acts, envelope, keys, note, receipts, statement, strict_json
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import BadSignature, UnknownKey
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import BadSignature, UnknownKey
+from bench_protocol.payload import acts, statement
+from bench_protocol.signing import envelope, keys, note, receipts
+from bench_protocol.signing.envelope import Envelope
 
 
 @dataclass

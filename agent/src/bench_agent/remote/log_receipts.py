@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bench_protocol import receipts
-from bench_protocol.errors import InvalidProof, ProtocolError
-from bench_protocol.receipts import Receipt
+from bench_protocol.base.errors import InvalidProof, ProtocolError
+from bench_protocol.signing import receipts
+from bench_protocol.signing.receipts import Receipt
 
 
 def parse_receipt(document: Any) -> Receipt:

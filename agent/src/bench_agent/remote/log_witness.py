@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from bench_protocol import envelope, merkle, note, receipts, tiles
-from bench_protocol.errors import InvalidProof, ProtocolError
-from bench_protocol.format import plural
-from bench_protocol.receipts import Checkpoint
+from bench_protocol.base.errors import InvalidProof, ProtocolError
+from bench_protocol.base.format import plural
+from bench_protocol.signing import envelope, merkle, note, receipts, tiles
+from bench_protocol.signing.receipts import Checkpoint
 
 from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, private_folder, write_durably

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_protocol import envelope, statement
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Result
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload import statement
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope
 
 from ..base.home import private_folder, write_durably
 

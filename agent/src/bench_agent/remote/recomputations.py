@@ -5,10 +5,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import envelope, note, receipts, recomputation, strict_json
-from bench_protocol.errors import InvalidProof
-from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
-from bench_protocol.result import Result
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope, note, receipts
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
 
 from .log_receipts import parse_receipt
 

@@ -9,24 +9,20 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from bench_protocol import (
-    conformance,
-    envelope,
-    recomputation,
-    seeded,
-    trace_limits,
-)
-from bench_protocol.conformance import ConformanceVerdict
-from bench_protocol.errors import DataProblem, InvalidField
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputation import (
+from bench_protocol.base.errors import DataProblem, InvalidField
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.payload.result import Result
+from bench_protocol.recompute import figures
+from bench_protocol.signing import envelope
+from bench_protocol.training import conformance, recomputation, trace_limits
+from bench_protocol.training.conformance import ConformanceVerdict
+from bench_protocol.training.recomputation import (
     RECOMPUTATION_PAYLOAD_TYPE,
     Recomputation,
     SeededJob,
 )
-from bench_protocol.recompute import figures
-from bench_protocol.recomputed import Figures
-from bench_protocol.result import Result
+from bench_protocol.training.recomputed import Figures
 
 from .. import data
 

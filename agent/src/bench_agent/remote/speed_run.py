@@ -5,10 +5,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts, envelope, keys, speed_run
-from bench_protocol.matrix import DeviceKind
-from bench_protocol.result import Challenge
-from bench_protocol.speed_run import SpeedRunRoot, SpeedRunStart
+from bench_protocol.catalogue.matrix import DeviceKind
+from bench_protocol.payload import acts
+from bench_protocol.payload.result import Challenge
+from bench_protocol.signing import envelope, keys
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import SpeedRunRoot, SpeedRunStart
 
 from ..base.errors import ServerUnreachable
 from .client import Client

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from bench_protocol.standing_text import beside_words, rank_words
+from bench_protocol.payload.standing_text import beside_words, rank_words
 
 from .client import Client
 

@@ -2,7 +2,7 @@
 
 A *bundle* is one document of server answers with everything needed; verifying it asks no server. It
 proves who signed what and that the log contains it, not that it is true. A bundle also holds the
-server's verdicts, from which :mod:`bench_protocol.shows` says what the result shows; these are the
+server's verdicts, from which :mod:`.shows` says what the result shows; these are the
 server's word.
 """
 
@@ -14,13 +14,16 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import beats, envelope, keys, note, receipts, shows, statement, strict_json
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import BadSignature, ProtocolError
-from bench_protocol.format import plural
-from bench_protocol.receipts import Receipt
-from bench_protocol.recomputation import Recomputation
-from bench_protocol.result import Result
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import BadSignature, ProtocolError
+from bench_protocol.base.format import plural
+from bench_protocol.payload import beats, statement
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope, keys, note, receipts
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.receipts import Receipt
+from bench_protocol.training.recomputation import Recomputation
+from bench_protocol.trust import shows
 
 from ..base.errors import UsageProblem
 from . import key_history, recomputations

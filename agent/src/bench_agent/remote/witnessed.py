@@ -3,8 +3,11 @@
 from collections.abc import Set
 from typing import Any
 
-from bench_protocol import envelope, note, receipts, speed_run, statement, strict_json
-from bench_protocol.errors import BadSignature, InvalidProof
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import BadSignature, InvalidProof
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope, note, receipts
+from bench_protocol.training import speed_run
 
 from .log_receipts import parse_receipt
 from .verify import Read

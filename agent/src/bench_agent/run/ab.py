@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench_protocol import doubts
-from bench_protocol.comparison import SpeedVerdict, compare_pairs
-from bench_protocol.figures import samples_per_second
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measurement, Warn
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.payload import doubts
+from bench_protocol.payload.figures import samples_per_second
+from bench_protocol.payload.result import Failed, Measurement, Warn
+from bench_protocol.statistics.comparison import SpeedVerdict, compare_pairs
 
 from ..base.errors import UsageProblem
 from ..base.messages import Answer, FormChoice, Job, Probe, Timing, WorkerEvent

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench_protocol import beats
-from bench_protocol.beats import LATEST_NS, Ending
-from bench_protocol.evidence import MOST_BEATS, Beat
+from bench_protocol.payload import beats
+from bench_protocol.payload.beats import LATEST_NS, Ending
+from bench_protocol.payload.evidence import MOST_BEATS, Beat
 
 from ..base.messages import BlockDone, PhaseBegan, TimingEnded, WorkerEvent
 from ..remote.beats import BeatPost, BeatServer

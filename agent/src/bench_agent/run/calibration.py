@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_protocol import doubts
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.payload import doubts
+from bench_protocol.payload.readings import Conditions
 
 from ..base.home import Home
 from ..base.messages import Answer, Job, Timing

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_protocol.conformance import ConformanceVerdict, verdict
-from bench_protocol.machine import Environment
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Trace
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.payload.machine import Environment
+from bench_protocol.payload.result import Trace
+from bench_protocol.training.conformance import ConformanceVerdict, verdict
 
 from ..base.messages import Job
 from ..plan.plan import Plan

@@ -8,13 +8,18 @@ reason. The choice and its figures are in the result.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench_protocol.conformance import deviations
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Trace
-from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.trace_limits import LEAST_MOVEMENT, TOLERANCES, loss_limits, movement_limit
-from bench_protocol.units import plain_text
-from bench_protocol.workloads import Workload
+from bench_protocol.base.units import plain_text
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Failed, Trace
+from bench_protocol.training.conformance import deviations
+from bench_protocol.training.trace_limits import (
+    LEAST_MOVEMENT,
+    TOLERANCES,
+    loss_limits,
+    movement_limit,
+)
 
 from ..base.home import Home
 from ..base.messages import FormAnswer, FormChoice, Job

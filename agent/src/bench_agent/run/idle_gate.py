@@ -8,10 +8,10 @@ from typing import Any
 
 import psutil
 
-from bench_protocol import doubt_text, doubts
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Warn
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import doubt_text, doubts
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Warn
 
 from ..base.errors import NotIdle
 from ..machine import macos, nvidia, sensors
@@ -73,7 +73,7 @@ class IdleGate:
         """Poll the machine until none of these warnings remains.
 
         Args:
-            gone: codes of :mod:`bench_protocol.doubts` to wait for.
+            gone: codes of :mod:`bench_protocol.payload.doubts` to wait for.
             say: shows the user, once, what the gate waits for.
             stop: ends the wait.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench_protocol.units import Wire
+from bench_protocol.base.units import Wire
 
 from .. import engines
 from ..base.errors import HomeProblem, UsageProblem

@@ -5,8 +5,8 @@ It does not list finished repeats: a repeat is finished when its envelope is in 
 
 from pydantic import ValidationError
 
-from bench_protocol.result import RunId
-from bench_protocol.units import Sha256, Wire
+from bench_protocol.base.units import Sha256, Wire
+from bench_protocol.payload.result import RunId
 
 from ..base.home import Home, write_durably
 from ..plan.plan import Plan, PlannedCell

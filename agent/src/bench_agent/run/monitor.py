@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 
-from bench_protocol import doubts
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Conditions, Energy, Telemetry
-from bench_protocol.result import Warn
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import doubts
+from bench_protocol.payload.readings import Conditions, Energy, Telemetry
+from bench_protocol.payload.result import Warn
 
 from ..base.messages import Answer, WorkerEvent
 from .background_load import BackgroundLoad

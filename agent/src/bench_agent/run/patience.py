@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 from ..base.messages import FormChoice
 from ..plan.estimates import MeasuredTimes

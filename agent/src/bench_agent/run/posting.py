@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.keys import key_id
+from bench_protocol.signing.keys import key_id
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from bench_protocol.result import Result
+from bench_protocol.payload.result import Result
 
 from ..base.errors import ServerUnreachable
 from ..base.messages import WorkerEvent

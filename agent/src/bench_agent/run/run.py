@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_protocol.beats import first_head as first_beat
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Result
+from bench_protocol.payload.beats import first_head as first_beat
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Result
 
 from ..base.errors import UsageProblem
 from ..base.home import Home

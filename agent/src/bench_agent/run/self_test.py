@@ -12,12 +12,13 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from bench_protocol import device_bounds, strict_json
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Device, DeviceKind, Precision, Recipe
-from bench_protocol.result import Failed, Warn
-from bench_protocol.units import Wire, plain_text
+from bench_protocol.base import strict_json
+from bench_protocol.base.units import Wire, plain_text
+from bench_protocol.catalogue.matrix import Device, DeviceKind, Precision, Recipe
+from bench_protocol.payload import device_bounds
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Machine
+from bench_protocol.payload.result import Failed, Warn
 
 from .. import engines
 from ..base.home import Home, write_durably

@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import envelope, nonces, statement
-from bench_protocol.evidence import Asked, Beat
-from bench_protocol.keys import key_id
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.matrix import Cell
-from bench_protocol.readings import Conditions, Telemetry
-from bench_protocol.result import SCHEMA_VERSION, Agent, Challenge, Clocks, Result
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload import statement
+from bench_protocol.payload.evidence import Asked, Beat
+from bench_protocol.payload.machine import Environment, Machine
+from bench_protocol.payload.readings import Conditions, Telemetry
+from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Challenge, Clocks, Result
+from bench_protocol.signing import envelope
+from bench_protocol.signing.keys import key_id
 
 from .. import __version__
 from ..base.messages import Answer

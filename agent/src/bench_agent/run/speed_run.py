@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench_protocol import speed_run
-from bench_protocol.format import plural
-from bench_protocol.matrix import Cell
-from bench_protocol.speed_run import SAMPLES_PER_SEGMENT
+from bench_protocol.base.format import plural
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import SAMPLES_PER_SEGMENT
 
 from ..base.errors import UsageProblem
 from ..base.messages import Question, SpeedReady, SpeedReply, SpeedRunJob

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from bench_protocol.result import Measured, Result
+from bench_protocol.payload.result import Measured, Result
 
 from ..remote.outbox import Entry
 from ..remote.standing import Standing

@@ -10,8 +10,8 @@ from typing import Any
 
 import psutil
 
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Sensor, Telemetry, thinned
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.readings import Sensor, Telemetry, thinned
 
 from ..machine import macos, nvidia, sensors
 from ..machine.apple_state import THERMAL_LEVELS

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from bench_protocol.result import Blocks
-from bench_protocol.witness import Window
+from bench_protocol.payload.result import Blocks
+from bench_protocol.payload.witness import Window
 
 from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from bench_protocol.result import Failed, FailureKind, Phase
+from bench_protocol.payload.result import Failed, FailureKind, Phase
 
 from ..base.errors import HomeProblem
 from ..base.home import FREE_SPACE, private_folder

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from bench_protocol.differences import Difference, differences
-from bench_protocol.differences import facts as facts_of
-from bench_protocol.machine import Environment, Machine
+from bench_protocol.payload.differences import Difference, differences
+from bench_protocol.payload.differences import facts as facts_of
+from bench_protocol.payload.machine import Environment, Machine
 
 from .history import CellRun, counted
 

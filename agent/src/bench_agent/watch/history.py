@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median_high
 
-from bench_protocol.differences import facts_of
-from bench_protocol.doubts import disturbances
-from bench_protocol.figures import samples_per_second, timing_kind
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measured, Result
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.differences import facts_of
+from bench_protocol.payload.doubts import disturbances
+from bench_protocol.payload.figures import samples_per_second, timing_kind
+from bench_protocol.payload.result import Failed, Measured, Result
 
 from ..remote.outbox import Outbox
 
@@ -23,7 +23,7 @@ class CellRun:
 
     ``ns_per_sample``: the median of its undisturbed repeats, of an even number the slower one in
     the middle; None without any. ``failed``: why there is none, if its last repeat failed.
-    ``facts``: of machine and software (:mod:`bench_protocol.differences`). ``started``: of its
+    ``facts``: of machine and software (:mod:`.differences`). ``started``: of its
     first repeat.
     """
 

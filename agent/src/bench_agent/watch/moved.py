@@ -2,7 +2,7 @@
 
 Where machine or software changed, the runs after it are compared with those before it. Their number
 is fixed beforehand, and each change of environment is judged once, so the verdict errs as rarely as
-stated. Elsewhere :func:`bench_protocol.change_points.change_points` searches the whole history
+stated. Elsewhere :func:`.change_points.change_points` searches the whole history
 after each new run; :data:`SEARCH_SIGNIFICANCE` allows for that repetition.
 """
 
@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from statistics import median_high
 from typing import Literal, TypeVar
 
-from bench_protocol.change_points import LEAST_RUNS, change_points
-from bench_protocol.comparison import (
+from bench_protocol.payload.differences import Difference, differences
+from bench_protocol.payload.result import Failed
+from bench_protocol.statistics.change_points import LEAST_RUNS, change_points
+from bench_protocol.statistics.comparison import (
     RUNS_FOR_A_VERDICT,
     SIGNIFICANCE,
     LogSample,
@@ -22,8 +24,6 @@ from bench_protocol.comparison import (
     holm,
     no_difference_among,
 )
-from bench_protocol.differences import Difference, differences
-from bench_protocol.result import Failed
 
 from .due import runs_since_change
 from .history import CellRun, counted, times

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench_protocol.units import Wire
+from bench_protocol.base.units import Wire
 
 from ..base.home import write_durably
 

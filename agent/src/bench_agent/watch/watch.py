@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Cell
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.machine import Machine
 
 from ..base.errors import NotIdle
 from ..plan.plan import Plan

@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench_protocol import conformance, nonces, seeded
-from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell, Precision
-from bench_protocol.recomputation import SeededJob, trace_reference
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Cell, Precision
+from bench_protocol.catalogue.workloads import SGD, Workload
+from bench_protocol.payload.result import Trace
 from bench_protocol.recompute import figures
-from bench_protocol.result import Trace
-from bench_protocol.workloads import SGD, Workload
+from bench_protocol.training import conformance
+from bench_protocol.training.recomputation import SeededJob, trace_reference
 
 from ..engines.seam import Data, Engine
 from . import witness

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from bench_protocol.machine import Environment
-from bench_protocol.units import plain_text
+from bench_protocol.base.units import plain_text
+from bench_protocol.payload.machine import Environment
 
 from ..engines.seam import Engine
 

@@ -3,8 +3,8 @@
 import re
 import sys
 
-from bench_protocol.result import FailureKind, Phase
-from bench_protocol.units import plain_text
+from bench_protocol.base.units import plain_text
+from bench_protocol.payload.result import FailureKind, Phase
 
 from ..base.errors import DataProblem
 from ..engines.seam import WrongResult

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench_protocol import seeded
+from bench_protocol.catalogue import seeded
 
 from .. import data
 from ..base.messages import FormAnswer, FormChoice, Job, Timing

@@ -12,8 +12,8 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from bench_protocol.machine import Environment
-from bench_protocol.result import Failed
+from bench_protocol.payload.machine import Environment
+from bench_protocol.payload.result import Failed
 
 from ..base.messages import (
     Answer,

@@ -8,8 +8,8 @@ with the highest rate.
 
 from collections.abc import Callable
 
-from bench_protocol.matrix import PRODUCTS, Precision
-from bench_protocol.result import Gemm
+from bench_protocol.catalogue.matrix import PRODUCTS, Precision
+from bench_protocol.payload.result import Gemm
 
 from ..engines.seam import Engine, Products
 

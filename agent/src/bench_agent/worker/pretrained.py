@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import BatchNorm, Branch, Layer, Residual
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import BatchNorm, Branch, Layer, Residual
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ..base.errors import UsageProblem
 

@@ -5,9 +5,9 @@ import platform
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import accuracy, seeded, witness_steps
-from bench_protocol.machine import Environment
-from bench_protocol.result import (
+from bench_protocol.catalogue import seeded
+from bench_protocol.payload.machine import Environment
+from bench_protocol.payload.result import (
     Evaluation,
     Failed,
     Gemm,
@@ -18,6 +18,7 @@ from bench_protocol.result import (
     Startup,
     Warn,
 )
+from bench_protocol.training import accuracy, witness_steps
 
 from .. import data
 from ..base.messages import BlockDone, Job, PhaseBegan, TimingEnded, WorkerEvent

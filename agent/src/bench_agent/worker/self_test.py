@@ -10,10 +10,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import Conv2D, Dense, Flatten
-from bench_protocol.matrix import Cell, Recipe
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import SGD, DataSet, Workload
+from bench_protocol.catalogue.layers import Conv2D, Dense, Flatten
+from bench_protocol.catalogue.matrix import Cell, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
 
 from ..base.self_test import (
     MULTIPLES,

@@ -7,9 +7,11 @@ states for what to open. No state leaves this process but those.
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_protocol import merkle, seeded, speed_run
+from bench_protocol.catalogue import seeded
 from bench_protocol.recompute.segments import job_of, state_of
-from bench_protocol.speed_run import OpenedState
+from bench_protocol.signing import merkle
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import OpenedState
 
 from ..base.messages import SpeedReady, SpeedReply, SpeedRooted, SpeedRunJob
 from ..base.speed_run import WARM_UP_STEPS, segments_for

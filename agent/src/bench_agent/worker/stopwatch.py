@@ -1,16 +1,16 @@
 """The stopwatch: the only place that times training.
 
 A block is a number of steps between two synchronisations; the result contains every block's time.
-This module decides when to stop; ``bench_protocol.figures`` derives figures from the times.
+This module decides when to stop; ``bench_protocol.payload.figures`` derives figures from the times.
 """
 
 import math
 import time
 from collections.abc import Callable, Sequence
 
-from bench_protocol.figures import relative_spread
-from bench_protocol.result import Blocks, StopReason
-from bench_protocol.witness import LastBlock
+from bench_protocol.payload.figures import relative_spread
+from bench_protocol.payload.result import Blocks, StopReason
+from bench_protocol.payload.witness import LastBlock
 
 from ..base.messages import Timing
 from ..engines.seam import Session

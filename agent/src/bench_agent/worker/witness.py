@@ -12,12 +12,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol import seeded, witness_verdict
-from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Measurement
-from bench_protocol.witness import Mask, Rewound, Witness, trained_tensors
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measurement
+from bench_protocol.payload.witness import Mask, Rewound, Witness, trained_tensors
+from bench_protocol.training import witness_verdict
 
 from ..engines.common import as_floats
 from ..engines.seam import Data, Dropped, Session

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlmodel import Session, col
 
-from bench_protocol.asks import RATES, REASONS, WORDS, Reason
+from bench_protocol.trust.asks import RATES, REASONS, WORDS, Reason
 
 from ..db.tables import Ask, AskDay, Measurement
 

@@ -3,7 +3,7 @@
 from sqlalchemy import and_, case, func, or_, select
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..ranking.rows import TABLE
 from ..ranking.score import PRECISION

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 
 from ..ranking.figures import Figure
 from .prices import Prices

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import PRECISIONS, RECIPES
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import PRECISIONS, RECIPES
 
 from ..errors import InvalidQuery
 from ..projection import position

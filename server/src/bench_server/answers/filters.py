@@ -13,9 +13,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.figures import TimingKind
-from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
+from bench_protocol.payload.figures import TimingKind
 
 from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
 from ..errors import InvalidQuery

@@ -9,7 +9,7 @@ from sqlalchemy import func
 from sqlalchemy import select as columns
 from sqlmodel import Session, col, select
 
-from bench_protocol.machine import Machine
+from bench_protocol.payload.machine import Machine
 
 from ..db.tables import Submission
 from ..ranking.figures import Figure

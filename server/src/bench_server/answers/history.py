@@ -9,10 +9,10 @@ from statistics import median_high
 
 from sqlmodel import Session
 
-from bench_protocol import comparison
-from bench_protocol.comparison import LogSample
-from bench_protocol.differences import Difference, differences, facts_of
-from bench_protocol.result import Result
+from bench_protocol.payload.differences import Difference, differences, facts_of
+from bench_protocol.payload.result import Result
+from bench_protocol.statistics import comparison
+from bench_protocol.statistics.comparison import LogSample
 
 from ..db import environments
 from ..db.archive import ArchiveProblem

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.workloads import Workload
 
 from ..errors import InvalidQuery
 from ..ranking import compare as ranking

@@ -11,7 +11,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Session
 
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.workloads import Workload
 
 from ..errors import InvalidQuery
 from ..ranking.figures import Figure

@@ -8,9 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import TypeAdapter
 from sqlmodel import Session, col, select
 
-from bench_protocol import acts, envelope, keys, strict_json
-from bench_protocol.receipts import open_checkpoint
+from bench_protocol.base import strict_json
+from bench_protocol.payload import acts
+from bench_protocol.signing import envelope, keys
+from bench_protocol.signing.receipts import open_checkpoint
 
+from ..checks.verdicts import Finding
 from ..db.lists import among
 from ..db.tables import (
     Challenge,
@@ -20,7 +23,6 @@ from ..db.tables import (
     Submission,
 )
 from ..ingest import challenges
-from ..ingest.verdicts import Finding
 from ..log import reader
 from ..log.server_keys import Authority
 from ..projection import position

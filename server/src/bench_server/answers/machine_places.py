@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Integer, cast, func, select
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure

@@ -7,8 +7,8 @@ are.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.peaks import peak_flops
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.peaks import peak_flops
 
 from ..ranking.compare import RankedRow, section
 from ..ranking.figures import Figure

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from statistics import geometric_mean
 from typing import Any
 
-from bench_protocol.comparison import (
+from bench_protocol.statistics.comparison import (
     CONFIDENCE,
     SIGNIFICANCE,
     in_words,

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import load_only
 from sqlmodel import Session, col
 
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.workloads import Workload
 
 from ..db.environments import NUMBERS, VERSIONS, version_key
 from ..db.tables import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlmodel import Session
 
-from bench_protocol.change_points import change_points
+from bench_protocol.statistics.change_points import change_points
 
 from ..db.tables import Measurement
 from ..ranking.medians import counting

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Machine
 
 FILE = Path(__file__).with_name("data") / "specifications.toml"
 # Names of boards that makers do not use: Apple's number of cores, the mark of copied figures.

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
-from bench_protocol import recomputation
+from bench_protocol.training import recomputation
 
 from ..db.tables import LogEntry, Submission
 from ..ingest.columns import stored_result

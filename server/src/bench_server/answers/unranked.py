@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, CompoundSelect, Select, bindparam, select, union_all
 from sqlmodel import Session
 
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.workloads import Workload
 
 from ..db.tables import Withdrawn, table_of
 from ..ranking.rows import RESULTS

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sqlmodel import Session, col, select
 
-from bench_protocol.speed_run import SAMPLES_PER_SEGMENT
+from bench_protocol.training.speed_run import SAMPLES_PER_SEGMENT
 
 from ..db.tables import SigningKey, WitnessedSpeed
 from ..ingest import speed_runs

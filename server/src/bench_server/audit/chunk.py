@@ -10,21 +10,14 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import (
-    acts,
-    envelope,
-    merkle,
-    note,
-    receipts,
-    recomputation,
-    speed_run,
-    statement,
-    strict_json,
-)
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import ProtocolError
-from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
-from bench_protocol.speed_run import SpeedRun
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload import acts, statement
+from bench_protocol.signing import envelope, merkle, note, receipts
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.training import recomputation, speed_run
+from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
+from bench_protocol.training.speed_run import SpeedRun
 
 from ..ingest import beats, challenges, key_registry
 from ..log.server_keys import Identity

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
-from bench_protocol import envelope, keys, merkle, statement, strict_json, tiles
-from bench_protocol.errors import InvalidProof, ProtocolError
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import InvalidProof, ProtocolError
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope, keys, merkle, tiles
 
 from . import shown
 from .chunk import ENTRIES, Chunk

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from cryptography.x509 import Certificate
 
-from bench_protocol import cosignatures, receipts
-from bench_protocol.cosignatures import WitnessKey
-from bench_protocol.errors import ProtocolError
-from bench_protocol.note import NoteKey, split
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.signing import cosignatures, receipts
+from bench_protocol.signing.cosignatures import WitnessKey
+from bench_protocol.signing.note import NoteKey, split
 
 from ..log import stamps
 from . import shown

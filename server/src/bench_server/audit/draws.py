@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
-from bench_protocol import note, receipts
+from bench_protocol.signing import note, receipts
 
 from .chunk import Fault
 from .replay import LeftOut

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import insert, select
 from sqlmodel import Session
 
-from bench_protocol import envelope, recomputation, speed_run
-from bench_protocol.acts import ChallengeIssued
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import ProtocolError
-from bench_protocol.recomputation import Draw
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.payload.acts import ChallengeIssued
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation, speed_run
+from bench_protocol.training.recomputation import Draw
 
 from ..answers import leaderboard_sql
 from ..answers.filters import BoardFilters

@@ -6,9 +6,9 @@ from pydantic import AwareDatetime, Field, FiniteFloat, StringConstraints, TypeA
 from pydantic import ValidationError as WrongForm
 from typing_extensions import TypedDict
 
-from bench_protocol.errors import InvalidField, first_invalid_field
+from bench_protocol.base.errors import InvalidField, first_invalid_field
 
-from ..ingest.verdicts import Finding
+from ..checks.verdicts import Finding
 
 HINT = "save it again (verify-log ADDRESS --save DUMP), or report it to the server's operator"
 Answer = TypeVar("Answer")

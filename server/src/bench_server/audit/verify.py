@@ -15,10 +15,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_protocol import merkle, note, receipts
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import InvalidProof
-from bench_protocol.workloads import Workload
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.signing import merkle, note, receipts
 
 from ..cluster import Map, in_process
 from . import chunk, countersigned, draws, figures, shown

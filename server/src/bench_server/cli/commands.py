@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..db import migrate as migrations
 from ..db.store import Store

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bench_protocol.command_errors import OneLineErrors
-from bench_protocol.command_help import plain, plain_parameters
+from bench_protocol.base.command_errors import OneLineErrors
+from bench_protocol.base.command_help import plain, plain_parameters
 
 from .. import __version__
 from ..memory import limit_arenas

@@ -17,9 +17,10 @@ import typer
 from pydantic import ValidationError
 from sqlmodel import col, select
 
-from bench_protocol import acts, cosignatures, envelope, statement
-from bench_protocol import format as people
-from bench_protocol.errors import ProtocolError, first_invalid_field
+from bench_protocol.base import format as people
+from bench_protocol.base.errors import ProtocolError, first_invalid_field
+from bench_protocol.payload import acts, statement
+from bench_protocol.signing import cosignatures, envelope
 
 from .. import extras
 from ..answers import log_entries

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from bench_protocol.scheduler import SchedulerProblem
-from bench_protocol.units import plain_text
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.base.units import plain_text
 
 from .. import cluster, extras
 from ..cluster import Workers

@@ -11,7 +11,7 @@ import typer
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import select
 
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base.errors import ProtocolError
 
 from ..db.store import Store
 from ..db.tables import Webhook

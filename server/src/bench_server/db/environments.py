@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from bench_protocol.machine import Gpu
-from bench_protocol.result import Result
+from bench_protocol.payload.machine import Gpu
+from bench_protocol.payload.result import Result
 
 from .tables import EnvironmentRow
 
@@ -65,7 +65,7 @@ def environment_row(result: Result) -> EnvironmentRow:
 
 
 def facts(row: EnvironmentRow, framework: str, gpu: int) -> dict[str, str]:
-    """The attributes that are not null, named as in :func:`bench_protocol.differences.facts_of`.
+    """The attributes that are not null, named as in :func:`.differences.facts_of`.
 
     Args:
         gpu: index of the result's GPU.

@@ -13,21 +13,22 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy import ColumnElement, Connection, or_, select, update
 from sqlmodel import Session
 
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import ProtocolError
-from bench_protocol.receipts import Receipt
-from bench_protocol.result import Result
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload.result import Result
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.receipts import Receipt
 
+from ..checks import submission as submission_checks
+from ..checks.verdicts import CheckVerdict
 from ..db.lists import among
 from ..db.tables import Challenge, SigningKey, Submission, Withdrawn, table_of
 from ..db.upsert import insert_new
 from ..errors import Conflict, Gone, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
-from . import challenges, key_registry, submission_checks
+from . import challenges, key_registry
 from .challenges import StoredChallenge
 from .key_registry import KeyStatus
-from .verdicts import CheckVerdict
 
 Given = TypeVar("Given")
 Outcome = TypeVar("Outcome")

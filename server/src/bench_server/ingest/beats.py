@@ -5,18 +5,18 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts, beats
-from bench_protocol.beats import BeatRequest, SignedTime
-from bench_protocol.result import Result
+from bench_protocol.payload import acts, beats
+from bench_protocol.payload.beats import BeatRequest, SignedTime
+from bench_protocol.payload.result import Result
 
+from ..checks.case import Case
+from ..checks.verdicts import Effect, Finding
 from ..log.server_keys import Identity
-from .case import Case
-from .verdicts import Effect, Finding
 
 
 @dataclass(frozen=True)
 class BeatAnswer:
-    """When the server had a head, and its signature over that; see :mod:`bench_protocol.beats`."""
+    """When the server had a head, and its signature over that; see :mod:`.beats`."""
 
     at: str
     signature: str

@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row
 from sqlmodel import col, delete
 
-from bench_protocol import acts, envelope, strict_json
-from bench_protocol.acts import ChallengeIssued
-from bench_protocol.result import Result
+from bench_protocol.base import strict_json
+from bench_protocol.payload import acts
+from bench_protocol.payload.acts import ChallengeIssued
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope
 
+from ..checks.submission import SubmissionFacts
 from ..db.store import Store
 from ..db.tables import Challenge
 from ..log.server_keys import Authority
 from .key_registry import require_active
-from .submission_checks import SubmissionFacts
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from bench_protocol import doubts, figures, strict_json
-from bench_protocol import result as wire
-from bench_protocol.catalogue import workload_named
-from bench_protocol.hardware import hardware_name, slug
-from bench_protocol.peaks import mfu
-from bench_protocol.result import Failed, Result
+from bench_protocol.base import strict_json
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.peaks import mfu
+from bench_protocol.payload import doubts, figures
+from bench_protocol.payload import result as wire
+from bench_protocol.payload.hardware import hardware_name, slug
+from bench_protocol.payload.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version
 

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import envelope, statement
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import InvalidEnvelope, ProtocolError
+from bench_protocol.base.errors import InvalidEnvelope, ProtocolError
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope
+from bench_protocol.signing.envelope import Envelope
 
 from ..db.store import Store
 from ..log import writer

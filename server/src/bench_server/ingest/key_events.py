@@ -8,12 +8,14 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, ValidationError
 from sqlmodel import Session, col, select
 
-from bench_protocol import acts, envelope, keys, statement, strict_json
-from bench_protocol.acts import Label, Revocation, Rotation
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import InvalidField, WrongPayloadType, first_invalid_field
-from bench_protocol.receipts import Receipt
-from bench_protocol.units import Wire
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import InvalidField, WrongPayloadType, first_invalid_field
+from bench_protocol.base.units import Wire
+from bench_protocol.payload import acts, statement
+from bench_protocol.payload.acts import Label, Revocation, Rotation
+from bench_protocol.signing import envelope, keys
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.receipts import Receipt
 
 from ..db.store import Store
 from ..db.tables import LogEntry, SigningKey

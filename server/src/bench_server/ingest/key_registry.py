@@ -15,10 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from bench_protocol import acts, envelope, keys, statement
-from bench_protocol.acts import Label, Revocation, Rotation
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
+from bench_protocol.base.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
+from bench_protocol.payload import acts, statement
+from bench_protocol.payload.acts import Label, Revocation, Rotation
+from bench_protocol.signing import envelope, keys
+from bench_protocol.signing.envelope import Envelope
 
 from ..db.tables import Invite, Owner, SigningKey
 from ..errors import KeyNotActive, NotInvited

@@ -17,12 +17,19 @@ from sqlalchemy import LargeBinary, type_coerce
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, delete, select, update
 
-from bench_protocol import acts, envelope, strict_json
-from bench_protocol.acts import Act, Label
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, first_invalid_field
-from bench_protocol.receipts import Receipt
-from bench_protocol.units import Wire
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import (
+    BadSignature,
+    InvalidEnvelope,
+    InvalidField,
+    first_invalid_field,
+)
+from bench_protocol.base.units import Wire
+from bench_protocol.payload import acts
+from bench_protocol.payload.acts import Act, Label
+from bench_protocol.signing import envelope
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.receipts import Receipt
 
 from ..db import archive
 from ..db.store import Store

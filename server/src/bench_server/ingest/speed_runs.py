@@ -13,9 +13,12 @@ from typing import TypeVar
 from sqlmodel import Session, col, delete, func, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from bench_protocol import acts, envelope, speed_run, strict_json
-from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField
-from bench_protocol.speed_run import SpeedRunRoot, SpeedRunStart
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import BadSignature, InvalidEnvelope, InvalidField
+from bench_protocol.payload import acts
+from bench_protocol.signing import envelope
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import SpeedRunRoot, SpeedRunStart
 
 from ..db.store import Store
 from ..db.tables import Challenge, OpenedSegment, SpeedRunRow

@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bench_protocol import cosignatures
-from bench_protocol.cosignatures import WitnessKey
-from bench_protocol.errors import InvalidProof
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import cosignatures
+from bench_protocol.signing.cosignatures import WitnessKey
 
 from .countersigning import Countersigned, NoCountersignature, Wanted
 from .outgoing import Answer, NoAnswer, post

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from sqlmodel import Session, col, select
 
-from bench_protocol import merkle
+from bench_protocol.signing import merkle
 
 from ..db.store import Store
 from ..db.tables import Countersignature, LogCheckpoint, table_of

@@ -6,11 +6,11 @@ from functools import cache
 from sqlalchemy import Executable, bindparam
 from sqlmodel import Session, and_, col, func, or_, select
 
-from bench_protocol import envelope, merkle, tiles
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import InvalidProof
-from bench_protocol.merkle import Node
-from bench_protocol.receipts import Receipt
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import envelope, merkle, tiles
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.merkle import Node
+from bench_protocol.signing.receipts import Receipt
 
 from ..db.lists import among
 from ..db.tables import LogCheckpoint, LogEntry, LogNode, Submission

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from bench_protocol import keys
-from bench_protocol.note import NoteKey, note_key
+from bench_protocol.signing import keys
+from bench_protocol.signing.note import NoteKey, note_key
 
 NAMES = ("log", "challenge", "operator")
 

@@ -12,12 +12,12 @@ from datetime import datetime
 from sqlalchemy import insert, text
 from sqlmodel import Session, col, select
 
-from bench_protocol import envelope, merkle
-from bench_protocol import receipts as log
-from bench_protocol.envelope import Envelope
-from bench_protocol.errors import InvalidProof
-from bench_protocol.merkle import Node
-from bench_protocol.receipts import Checkpoint, Receipt
+from bench_protocol.base.errors import InvalidProof
+from bench_protocol.signing import envelope, merkle
+from bench_protocol.signing import receipts as log
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.merkle import Node
+from bench_protocol.signing.receipts import Checkpoint, Receipt
 
 from ..db.tables import LogCheckpoint, LogEntry, LogNode, table_of
 from . import reader

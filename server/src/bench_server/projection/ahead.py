@@ -13,8 +13,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from bench_protocol import envelope, recomputation
-from bench_protocol.scheduler import SchedulerProblem
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
 
 from ..cluster import Map
 from ..db import migrate

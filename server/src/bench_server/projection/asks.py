@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from bench_protocol import asks
-from bench_protocol.asks import REASONS, Reason, WantedSetup
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.change_points import LEAST_RUNS, change_points
-from bench_protocol.evidence import Asked
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.statistics.change_points import LEAST_RUNS, change_points
+from bench_protocol.trust import asks
+from bench_protocol.trust.asks import REASONS, Reason, WantedSetup
 
 from ..db.tables import Ask, AskDay, LogCheckpoint, LogEntry, Submission, table_of
 from ..ranking.figures import Setup, Subject

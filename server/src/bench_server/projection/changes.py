@@ -7,9 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from bench_protocol import acts, envelope
-from bench_protocol.acts import Act, Revocation
+from bench_protocol.payload import acts
+from bench_protocol.payload.acts import Act, Revocation
+from bench_protocol.signing import envelope
 
+from ..checks import verdicts as check_verdicts
 from ..db.lists import among
 from ..db.tables import (
     EnvironmentRow,
@@ -21,7 +23,6 @@ from ..db.tables import (
     table_of,
 )
 from ..db.upsert import upsert
-from ..ingest import verdicts as check_verdicts
 from ..ranking import aggregates, owners
 from ..ranking.figures import Level, Subject
 from ..ranking.rows import RESULTS, subject_of

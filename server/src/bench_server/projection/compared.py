@@ -5,8 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, update
 
+from ..checks.verdicts import Finding
 from ..db.tables import Submission, table_of
-from ..ingest.verdicts import Finding
 from ..ranking import owners
 from ..ranking.figures import Subject
 from ..ranking.rows import lineage

@@ -3,13 +3,13 @@
 Whether it is ranked follows from its checks, its moderation and its key, its level from the checks
 alone. Level 1 is not ranked: such a result may have been measured at any time. A disturbed result
 is ranked; :func:`..ranking.medians.counting` leaves it out of a figure while others count.
-:mod:`..ingest.result_checks` defines the effect of each failed check, :mod:`.reproduced` level 4.
+:mod:`..checks.table` defines the effect of each failed check, :mod:`.reproduced` level 4.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..ingest.verdicts import CheckVerdict
+from ..checks.verdicts import CheckVerdict
 
 # How the reason of a quarantined result begins, by a check or by the operator.
 HELD_BACK = "held back"

@@ -6,15 +6,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, and_, bindparam, select
 
-from bench_protocol import envelope, recomputation, speed_run
-from bench_protocol.recomputation import Known, Recomputation
-from bench_protocol.result import Result
-from bench_protocol.speed_run import SpeedRun
+from bench_protocol.payload.result import Result
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation, speed_run
+from bench_protocol.training.recomputation import Known, Recomputation
+from bench_protocol.training.speed_run import SpeedRun
 
+from ..checks import submission as submission_checks
+from ..checks import table as result_checks
 from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, table_of
-from ..ingest import challenges, columns, result_checks, submission_checks
+from ..ingest import challenges, columns
 from ..recompute import jobs
 from .measurements import ResultEntry, machine_id, result_entry
 

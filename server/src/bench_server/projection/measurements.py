@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from bench_protocol.evidence import Asked
-from bench_protocol.result import Result
+from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Result
 
-from ..ingest import columns, result_checks
-from ..ingest import verdicts as check_verdicts
-from ..ingest.verdicts import CheckVerdict, Finding
+from ..checks import table as result_checks
+from ..checks import verdicts as check_verdicts
+from ..checks.verdicts import CheckVerdict, Finding
+from ..ingest import columns
 from ..ranking.figures import Subject
 from ..ranking.rows import subject_of
 from . import outliers

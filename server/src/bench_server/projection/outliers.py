@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Integer, bindparam, func, select
 
-from ..ingest.verdicts import CheckVerdict, Effect, Finding
+from ..checks.verdicts import CheckVerdict, Effect, Finding
 from ..ranking.owners import ESTABLISHED, NEW, OwnerCounts
 from ..ranking.rows import TABLE
 

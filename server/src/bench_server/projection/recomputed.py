@@ -5,13 +5,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
-from bench_protocol import recomputation
-from bench_protocol.recomputation import Known
-from bench_protocol.result import Result
+from bench_protocol.payload.result import Result
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import Known
 
+from ..checks import table as result_checks
+from ..checks import verdicts as check_verdicts
 from ..db.tables import Submission, table_of
-from ..ingest import columns, result_checks
-from ..ingest import verdicts as check_verdicts
+from ..ingest import columns
 from ..ranking.rows import RESULTS
 from ..recompute import jobs
 from .entries import RecomputationEntry

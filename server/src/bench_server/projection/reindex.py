@@ -11,7 +11,8 @@ from collections.abc import Callable
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
-from bench_protocol import acts, envelope
+from bench_protocol.payload import acts
+from bench_protocol.signing import envelope
 
 from ..cluster import Map
 from ..db.store import Store

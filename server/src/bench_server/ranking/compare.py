@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from bench_protocol import comparison
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics import comparison
+from bench_protocol.statistics.comparison import LogSample
 
 from .figures import UNITS, Figure, Kind, Unit
 from .medians import sample_of_one
@@ -115,7 +115,7 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
     The speed-up is the ratio of the figures. Its interval follows from number and variance of the
     values: runs if each side is one machine, machines if each side is one owner, and owners
     otherwise, because runs on one machine do not show how machines differ.
-    See :mod:`bench_protocol.comparison`.
+    See :mod:`bench_protocol.statistics.comparison`.
 
     Args:
         machines: ids of machines by result, for figures that do not name their one machine.

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from bench_protocol import comparison
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics import comparison
+from bench_protocol.statistics.comparison import LogSample
 
 from .owners import OwnerCounts, Tier
 from .spread import NO_SPREAD, Between, Range, Spread
@@ -33,7 +33,7 @@ BETWEEN: dict[Level, Between] = {
 
 class Setup(NamedTuple):
     """How a workload was trained and timed: the axes of a cell except workload and hardware, and
-    whether its timing is long (:func:`bench_protocol.figures.timing_kind`)."""
+    whether its timing is long (:func:`bench_protocol.payload.figures.timing_kind`)."""
 
     framework: str
     device: str
@@ -107,7 +107,7 @@ class Figure(NamedTuple):
     else runs. ``trust_level``: more than half of the figures below have it or a higher one.
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure, by kind; all
     else is of those that count in the figure. ``machines_range``: of the machines, None where there
-    is one. ``disturbed``: what counts was disturbed (:func:`bench_protocol.doubts.disturbances`);
+    is one. ``disturbed``: what counts was disturbed (:func:`.doubts.disturbances`);
     ``left_out``: disturbed results that do not count because others do.
     """
 

@@ -21,7 +21,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics.comparison import LogSample
 
 from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Evidence, Figure, Level, Subject, Unit, at_level
 from .owners import NEW, ONE_OWNER, OwnerCounts

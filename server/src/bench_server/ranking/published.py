@@ -1,6 +1,6 @@
 """Published figures: copied from elsewhere, unsigned, trust level 0.
 
-They come from :mod:`bench_protocol.published`, which names their source. Boards show them beside
+They come from :mod:`.published`, which names their source. Boards show them beside
 measured figures, under separate names, and they can be a baseline. No median of measured figures
 includes them.
 """
@@ -13,10 +13,11 @@ from typing import Any
 from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
-from bench_protocol import published, strict_json
-from bench_protocol.catalogue import workload_named
-from bench_protocol.comparison import LogSample
-from bench_protocol.hardware import slug
+from bench_protocol.base import strict_json
+from bench_protocol.catalogue import published
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.hardware import slug
+from bench_protocol.statistics.comparison import LogSample
 
 from ..db.tables import Aggregate, PublishedFigure
 from .figures import Evidence, Figure, Setup, Subject

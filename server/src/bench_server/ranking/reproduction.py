@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median_high
 from typing import Literal, NamedTuple
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from .medians import LOG_SCALE
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from bench_protocol.comparison import LogSample
+from bench_protocol.statistics.comparison import LogSample
 
 from ..db.tables import Aggregate, Measurement, table_of
 from .figures import Evidence, Figure, Level, Setup, Subject, at_level

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from .compare import Comparison, compare, section
 from .figures import Figure

@@ -8,7 +8,7 @@ confidence interval.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from bench_protocol.doubts import UNSTEADY_SPREAD
+from bench_protocol.payload.doubts import UNSTEADY_SPREAD
 
 # The values that differ; those of several owners are machines too, one of each owner.
 Between = Literal["blocks", "repeats", "runs", "machines"]

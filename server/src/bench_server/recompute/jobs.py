@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 from sqlmodel import Session, col, func
 
-from bench_protocol import envelope, recomputation
-from bench_protocol.matrix import DataKind
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputation import JobKey, Recomputation
-from bench_protocol.result import Measured, Result
+from bench_protocol.catalogue.matrix import DataKind
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.payload.result import Measured, Result
+from bench_protocol.signing import envelope
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import JobKey, Recomputation
 
 from ..db.lists import among
 from ..db.store import Store

@@ -11,10 +11,10 @@ from dataclasses import replace
 from threading import Event
 from typing import Any, TypeVar
 
-from bench_protocol.nonces import Purpose
-from bench_protocol.recomputed import Figures
-from bench_protocol.speed_run import OpenedState
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training.recomputed import Figures
+from bench_protocol.training.speed_run import OpenedState
 
 from ..cluster import Workers
 from . import speed_runs

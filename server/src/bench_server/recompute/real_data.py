@@ -6,14 +6,14 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from bench_protocol import seeded
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import DataProblem
+from bench_protocol.base.errors import DataProblem
+from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.real_data import cut, files
 from bench_protocol.real_data.manifest import MANIFEST, Manifest, real_data_named
 from bench_protocol.real_data.manifest import RealData as DataSetFiles
 from bench_protocol.real_data.parse import Split
-from bench_protocol.workloads import Workload
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,11 @@ from datetime import datetime
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, delete, select, update
 
-from bench_protocol import acts, envelope, speed_run
-from bench_protocol.scheduler import SchedulerProblem
-from bench_protocol.speed_run import OpenedState, Opening, SpeedRun, SpeedRunRoot
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.payload import acts
+from bench_protocol.signing import envelope
+from bench_protocol.training import speed_run
+from bench_protocol.training.speed_run import OpenedState, Opening, SpeedRun, SpeedRunRoot
 
 from ..db.store import Store
 from ..db.tables import OpenedSegment, SpeedRunRow

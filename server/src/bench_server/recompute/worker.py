@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmodel import Session, col, select
 
-from bench_protocol import envelope, nonces, recomputation
-from bench_protocol.catalogue import workload_named
-from bench_protocol.errors import DataProblem
-from bench_protocol.nonces import Purpose
-from bench_protocol.receipts import open_checkpoint
-from bench_protocol.recomputation import (
+from bench_protocol.base.errors import DataProblem
+from bench_protocol.base.scheduler import SchedulerProblem
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.signing import envelope
+from bench_protocol.signing.receipts import open_checkpoint
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import (
     RECOMPUTATION_PAYLOAD_TYPE,
     Draw,
     Recomputation,
     SeededJob,
 )
-from bench_protocol.recomputed import Figures
-from bench_protocol.scheduler import SchedulerProblem
-from bench_protocol.workloads import Workload
+from bench_protocol.training.recomputed import Figures
 
 from ..db.store import UNAVAILABLE, Store
 from ..db.tables import LogCheckpoint, RecomputeJob

@@ -9,7 +9,7 @@ import resvg_py
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlmodel import Session
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..answers import hardware, machines
 from ..answers.cell_figures import CellFigure

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from bench_protocol import differences
-from bench_protocol import format as people
+from bench_protocol.base import format as people
+from bench_protocol.payload import differences
 
 from ..answers.history import Change
 

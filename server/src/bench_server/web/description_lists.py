@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from bench_protocol import figures
-from bench_protocol import format as people
-from bench_protocol.machine import Environment, Gpu, Machine
-from bench_protocol.readings import Conditions
-from bench_protocol.result import Failed, Result
+from bench_protocol.base import format as people
+from bench_protocol.payload import figures
+from bench_protocol.payload.machine import Environment, Gpu, Machine
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import Failed, Result
 
 
 class Fact(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
-from bench_protocol.hardware import slug
+from bench_protocol.payload.hardware import slug
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

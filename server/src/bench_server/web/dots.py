@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from .plots import Scale, Tick, scale
 

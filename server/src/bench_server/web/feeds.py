@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, select
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.change_points import LEAST_RUNS
+from bench_protocol.base import format as people
+from bench_protocol.statistics.change_points import LEAST_RUNS
 
 from ..answers import machines, queries, query_names
 from ..answers.filters import ResultPageFilters

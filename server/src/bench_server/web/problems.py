@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
 
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base.errors import ProtocolError
 
 from ..answers.query_names import hint_of, nearest
 from ..db.archive import ArchiveProblem

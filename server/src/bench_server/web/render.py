@@ -12,10 +12,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench_protocol import doubt_text, doubts, shows, trust_levels
-from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import caveat
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import caveat
+from bench_protocol.payload import doubt_text, doubts
+from bench_protocol.trust import shows, trust_levels
 
 from . import static_files
 from .heads import HEADS

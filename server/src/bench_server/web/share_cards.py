@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.workloads import Workload
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 
 from ..answers import hardware, leaderboard, machines, queries
 from ..answers.cell_figures import CellFigure

@@ -13,9 +13,11 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Row, and_, select
 from sqlmodel import Session
 
-from bench_protocol import acts, envelope, strict_json
-from bench_protocol.acts import Act
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.base import strict_json
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.payload import acts
+from bench_protocol.payload.acts import Act
+from bench_protocol.signing import envelope
 
 from ..answers import leaderboard
 from ..answers.filters import BoardFilters

@@ -3,8 +3,8 @@
 The agent trains on these arrays. A server or a user with the same files recomputes its results.
 """
 
-from ..errors import DataProblem
-from ..workloads import DataSet
+from ..base.errors import DataProblem
+from ..catalogue.workloads import DataSet
 from .parse import Arrays, Split
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..errors import DataProblem
+from ..base.errors import DataProblem
 from .manifest import DataFile, RealData
 
 

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataProblem
+from ..base.errors import DataProblem
 
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Pictures, uint8 (samples, ...), and labels, int32 (samples,)."""

@@ -5,7 +5,7 @@ first steps of a timed session must show; :func:`witness_band` gives their range
 masks are the framework's own. docs/protocol.md, section "Recomputation", has all formulas.
 """
 
-from ..recomputed import Band, Recomputed
+from ..training.recomputed import Band, Recomputed
 from .band import witness_band
 from .seeded_jobs import figures
 from .training import Job, long_trace_job, nonce_job, recompute, timed_job, trace_job

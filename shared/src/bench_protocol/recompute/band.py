@@ -6,11 +6,11 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from .. import seeded
-from ..layers import Dropout, Shape
-from ..recomputed import Band, Recomputed
-from ..student_t import quantile
-from ..witness_steps import mask_draws
+from ..catalogue import seeded
+from ..catalogue.layers import Dropout, Shape
+from ..statistics.student_t import quantile
+from ..training.recomputed import Band, Recomputed
+from ..training.witness_steps import mask_draws
 from .arrays import Array
 from .training import Job, Masks, Split, Training, recompute
 
@@ -40,7 +40,7 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
     Without Dropout low and high are both what :func:`recompute` returns.
 
     Args:
-        draws: how many; 0 for what ten seconds allow (:func:`bench_protocol.witness_steps`).
+        draws: how many; 0 for what ten seconds allow (:func:`.witness_steps`).
         split: as in :func:`recompute`.
     """
     if not any(isinstance(layer, Dropout) for layer in job.trained.layers):

@@ -1,6 +1,6 @@
 """Forward pass and derivative of each layer, NumPy float64.
 
-Arrays are channels-last with the batch first. Formulas are those of :mod:`bench_protocol.layers`
+Arrays are channels-last with the batch first. Formulas are those of :mod:`.layers`
 and docs/protocol.md, section "Recomputation"; nothing comes from a framework. A forward pass
 returns its outputs and a function from the gradient of the outputs to the gradients of inputs and
 weights (reverse-mode differentiation, Griewank & Walther 2008, chapter 3).
@@ -9,7 +9,7 @@ weights (reverse-mode differentiation, Griewank & Walther 2008, chapter 3).
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layers import (
+from ..catalogue.layers import (
     LSTM,
     BatchNorm,
     Conv2D,

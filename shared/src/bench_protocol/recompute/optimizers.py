@@ -1,10 +1,10 @@
-"""The optimisers' update rules, float64; formulas in :mod:`bench_protocol.workloads`."""
+"""The optimisers' update rules, float64; formulas in :mod:`bench_protocol.catalogue.workloads`."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from ..workloads import SGD, Adam, Optimizer, RMSprop
+from ..catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 from .arrays import Array
 
 # Values updated at a time, so that temporaries stay in the cache, and below the size (128 KiB) from

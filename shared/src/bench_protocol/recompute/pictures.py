@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from ..layers import Conv2D, MaxPool2D, Shape, ZeroPad2D
+from ..catalogue.layers import Conv2D, MaxPool2D, Shape, ZeroPad2D
 from .arrays import Array, Passed, Values
 
 Window = tuple[slice, slice, slice]

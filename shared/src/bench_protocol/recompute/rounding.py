@@ -8,10 +8,10 @@ SGD a gradient changes by parts in a thousand.
 
 from collections.abc import Sequence
 
-from .. import seeded
-from ..conformance import deviations
-from ..recomputed import Recomputed
-from ..trace_limits import LEAST_MOVEMENT
+from ..catalogue import seeded
+from ..training.conformance import deviations
+from ..training.recomputed import Recomputed
+from ..training.trace_limits import LEAST_MOVEMENT
 from .arrays import Values
 from .training import Job, Training
 

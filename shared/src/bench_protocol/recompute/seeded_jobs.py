@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from .. import conformance, trace_limits
-from ..nonces import Purpose
-from ..recomputed import Figures, Recomputed
-from ..witness_steps import witness_steps
-from ..workloads import Workload
+from ..catalogue.nonces import Purpose
+from ..catalogue.workloads import Workload
+from ..training import conformance, trace_limits
+from ..training.recomputed import Figures, Recomputed
+from ..training.witness_steps import witness_steps
 from .band import witness_band
 from .rounding import rounding
 from .training import Job, Split, nonce_job, recompute

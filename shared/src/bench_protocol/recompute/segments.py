@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import seeded, speed_run
-from ..seeded import Weights
-from ..speed_run import OpenedState
-from ..witness import trained_tensors
+from ..catalogue import seeded
+from ..catalogue.seeded import Weights
+from ..payload.witness import trained_tensors
+from ..training import speed_run
+from ..training.speed_run import OpenedState
 from .training import Job, Split, Training
 
 # Beyond any limit: the segment's figures are not finite.
@@ -20,7 +21,7 @@ class Segments:
     """The segments of one witnessed run. The data is generated once.
 
     Args:
-        seed: :func:`bench_protocol.speed_run.seed_of`.
+        seed: :func:`bench_protocol.training.speed_run.seed_of`.
     """
 
     def __init__(self, seed: str) -> None:
@@ -66,7 +67,7 @@ def job_of(seed: str, weights_seed: str | None = None) -> Job:
 
 
 def state_of(tensors: Iterable[NDArray[np.float32]]) -> bytes:
-    """The bytes of a state (:func:`bench_protocol.speed_run.state_bytes`)."""
+    """The bytes of a state (:func:`bench_protocol.training.speed_run.state_bytes`)."""
     return b"".join(np.ascontiguousarray(value, "<f4").tobytes() for value in tensors)
 
 

@@ -13,12 +13,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conformance, nonces, seeded
-from ..layers import Shape
-from ..nonces import Purpose
-from ..recomputed import Recomputed
-from ..witness import trained_tensors
-from ..workloads import Workload
+from ..catalogue import nonces, seeded
+from ..catalogue.layers import Shape
+from ..catalogue.nonces import Purpose
+from ..catalogue.workloads import Workload
+from ..payload.witness import trained_tensors
+from ..training import conformance
+from ..training.recomputed import Recomputed
 from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
@@ -42,8 +43,8 @@ class Job:
         samples: size of the training set that the order permutes.
         kind: ``timed``: a timed session. ``trace``: Dropout layers are removed, so later
             layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
-            the data is learnable (:mod:`bench_protocol.conformance`). ``segment``: of a
-            witnessed run (:mod:`bench_protocol.speed_run`).
+            the data is learnable (:mod:`bench_protocol.training.conformance`). ``segment``: of a
+            witnessed run (:mod:`bench_protocol.training.speed_run`).
         optimizer: of a trace; other kinds have the workload's own.
         data_seed: of generated data.
         weights_seed: of the starting weights, where it is another one.
@@ -96,7 +97,7 @@ def nonce_job(workload: Workload, purpose: Purpose, nonce: str, batch_size: int)
 
     Args:
         batch_size: of the session; a trace has its own
-            (:func:`bench_protocol.conformance.trace_batch_size`).
+            (:func:`bench_protocol.training.conformance.trace_batch_size`).
     """
     seed = nonces.seed_of(nonce, workload.digest, purpose)
     if purpose == "timed":

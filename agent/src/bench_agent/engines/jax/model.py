@@ -7,7 +7,7 @@ kernels (height, width, in, out), dense and LSTM kernels (in, out).
 from collections.abc import Callable
 from typing import Any, NamedTuple, assert_never
 
-from bench_protocol.layers import (
+from bench_protocol.catalogue.layers import (
     LSTM,
     BatchNorm,
     Branch,
@@ -21,8 +21,8 @@ from bench_protocol.layers import (
     Residual,
     ZeroPad2D,
 )
-from bench_protocol.seeded import weights_of
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.seeded import weights_of
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 Parameters = list[dict[str, Any]]
 """One dictionary a layer, as the seeds have them."""
@@ -216,7 +216,7 @@ def initial_state(optimizer: Optimizer, parameters: Parameters) -> Any:
 
 
 def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
-    """Keras' optimiser (formulas: ``bench_protocol.workloads``).
+    """Keras' optimiser (formulas: ``bench_protocol.catalogue.workloads``).
 
     Args:
         number: the number of this step, from 1.

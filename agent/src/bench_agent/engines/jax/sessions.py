@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import Conv2D
-from bench_protocol.matrix import Precision
-from bench_protocol.seeded import Weights
-from bench_protocol.witness import trained_tensors
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import Conv2D
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import trained_tensors
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident

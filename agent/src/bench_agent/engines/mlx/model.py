@@ -10,7 +10,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import (
+from bench_protocol.catalogue.layers import (
     LSTM,
     BatchNorm,
     Conv2D,
@@ -25,9 +25,9 @@ from bench_protocol.layers import (
     Shape,
     ZeroPad2D,
 )
-from bench_protocol.seeded import Weights, weights_of
-from bench_protocol.witness import trained_tensors
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.seeded import Weights, weights_of
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.payload.witness import trained_tensors
 
 
 def build(workload: Workload, weights: Weights) -> Any:

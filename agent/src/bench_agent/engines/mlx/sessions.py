@@ -12,10 +12,10 @@ from mlx import nn
 from mlx.utils import tree_flatten, tree_map
 from numpy.typing import NDArray
 
-from bench_protocol.layers import LSTM
-from bench_protocol.matrix import Precision
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import LSTM
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, evaluation_batches, resident

@@ -4,9 +4,9 @@ import os
 import sys
 from typing import Any, Literal
 
-from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from bench_protocol.layers import LSTM, Conv2D, Dropout, Layer, MaxPool2D
+from bench_protocol.catalogue.layers import LSTM, Conv2D, Dropout, Layer, MaxPool2D
 
 Drop = Callable[[Any, float], Any]
 """Dropout of values at a rate."""

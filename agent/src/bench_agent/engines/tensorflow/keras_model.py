@@ -6,7 +6,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import (
+from bench_protocol.catalogue.layers import (
     LSTM,
     BatchNorm,
     Conv2D,
@@ -21,16 +21,16 @@ from bench_protocol.layers import (
     Shape,
     ZeroPad2D,
 )
-from bench_protocol.seeded import Weights, weights_of
-from bench_protocol.witness import TrainedTensor, trained_tensors
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.seeded import Weights, weights_of
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.payload.witness import TrainedTensor, trained_tensors
 
 
 def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
     """Build the model; ``model.layers[i]`` is ``workload.layers[i]``.
 
     Args:
-        weights: float32 arrays in the layouts of ``bench_protocol.layers``, which are Keras' own.
+        weights: float32 arrays in the layouts of ``catalogue.layers``, which are Keras' own.
         safe: add biases so that no fusion of product, bias and activation can match.
 
     Returns:

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 from bench_protocol.recompute.optimizers import Update
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
 
 from ..seam import WrongResult
 from . import update

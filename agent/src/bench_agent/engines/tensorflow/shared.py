@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.workloads import Workload
 
 from ..common import Score, evaluation_batches
 from ..seam import Data

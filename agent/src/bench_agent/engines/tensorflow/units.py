@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from bench_protocol.layers import Conv2D, Dense, Dropout, MaxPool2D
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import Conv2D, Dense, Dropout, MaxPool2D
+from bench_protocol.catalogue.workloads import Workload
 
 from ..cpu import chains as cpu_chains
 from .forward import bias_and_activation, product

@@ -1,6 +1,6 @@
 """Keras' optimisers as TensorFlow's fused operations, one for each variable.
 
-Source of the formulas: ``bench_protocol.workloads``, with Keras' terms. TensorFlow's
+Source of the formulas: ``bench_protocol.catalogue.workloads``, with Keras' terms. TensorFlow's
 ``ResourceApply...`` kernels compute exactly these, in one pass over a variable.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
 Update = Callable[[Sequence[Any], Any], None]
 State = list[tuple[Any, Any, Any]]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.matrix import Precision
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ..common import FRAMEWORK_SEED
 from ..seam import Data

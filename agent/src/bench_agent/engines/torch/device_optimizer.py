@@ -2,7 +2,7 @@
 
 A CUDA graph repeats the same operations with the same numbers. So the number of the step and Adam's
 rate are tensors, and nothing is read from the host. Source of the formulas:
-``bench_protocol.workloads``.
+``bench_protocol.catalogue.workloads``.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
 # Adam's bias corrections are 1 from here on: 0.5 ** ROUNDED is below a rounding of float32.
 ROUNDED = 25

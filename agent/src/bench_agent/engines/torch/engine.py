@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from bench_protocol.layers import Conv2D
-from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.layers import Conv2D
+from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
 from ...base.names import unknown

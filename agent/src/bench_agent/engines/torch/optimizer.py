@@ -1,6 +1,6 @@
 """Keras' optimisers in PyTorch, whose own place epsilon differently.
 
-Source of the formulas: ``bench_protocol.workloads``.
+Source of the formulas: ``bench_protocol.catalogue.workloads``.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
 ADAM_STEPS_AHEAD = 1000
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.matrix import Precision
-from bench_protocol.seeded import Weights
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, as_floats, evaluation_batches, resident

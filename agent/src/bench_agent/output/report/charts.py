@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import workload_named
-from bench_protocol.charts import BlockTrace, block_trace
-from bench_protocol.comparison import SpeedVerdict
-from bench_protocol.matrix import RECIPES, Cell
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import RECIPES, Cell
+from bench_protocol.statistics.charts import BlockTrace, block_trace
+from bench_protocol.statistics.comparison import SpeedVerdict
 
 from ..names import unusual
 from . import scaling

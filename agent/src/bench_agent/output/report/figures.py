@@ -5,14 +5,19 @@ from dataclasses import dataclass
 from statistics import median, median_low
 from typing import Any, TypeVar
 
-from bench_protocol.catalogue import workload_named
-from bench_protocol.comparison import RUNS_FOR_A_VERDICT, SpeedVerdict, compare, median_interval
-from bench_protocol.doubts import UNSTEADY_SPREAD, disturbances
-from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
-from bench_protocol.hardware import hardware_name
-from bench_protocol.machine import Machine
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measured, Measurement, Result
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.doubts import UNSTEADY_SPREAD, disturbances
+from bench_protocol.payload.figures import epoch_seconds, samples_per_second, within_run_spread
+from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.machine import Machine
+from bench_protocol.payload.result import Failed, Measured, Measurement, Result
+from bench_protocol.statistics.comparison import (
+    RUNS_FOR_A_VERDICT,
+    SpeedVerdict,
+    compare,
+    median_interval,
+)
 
 from ..live import failure
 from .remarks import caveat_lines, doubt_lines

@@ -2,7 +2,7 @@
 
 from statistics import geometric_mean
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ..names import setup_name
 from .charts import at_one_batch, fastest_of_each

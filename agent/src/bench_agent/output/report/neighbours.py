@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from bench_protocol import format as people
-from bench_protocol import published
-from bench_protocol.matrix import Cell
-from bench_protocol.published import Published
+from bench_protocol.base import format as people
+from bench_protocol.catalogue import published
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.published import Published
 
 from ...remote.ranked import Ranked
 from ...remote.standing import Standing

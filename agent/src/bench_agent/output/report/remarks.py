@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bench_protocol import doubt_text
-from bench_protocol.accuracy import judge
-from bench_protocol.catalogue import workload_named
-from bench_protocol.format import plural
-from bench_protocol.matrix import caveat
-from bench_protocol.result import Result, Warn
+from bench_protocol.base.format import plural
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import caveat
+from bench_protocol.payload import doubt_text
+from bench_protocol.payload.result import Result, Warn
+from bench_protocol.training.accuracy import judge
 
 from ...plan.presets import corrections
 from ..names import short_name
@@ -15,7 +15,7 @@ from ..names import short_name
 LONGER = "run again with --budget-seconds 30"
 QUIETER = "close other programs and run again"
 COOLER = "let the machine cool: --wait-seconds 300 waits for it"
-# What helps against each kind of warning (bench_protocol.doubts.Code).
+# What helps against each kind of warning (bench_protocol.payload.doubts.Code).
 FIXES: Mapping[str, str] = {
     "few_blocks": LONGER,
     "outliers": QUIETER,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from .figures import CellFigures, grouped
 

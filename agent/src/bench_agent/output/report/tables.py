@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bench_protocol import doubt_text
-from bench_protocol import format as people
-from bench_protocol.figures import samples_per_second, within_run_spread
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Measured, Result
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload import doubt_text
+from bench_protocol.payload.figures import samples_per_second, within_run_spread
+from bench_protocol.payload.result import Measured, Result
 
 from ..documents import result_document
 from .charts import BarGroup, charts_of

@@ -4,7 +4,7 @@ Apple estimates these figures from activity; they are not measured at the power 
 prints the same model's figures and needs root, so it is not used.
 """
 
-from bench_protocol.readings import EnergySource
+from bench_protocol.payload.readings import EnergySource
 
 from .meter import Counters, MeterProblem
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from bench_protocol.readings import EnergySource
+from bench_protocol.payload.readings import EnergySource
 
 # By scope: what the counter counts, in millijoules since some time before.
 Counters = Mapping[str, int]

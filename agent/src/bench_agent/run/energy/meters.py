@@ -3,7 +3,7 @@
 import platform
 from pathlib import Path
 
-from bench_protocol.matrix import Device
+from bench_protocol.catalogue.matrix import Device
 
 from .ioreport import IoReport
 from .meter import Meter, MeterProblem

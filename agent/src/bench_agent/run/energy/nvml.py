@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from bench_protocol.readings import EnergySource
+from bench_protocol.payload.readings import EnergySource
 
 from ...machine import nvidia
 from .meter import Counters, MeterProblem

@@ -7,7 +7,7 @@ rights: if it may not read them, it reports no energy and gives the reason.
 import re
 from pathlib import Path
 
-from bench_protocol.readings import EnergySource
+from bench_protocol.payload.readings import EnergySource
 
 from ...machine.text import file_text, whole_or_none
 from .meter import Counters, MeterProblem

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from bench_protocol.matrix import Device
-from bench_protocol.readings import Energy
-from bench_protocol.units import plain_text
+from bench_protocol.base.units import plain_text
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.readings import Energy
 
 from ...base.messages import BlockDone, PhaseBegan, WorkerEvent
 from .meter import Counters, Meter, MeterProblem

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 
 from ...ranking.compare import Comparisons
 from ...ranking.figures import Figure

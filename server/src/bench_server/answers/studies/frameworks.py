@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import RECIPES
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import RECIPES
+from bench_protocol.catalogue.workloads import Workload
 
 from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure

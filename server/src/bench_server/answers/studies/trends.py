@@ -13,8 +13,8 @@ from pydantic import Field
 from sqlalchemy import Select, and_, func, or_, select
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from bench_protocol.comparison import figure_interval
-from bench_protocol.peaks import mfu
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.peaks import mfu
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.statistics.comparison import figure_interval
 
 from ...ranking.figures import Figure, Unit
 from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bench_protocol import shows, trust_levels
-from bench_protocol.result import Result
-from bench_protocol.shows import Statement
-from bench_protocol.trust_levels import Assurance
+from bench_protocol.payload.result import Result
+from bench_protocol.trust import shows, trust_levels
+from bench_protocol.trust.shows import Statement
+from bench_protocol.trust.trust_levels import Assurance
 
+from ...checks.verdicts import CheckVerdict, from_text
 from ...db.tables import Measurement, Submission
-from ...ingest.verdicts import CheckVerdict, from_text
 from ...ranking.reproduction import Reproduction, Verdict
 from ...ranking.spread import unsteady
 from .trust import ReceiptAnswer

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bench_protocol import envelope
-from bench_protocol.envelope import Envelope
-from bench_protocol.receipts import Receipt
+from bench_protocol.signing import envelope
+from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.receipts import Receipt
 
+from ...checks.verdicts import Finding
 from ...db.tables import Owner, SigningKey
-from ...ingest.verdicts import Finding
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class AskDay(Table, table=True):
 
 
 class Ask(InSetup, Table, table=True):
-    """A set-up that was drawn (:mod:`bench_protocol.asks`), kept for a week. ``result_id``: the
+    """A set-up that was drawn (:mod:`.asks`), kept for a week. ``result_id``: the
     result to be reproduced, if it is one. Drawn once: a reindex leaves these rows alone."""
 
     __tablename__ = "ask"

@@ -79,7 +79,7 @@ class Measurement(InSetup, Table, table=True):
     ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
     or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
     (:mod:`.standing`). ``disturbed``: its agent says so
-    (:func:`bench_protocol.doubts.disturbances`). ``ask_id``: the ask that it answers.
+    (:func:`bench_protocol.payload.doubts.disturbances`). ``ask_id``: the ask that it answers.
     """
 
     __tablename__ = "measurement"

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ...answers import families, leaderboard
 from ...answers.filters import BoardFilters

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ...answers import comparison, queries
 from ...answers.prices import Prices

@@ -10,9 +10,9 @@ from pathlib import Path
 from markupsafe import Markup
 from sqlmodel import Session
 
-from bench_protocol import shows, trust_levels
-from bench_protocol.shows import Row
-from bench_protocol.trust_levels import TrustLevel
+from bench_protocol.trust import shows, trust_levels
+from bench_protocol.trust.shows import Row
+from bench_protocol.trust.trust_levels import TrustLevel
 
 from ...answers import log_entries, query_names
 from ...answers.types import CountersignedCheckpoint, LogAnswer, LogRecord

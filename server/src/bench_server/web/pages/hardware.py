@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import workload_named
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import workload_named
 
 from ...answers import hardware, leaderboard
 from ...answers.filters import BoardFilters

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ...answers import leaderboard, queries
 from ...answers.facets import facets

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import workload_named
-from bench_protocol.machine import Environment, Machine
-from bench_protocol.standing_text import beside_words, rank_words
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.machine import Environment, Machine
+from bench_protocol.payload.standing_text import beside_words, rank_words
 
 from ...answers import machines
 from ...answers.cell_figures import CellFigure

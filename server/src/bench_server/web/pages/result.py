@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bench_protocol import asks, charts, doubts, recomputation
-from bench_protocol import format as people
-from bench_protocol.result import Result, Warn
-from bench_protocol.shows import Check, Statement, Status
+from bench_protocol.base import format as people
+from bench_protocol.payload import doubts
+from bench_protocol.payload.result import Result, Warn
+from bench_protocol.statistics import charts
+from bench_protocol.training import recomputation
+from bench_protocol.trust import asks
+from bench_protocol.trust.shows import Check, Statement, Status
 
 from ...answers import queries, witnessed_speeds
 from ...answers.types import (
@@ -22,9 +25,9 @@ from ...answers.types import (
     shown_fields,
 )
 from ...answers.witnessed_speeds import WitnessedSpeedAnswer
+from ...checks.verdicts import CheckVerdict
 from ...db.tables import Measurement, SigningKey
 from ...ingest.columns import stored_result
-from ...ingest.verdicts import CheckVerdict
 from ...log import reader
 from ...recompute import jobs
 from ..description_lists import (

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from bench_protocol import conformance, witness_references
-from bench_protocol.matrix import Precision
-from bench_protocol.recomputation import JobKey
-from bench_protocol.recomputed import Band
-from bench_protocol.result import Result, Trace
+from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.payload.result import Result, Trace
+from bench_protocol.training import conformance, witness_references
+from bench_protocol.training.recomputation import JobKey
+from bench_protocol.training.recomputed import Band
 
 from ...recompute.jobs import Stated
 

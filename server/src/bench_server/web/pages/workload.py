@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.workloads import Workload
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import Workload
 
 from ...answers import leaderboard, query_names
 from ...answers.filters import WORKLOADS, BoardFilters

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import workload_named
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import workload_named
 
 from ...answers import leaderboard
 from ...answers.filters import BoardFilters

@@ -11,8 +11,8 @@ from anyio.lowlevel import RunVar
 from fastapi import Depends, Request
 from sqlmodel import Session
 
-from bench_protocol import speed_run
-from bench_protocol.strict_json import MAX_BYTES
+from bench_protocol.base.strict_json import MAX_BYTES
+from bench_protocol.training import speed_run
 
 from ...db.store import CONNECTIONS, Store
 from ...errors import BodyTooLarge, TooManyExports, WrongMediaType

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from bench_protocol import statement
+from bench_protocol.payload import statement
 
 from ...answers.filters import KeyId
 from ...answers.types import (

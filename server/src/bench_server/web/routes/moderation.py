@@ -4,8 +4,8 @@ on results."""
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
-from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
-from bench_protocol.beats import BeatRequest
+from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
+from bench_protocol.payload.beats import BeatRequest
 
 from ...answers import queries
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer

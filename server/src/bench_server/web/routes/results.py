@@ -8,8 +8,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
-from bench_protocol import envelope, statement, strict_json
-from bench_protocol.errors import ProtocolError
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import ProtocolError
+from bench_protocol.payload import statement
+from bench_protocol.signing import envelope
 
 from ...answers import queries, query_names, statements
 from ...answers.selection import ResultQuery

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.concurrency import run_in_threadpool
 
-from bench_protocol import speed_run
+from bench_protocol.training import speed_run
 
 from ...answers import witnessed_speeds
 from ...answers.filters import MachineId

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ...answers.types import WorkloadAnswer, workload_answer
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ....answers.studies import BatchAnswer, BatchLine, BatchStudy, HardwareChoice, batch_sizes
 from ...plots import Plot, Point, Series, plot

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
+from bench_protocol.base import format as people
 
 from ....answers.studies import PairAnswer, PairChoice, cpu_against_gpu, devices
 from ...plots import Plot, Point, Series, flops, plot

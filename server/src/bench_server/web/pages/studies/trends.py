@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ....answers import queries
 from ....answers.studies import TrendChoice, TrendsAnswer, trends

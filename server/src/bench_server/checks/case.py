@@ -1,0 +1,113 @@
+"""A result before its checks, with what several checks ask of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import FIRST_VERSION, Measured, Measurement, Result
+from bench_protocol.training import conformance, recomputation
+from bench_protocol.training.recomputation import Known, Recomputation, SeededJob
+
+SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
+PENDING = "pending: the server has not recomputed it yet"
+NOT_DRAWN = (
+    "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
+)
+HALF_SEEDED = "not all of its seeds follow from its challenge, so nothing of it is recomputed"
+PUBLIC = (
+    "its seed does not follow from a challenge: it trained the public job, whose losses anybody "
+    "can copy"
+)
+
+
+class Waiting(NamedTuple):
+    """Why something is not compared with a recomputation."""
+
+    verdict: Literal["self_seeded", "unverified", "not_drawn", "pending"]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One result before its checks.
+
+    ``known``: what the server has stated about its seeded jobs; ``bound``: whether a fresh
+    challenge of this server binds it.
+    """
+
+    result: Result
+    measured: Measurement
+    workload: Workload
+    known: Known = field(default_factory=dict)
+    bound: bool = True
+
+    @cached_property
+    def conformance(self) -> conformance.ConformanceVerdict:
+        """The verdict on the short traces: against their recomputation or, where their seeds follow
+        from no nonce, against the stored reference."""
+        if not self.traces_are_seeded:
+            traces = self.measured.traces
+            return conformance.verdict(self.result.cell, traces, architecture=self.architecture)
+        found = recomputation.verdict(self.result, self.known, self.architecture)
+        if found is not None:
+            return found
+        return conformance.ConformanceVerdict("unverified", self.waits("sgd", "workload").sentence)
+
+    @cached_property
+    def traces_are_seeded(self) -> bool:
+        """Whether the seeds of its short traces follow from its nonce."""
+        return recomputation.traces_are_seeded(self.result)
+
+    @cached_property
+    def session_is_seeded(self) -> bool:
+        """Whether the seed of its timed session follows from its nonce."""
+        return recomputation.session_is_seeded(self.result)
+
+    @cached_property
+    def jobs(self) -> Mapping[Purpose, SeededJob]:
+        """Its seeded jobs."""
+        return {job.purpose: job for job in recomputation.jobs(self.result)}
+
+    def statement(self, purpose: Purpose) -> Recomputation | None:
+        """What the server has stated about a job."""
+        job = self.jobs.get(purpose)
+        return None if job is None else self.known.get(job.key)
+
+    def waits(self, *purposes: Purpose) -> Waiting:
+        """Why jobs are not compared with a recomputation."""
+        if self.result.challenge is None:
+            return Waiting("self_seeded", SELF_SEEDED)
+        if not self.bound:
+            return Waiting("unverified", "no fresh challenge binds it, so it is not recomputed")
+        if not isinstance(self.result.outcome, Measured):
+            return Waiting("unverified", "a failed repeat is not recomputed")
+        if not (self.traces_are_seeded and self.session_is_seeded):
+            return Waiting("unverified", HALF_SEEDED)
+        if self.jobs and not all(purpose in self.jobs for purpose in purposes):
+            return Waiting("unverified", "its batch is too large to be recomputed")
+        if not self.jobs:
+            return Waiting("unverified", "the workload's definition has changed since")
+        statements = [self.statement(purpose) for purpose in purposes]
+        if any(statement and statement.verdict == "not_drawn" for statement in statements):
+            return Waiting("not_drawn", NOT_DRAWN)
+        return Waiting("pending", PENDING)
+
+    @property
+    def architecture(self) -> str:
+        """Of the machine's processor."""
+        return self.result.machine.cpu.architecture
+
+    @property
+    def is_first_version(self) -> bool:
+        """Whether the payload is of version 1, which has neither witness nor window."""
+        return self.result.schema_version == FIRST_VERSION
+
+    @property
+    def flops(self) -> float:
+        """FLOP/s of the whole timed part: all steps over all of their time."""
+        blocks = self.measured.blocks
+        samples = blocks.steps * self.result.cell.batch_size
+        return self.workload.training_flops_per_sample * samples * 1e9 / blocks.total_ns

@@ -1,0 +1,96 @@
+"""Whether a result brings all the evidence that a current agent sends.
+
+Evidence that is left out cannot be wrong. What only could not be compared, because no reference is
+stored, is a doubt of the check that compares it.
+"""
+
+from collections.abc import Iterator
+
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measured, Trace
+from bench_protocol.payload.witness import Witness, trained_tensors
+from bench_protocol.training import conformance, long_trace, witness_references
+from bench_protocol.training.witness_steps import witness_steps
+
+from .case import Case
+from .verdicts import Finding
+
+
+def evidence(case: Case) -> Finding:
+    """Nothing is left out. A failed repeat may have ended before its evidence was read."""
+    if not isinstance(case.result.outcome, Measured):
+        return Finding(True, "a failed repeat needs no evidence", {}, checked=False)
+    missing = list(_missing(case))
+    if not missing:
+        return Finding(True, "it has all the evidence that a current agent sends", {})
+    return Finding(False, f"a current agent also sends {', '.join(missing)}", {"missing": missing})
+
+
+def data_digest(case: Case) -> Finding:
+    """Its data is what the workload's definition generates, or what was published: that of a
+    recomputation, else that of a stored reference."""
+    cell, digest = case.result.cell, case.measured.data_digest
+    said = case.statement("timed")
+    known = (
+        {said.data_digest}
+        if said and said.data_digest
+        else {
+            reference.data_digest
+            for reference in witness_references.references().values()
+            if (reference.workload_digest, reference.data) == (cell.workload_digest, cell.data)
+        }
+    )
+    if digest is None or not known:
+        return Finding(True, "nothing is known of its data", {}, checked=False)
+    passed = digest in known
+    sentence = f"its data is {'' if passed else 'not '}the {cell.data} data of the workload"
+    return Finding(passed, sentence, {"data_digest": digest})
+
+
+def _missing(case: Case) -> Iterator[str]:
+    measured, cell = case.measured, case.result.cell
+    if measured.window is None:
+        yield "the window of the timed part by the parent's clock"
+    if measured.data_digest is None:
+        yield "the digest of its data"
+    if measured.witness is None:
+        yield "a witness of the timed session"
+    if case.workload.digest != cell.workload_digest:
+        return  # what else it should have is not known
+    if measured.witness is not None:
+        yield from _missing_readings(case.workload, cell.batch_size, measured.witness)
+    if all((cell.workload_digest, name) in conformance.references() for name in conformance.TRACED):
+        short = {
+            (trace.precision or cell.precision, trace.optimizer): trace
+            for trace in measured.traces
+            if not trace.steps
+        }
+        for precision in conformance.traced_precisions(cell.precision):
+            for optimizer in conformance.TRACED:
+                if (precision, optimizer) not in short:
+                    yield f"a trace under {_named(optimizer)} in {precision}"
+    if cell.workload_digest in long_trace.references() and not _long(measured.traces):
+        yield "a long trace"
+
+
+def _missing_readings(workload: Workload, batch_size: int, told: Witness) -> Iterator[str]:
+    steps = witness_steps(workload, batch_size)
+    if told.steps != steps:
+        yield f"its losses after steps {', '.join(map(str, steps))}"
+    if not told.movements and any(True for _ in trained_tensors(workload)):
+        yield "how far its weights moved"
+    if not told.masks and any(isinstance(layer, Dropout) for layer in workload.layers):
+        yield "its dropout masks"
+    if told.rewound is None:
+        yield "the losses of the rewound session"
+    elif told.movements and not told.rewound.movements:
+        yield "how far the rewound session's weights moved"
+
+
+def _long(traces: tuple[Trace, ...]) -> list[Trace]:
+    return [trace for trace in traces if trace.steps and trace.movements]
+
+
+def _named(optimizer: str) -> str:
+    return "SGD" if optimizer == "sgd" else "the workload's optimiser"

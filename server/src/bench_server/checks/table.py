@@ -1,0 +1,83 @@
+"""What is checked of a result, in one table: pure functions of it and of what was recomputed of it.
+What is checked of how it came in: :mod:`.submission_checks`.
+
+A failed check never refuses a result: it is kept and shown with the reason. What failing does:
+
+=============  ===============================================================================
+``unranked``   it is certainly wrong, and does not count
+``quarantined``  it may be new hardware or an invention: the operator looks before it counts
+``stale``      nothing shows that it was measured just now: trust level 1, and it does not count
+``doubtful``   it counts, at trust level 2 at most
+=============  ===============================================================================
+
+Adding a check is adding a row to ``CHECKS``. Its effect is fixed, or follows from its finding. The
+checks run whenever a result is projected, at a reindex and an audit, so each is a matter of
+microseconds.
+"""
+
+from collections.abc import Callable
+
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload.result import Measured, Result
+from bench_protocol.training.recomputation import Known
+
+from ..ingest import beats
+from . import bounds
+from . import evidence as evidence_checks
+from . import machine as machine_checks
+from . import timing as timing_checks
+from . import training as training_checks
+from . import witness as witness_checks
+from .case import Case
+from .verdicts import CheckVerdict, Effect, EffectOf, Finding
+
+
+def of_result(
+    result: Result, known: Known | None = None, bound: bool = True
+) -> tuple[CheckVerdict, ...]:
+    """Run every check of what was measured; none where nothing was.
+
+    Args:
+        known: the server's statements about its seeded jobs.
+        bound: whether a fresh challenge of this server binds it.
+    """
+    if result.measurement is None:
+        return ()
+    workload = workload_named(result.cell.workload)
+    case = Case(result, result.measurement, workload, known or {}, bound)
+    return tuple(CheckVerdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
+
+
+def failure(result: Result) -> str | None:
+    """Why a result that is no measurement does not count, or None if it is one."""
+    if isinstance(result.outcome, Measured):
+        return None
+    kind = result.outcome.kind.replace("_", " ")
+    return f"{kind} during {result.outcome.phase.replace('_', '-')}"
+
+
+CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
+    ("parameter_count", "unranked", training_checks.parameter_count),
+    ("finite_loss", "unranked", training_checks.finite_loss),
+    ("placement", "unranked", machine_checks.placement),
+    ("device_listed", "unranked", machine_checks.device_listed),
+    ("batch_fits", "unranked", machine_checks.batch_fits),
+    ("times_fit", "unranked", timing_checks.times_fit),
+    ("evidence", "unranked", evidence_checks.evidence),
+    ("data_digest", "unranked", evidence_checks.data_digest),
+    ("window", timing_checks.window_effect, timing_checks.window),
+    ("steps", "unranked", witness_checks.steps),
+    ("witness", training_checks.wrong_or_doubtful, witness_checks.witness),
+    ("possible_speed", "unranked", bounds.possible_speed),
+    ("accuracy", "unranked", training_checks.right_accuracy),
+    ("right_computation", "unranked", training_checks.right_computation),
+    ("long_trace", training_checks.wrong_or_doubtful, training_checks.long_run),
+    ("below_peak", "quarantined", bounds.below_peak),
+    ("own_product", bounds.own_product_effect, bounds.own_product),
+    ("mean_over_median", timing_checks.mean_over_median_effect, timing_checks.mean_over_median),
+    ("conformance", "doubtful", training_checks.conformance),
+    ("falling_loss", "doubtful", training_checks.falling_loss),
+    ("mean_power", "doubtful", machine_checks.mean_power),
+    ("beats", beats.effect, beats.beats_agree),
+)
+NAMES = frozenset(name for name, _, _ in CHECKS)

@@ -1,0 +1,153 @@
+"""Checks of the witness: the timed session trained what the cell says, as often as it says."""
+
+import math
+
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import Witness, may_skip_updates, trained_tensors
+from bench_protocol.training import recomputation, witness_references, witness_verdict
+from bench_protocol.training.recomputed import Band
+from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.trust import shows
+
+from .case import PUBLIC, Case
+from .verdicts import Finding
+
+# Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
+# at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
+MASK_TOLERANCE = 0.1
+WIDE = (
+    "the server has not recomputed the losses: it does not have the data or the frozen weights, or "
+    "its recomputation comes later. It checked only that "
+    f"the first is {witness_references.FIRST_LOSS[0]:g} to {witness_references.FIRST_LOSS[1]:g} "
+    f"times, and each later one at most {witness_references.LATER_LOSS:g} times, the loss of "
+    "guessing"
+)
+
+
+def witness(case: Case) -> Finding:
+    """Losses of both readings within the range of the reference, every trained tensor moved,
+    dropout dropped."""
+    told = case.measured.witness
+    if told is None:
+        which = "version 1 of the payload" if case.is_first_version else "it"
+        return _unverified(f"{which} has no witness of the timed session")
+    if case.workload.digest != case.result.cell.workload_digest:
+        return _unverified("the workload's definition has changed since")
+    band, start = _reference(case, told)
+    judged = witness_verdict.judge(
+        case.result.cell,
+        case.workload,
+        told.steps,
+        told.losses,
+        told.step_count,
+        band,
+        movements=told.movements,
+        architecture=case.architecture,
+        rewound=told.rewound,
+        start=start,
+        may_skip_updates=_may_skip_updates(case),
+    )
+    numbers = {
+        "verdict": judged.kind,
+        "deviation": None if judged.deviation == math.inf else judged.deviation,
+        "limit": judged.limit,
+    }
+    if judged.kind == "wrong_result":
+        return Finding(False, judged.sentence, numbers)
+    if wrong := _wrong_masks(case.workload, told):
+        return Finding(False, wrong, numbers | {"verdict": "wrong_result"})
+    if band is None and case.session_is_seeded:
+        waiting = case.waits("timed")
+        return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
+    if band is None:
+        return _unverified("its losses have no reference for this batch size, seed and data")
+    if missing := _missing(case, told):
+        return _unverified(missing)
+    if not case.session_is_seeded and judged.kind == "conformant":
+        return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
+    passed = judged.kind == "conformant"
+    if passed and start is None:
+        return Finding(True, WIDE, numbers | {"verdict": shows.WIDE_BAND})
+    return Finding(passed, judged.sentence, numbers)
+
+
+def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
+    """The range of the losses, and the loss before the first step: recomputed from the nonce, or
+    stored where the seed follows from none. Without either, the wide band."""
+    if case.session_is_seeded:
+        if (statement := case.statement("timed")) is not None:
+            figures = statement.figures
+            return (figures.band, figures.start_loss) if figures else (None, None)
+    elif reference := witness_references.reference_of(case.result):
+        return reference.band, reference.start
+    return _wide_band(case), None
+
+
+def _wide_band(case: Case) -> Band | None:
+    """The band where the server has recomputed nothing because that needs files."""
+    if recomputation.session_is_generated(case.result):
+        return None
+    # Of as many steps as it should have: those that it names may be any number.
+    steps = witness_steps(case.workload, case.result.cell.batch_size)
+    return witness_references.wide_band(case.workload, steps)
+
+
+def _unverified(sentence: str) -> Finding:
+    return Finding(False, sentence, {"verdict": "unverified"})
+
+
+def _wrong_masks(workload: Workload, told: Witness) -> str | None:
+    """What is wrong with the dropout masks that were sent."""
+    rates = _rates(workload)
+    if len(told.masks) not in (0, len(rates)):
+        return f"{len(told.masks)} masks were sent, the workload has {len(rates)} dropout layers"
+    for number, (mask, rate) in enumerate(zip(told.masks, rates, strict=False), 1):
+        if abs(mask.zeros - rate) > MASK_TOLERANCE:
+            return f"dropout layer {number} drops {mask.zeros:.3f} of its inputs, not {rate:g}"
+        if not mask.differ:
+            return f"dropout layer {number} has the same mask in two steps"
+    return None
+
+
+def _missing(case: Case, told: Witness) -> str | None:
+    """What a whole witness has and this one lacks; :mod:`.evidence_checks` unranks it."""
+    workload = case.workload
+    steps = witness_steps(workload, case.result.cell.batch_size)
+    if told.steps != steps:
+        return f"its losses are of steps {list(told.steps)}, not {list(steps)}"
+    if not told.movements and any(True for _ in trained_tensors(workload)):
+        return "its witness has no movements"
+    if len(told.masks) != len(_rates(workload)):
+        return "its witness has no masks"
+    if told.rewound is None:
+        return "its witness has no second reading"
+    if told.movements and not told.rewound.movements:
+        return "its second reading has no movements"
+    return None
+
+
+def _may_skip_updates(case: Case) -> bool:
+    return may_skip_updates(case.measured.recipe_settings, case.result.cell.precision)
+
+
+def _rates(workload: Workload) -> list[float]:
+    return [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
+
+
+def steps(case: Case) -> Finding:
+    """The session counted the first step, the warm-up and the timed steps; no more, no fewer.
+
+    Under Keras' dynamic loss scale, in float16, updates whose gradients overflow are left out.
+    """
+    told, blocks = case.measured.witness, case.measured.blocks
+    expected = 1 + blocks.warm_up_steps + blocks.steps
+    numbers: dict[str, object] = {"expected": expected}
+    if told is None:
+        return Finding(True, "no witness counted its steps", numbers, checked=False)
+    counted = told.step_count
+    return Finding(
+        counted == expected or (_may_skip_updates(case) and counted < expected),
+        f"its {told.counted_by} counted {counted:,} steps of {expected:,}",
+        numbers | {"counted": counted},
+    )

@@ -1,0 +1,1 @@
+"""What every program here needs: errors, units, strict JSON, words for people."""

@@ -1,0 +1,1 @@
+"""What is trained: workloads, layers, seeds, the matrix, vendors' peaks."""

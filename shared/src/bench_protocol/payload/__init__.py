@@ -1,0 +1,1 @@
+"""What a result says: its fields, and what follows from them alone."""

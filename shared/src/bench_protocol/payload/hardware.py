@@ -1,0 +1,128 @@
+"""Hardware names: the normalised name by which results are grouped.
+
+Computed by the server from a machine's facts, never sent: a new alias here regroups stored results.
+An NVIDIA GPU is the same hardware bare, in a container and in a virtual machine: it computes
+without their help, and the machine's facts say which it was. A processor in one is a part of the
+processor, and a virtual Mac's GPU is not Apple's GPU, so neither groups with the bare machine.
+"""
+
+import re
+from functools import lru_cache
+
+from ..catalogue.matrix import Device
+from .machine import Cpu, Machine
+
+# Replacements of spellings, applied in order to the names of operating system and driver.
+ALIASES: tuple[tuple[str, str], ...] = (
+    (r"[\u00ae\u2122\u00a9]|\((?:R|TM|C)\)", " "),
+    (r"@.*$", " "),
+    (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
+    # A number of cores is no part of a name, except Apple's, which also has "GPU".
+    (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Cores?)\b", " "),
+    (r"\b\d+th Gen(?:eration)?\b", " "),
+    (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
+    (r"\(Virtual\)", " "),
+    (r"\bMIG (\d+\S*)$", r"(MIG \1)"),
+    (r"\s+", " "),
+    (r"^\s|\s$", ""),
+    (r"^Intel Core 2", "Intel Core2"),
+    (r"^Genuine Intel(?=\s)", "Intel"),
+    (r"^Intel (?=(?:i[3579]-|Ultra ))", "Intel Core "),
+    (r"^(?=(?:Xeon|Core (?:i[3579]|Ultra)|Pentium|Celeron)\b)", "Intel "),
+    (r"^(?=(?:EPYC|Ryzen|Threadripper|Athlon)\b)", "AMD "),
+    (r"^AMD Threadripper", "AMD Ryzen Threadripper"),
+    (r"^(?=M\d(?: (?:Pro|Max|Ultra))?$)", "Apple "),
+    (r"^(?:Amazon(?: Web Services)?|AWS)[ -]+(?=Graviton)|^(?=Graviton)", "AWS "),
+    (r"^AWS Graviton ?(?=\d)", "AWS Graviton"),
+    (r"^Ampere Computing\b", "Ampere"),
+    (r"^Ampere Altra Max\b.*$", "Ampere Altra Max"),
+    (r"^Ampere Altra (?!Max)\S*$", "Ampere Altra"),
+    (r"^(?:ARM )?Neoverse[ -](?=[NVE]\d)", "Arm Neoverse-"),
+    # NVIDIA: drivers before 440 leave the maker out, and before 510 name the families Tesla.
+    (r"^(?:NVIDIA )?GeForce\b", "NVIDIA GeForce"),
+    (r"^(?:NVIDIA )?(?=GTX \d{3,4}\b|RTX [2-9]0[5-9]0\b)", "NVIDIA GeForce "),
+    (
+        r"^(?=(?:Tesla|Quadro|TITAN|RTX|GTX|Jetson|Orin|Graphics|GH200|GB\d{2,3}|[ABHLPTV]\d{1,3}S?)"
+        r"(?:[ -]|$))",
+        "NVIDIA ",
+    ),
+    (r"^NVIDIA Tesla (?=(?:A|H|L|T4)\d*)", "NVIDIA "),
+    (r"^NVIDIA GeForce NVIDIA GeForce", "NVIDIA GeForce"),
+    (r"\bLaptop$", "Laptop GPU"),
+    (r"\bMobile$", "Laptop GPU"),
+    (r"\bwith Max-Q Design$", "Max-Q"),
+    (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
+)
+
+# Apple's models without a fan; newer ones are known by the name that precedes their identifier.
+FANLESS = re.compile(
+    r"MacBook Air\b|\bMacBookAir10,1$|\bMac(?:14,2|14,15|15,12|15,13|16,12|16,13)$"
+)
+
+
+def hardware_name(machine: Machine, device: Device) -> str:
+    """The hardware name of a device of this machine.
+
+    Examples: ``Apple M2 Max (30-core GPU)``, ``Apple M2 (8-core GPU) (fanless)``, ``NVIDIA H200``,
+    ``Intel Core i7-8700``, ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
+    """
+    name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
+    if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
+        name += " (fanless)"
+    if machine.os.rosetta:
+        name += " (Rosetta)"
+    return name + _nesting(machine, device)
+
+
+def _nesting(machine: Machine, device: Device) -> str:
+    if machine.os.wsl:
+        return " (WSL)"
+    if device.kind == "cuda":
+        return ""
+    if machine.os.virtual_machine or "(virtual)" in machine.cpu.brand.lower():
+        return " (virtual machine)"
+    return " (container)" if machine.os.container else ""
+
+
+@lru_cache(maxsize=1024)
+def clean(name: str) -> str:
+    """One spelling for each product name."""
+    for pattern, replacement in ALIASES:
+        name = re.sub(pattern, replacement, name, flags=re.IGNORECASE)
+    return re.sub(r"\s+", " ", name).strip()
+
+
+def slug(name: str) -> str:
+    """A name as part of an address: ``apple-m2-max-30-core-gpu``."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unknown"
+
+
+def _cpu_name(machine: Machine) -> str:
+    cpu = machine.cpu
+    name = clean(cpu.brand) or "unknown CPU"
+    if name.startswith("Apple"):
+        return f"{name} ({cpu.physical_cores or cpu.logical_cores or 'unknown'}-core CPU)"
+    if machine.os.virtual_machine or machine.os.container or cpu.quota_cores:
+        return f"{name}, {_cores_in_use(cpu)}"
+    return name
+
+
+def _cores_in_use(cpu: Cpu) -> str:
+    """The smallest of the processor's cores, the allowed cores and the quota."""
+    limits = [
+        cores for cores in (cpu.available_cores or cpu.logical_cores, cpu.quota_cores) if cores
+    ]
+    return (
+        f"{min(limits):g} {'core' if min(limits) == 1 else 'cores'}" if limits else "cores unknown"
+    )
+
+
+def _gpu_name(machine: Machine, device: Device) -> str:
+    for gpu in machine.gpus:
+        if (gpu.kind, gpu.index) == (device.kind, device.index):
+            name = clean(gpu.name)
+            if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
+                name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
+            # Each NVIDIA name has one number of cores; Apple's have several.
+            return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
+    return f"unknown {device.kind} GPU"

@@ -1,0 +1,105 @@
+"""Readings of the agent's parent process beside a repeat: conditions, telemetry, energy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from ..base.units import (
+    LARGEST_INTEGER,
+    Bytes,
+    Count,
+    DurationNs,
+    EnergyMj,
+    Finite,
+    OffsetNs,
+    Slug,
+    Text,
+    Wire,
+)
+
+EnergySource = Literal["nvml", "rapl", "ioreport", "powermetrics", "none"]
+# Sensors are an open list, each with its unit as the end of its name (docs/protocol.md lists those
+# in use): a new one needs no new version.
+Sensor = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[a-z][a-z0-9_]{0,40}_"
+        r"(percent|mhz|celsius|watts|bytes|level|bits|average|rpm|count)$"
+    ),
+]
+# An envelope must stay below 2 MiB: with more samples, :func:`thinned` keeps every n-th.
+MOST_SAMPLES = 4_000
+MOST_SENSORS = 24
+Milliwatts = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="milliwatts")]
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class Conditions(Wire):
+    """State of the machine before the repeat: load, heat, power; None for unknown values."""
+
+    waited_ns: OffsetNs | None = None
+    load_average: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    cpu_utilisation_percent: Percent | None = None
+    gpu_utilisation_percent: Percent | None = None
+    gpu_processes: Count | None = None
+    gpu_memory_used_bytes: Bytes | None = None
+    gpu_temperature_celsius: Finite | None = None
+    available_memory_bytes: Bytes | None = None
+    on_battery: bool | None = None
+    battery_percent: Percent | None = None
+    low_power_mode: bool | None = None
+    thermal_pressure: Slug | None = None
+    cpu_governor: Slug | None = None
+
+
+class Telemetry(Wire):
+    """Sensors sampled from the parent process, about once a second; one column a sensor."""
+
+    at_ns: tuple[OffsetNs, ...] = Field(default=(), max_length=MOST_SAMPLES)
+    columns: dict[Sensor, tuple[Finite | None, ...]] = Field(default={}, max_length=MOST_SENSORS)
+
+    @model_validator(mode="after")
+    def _same_length(self) -> "Telemetry":
+        for sensor, column in self.columns.items():
+            if len(column) != len(self.at_ns):
+                raise ValueError(
+                    f"column {sensor} has {len(column)} values, at_ns has {len(self.at_ns)}"
+                )
+        return self
+
+
+def thinned(at_ns: Sequence[int], columns: Mapping[Sensor, Sequence[float | None]]) -> Telemetry:
+    """Telemetry of any length: every n-th sample, n the least that keeps ``MOST_SAMPLES``."""
+    step = max(1, -(-len(at_ns) // MOST_SAMPLES))
+    return Telemetry(
+        at_ns=tuple(at_ns[::step]),
+        columns={sensor: tuple(column[::step]) for sensor, column in columns.items()},
+    )
+
+
+class Energy(Wire):
+    """Energy over a window of the timed part, and its source.
+
+    ``scope``: what the counter counts (``gpu``, ``cpu_package``, ``soc``): figures of different
+    scopes do not compare. ``parts``: further counters over the same window, by scope.
+    ``idle_mw``: mean power before the run, in the same scope.
+    """
+
+    source: EnergySource
+    reason: Text | None = None
+    scope: Slug | None = None
+    energy_mj: EnergyMj | None = None
+    window_ns: DurationNs | None = None
+    samples: Count | None = None
+    started_ns: OffsetNs | None = None
+    idle_mw: Milliwatts | None = None
+    parts: dict[Slug, EnergyMj] = Field(default={}, max_length=16)
+
+    @model_validator(mode="after")
+    def _number_with_its_origin(self) -> "Energy":
+        if self.energy_mj is None:
+            return self
+        if self.source == "none" or self.window_ns is None:
+            raise ValueError("energy_mj needs a source other than 'none', and window_ns")
+        return self

@@ -1,0 +1,329 @@
+"""The result: one outcome of one repeat of one cell, with machine, environment and clocks.
+
+The result is signed, so its form can only be extended. Versions of the payload:
+
+1  (2026-11) first version.
+2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
+   blocks; ``steps``, ``movements`` and ``precision`` of a trace; ``beats``, ``asked``, ``probes``
+   and ``attestations`` of a result. All may be left out. Version 1 has none of them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from ..base.units import (
+    Bytes,
+    Count,
+    DurationNs,
+    Finite,
+    OffsetNs,
+    PositiveCount,
+    Sha256,
+    Share,
+    Slug,
+    Text,
+    UtcTime,
+    Version,
+    Wire,
+)
+from ..catalogue.matrix import Cell, Precision
+from .evidence import MOST_BEATS, Asked, Attestation, Beat, DeviceProbe
+from .machine import Environment, Machine, Setting
+from .readings import Conditions, Energy, Telemetry
+from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
+
+SCHEMA_VERSION = 2
+FIRST_VERSION = 1
+
+FailureKind = Literal[
+    "out_of_memory",
+    "timeout",
+    "stalled",
+    "diverged",
+    "wrong_result",
+    "unavailable",
+    "crashed",
+]
+Phase = Literal["start", "import", "data", "build", "conformance", "warm_up", "timing", "evaluate"]
+StopReason = Literal["settled", "budget", "epochs"]
+MOST_BLOCKS = 20_000
+# POSIX: minus the signal's number; Windows: up to 2**32 - 1.
+ExitCode = Annotated[int, Field(ge=-(2**31), le=2**32 - 1)]
+RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+
+
+def _absent(value: object) -> bool:
+    """Whether a member of version 2 is left out, so that version 1 is written as it was."""
+    return value is None or value == ()
+
+
+class Challenge(Wire):
+    """The server's nonce that this run was bound to."""
+
+    id: RunId
+    nonce: Sha256
+    server_origin: Text
+
+
+class Agent(Wire):
+    """The program that measured. ``source_digest``: SHA-256 over its own files."""
+
+    version: Version
+    key_id: Sha256
+    source_digest: Sha256 | None = None
+
+
+class Startup(Wire):
+    """Phases before the timed part, each by itself; none counts in an epoch time."""
+
+    import_ns: DurationNs
+    data_ns: DurationNs
+    build_ns: DurationNs
+    first_step_ns: DurationNs
+
+
+class Blocks(Wire):
+    """Raw block times: each block is ``steps_per_block`` steps between two synchronisations.
+
+    ``losses``: the loss at the end of each block, where reading it costs the recipe nothing.
+    ``started_ns``: when the first block began, on the clock of :class:`Clocks`, so that telemetry
+    can be aligned with the blocks. ``target_spread``, ``budget_ns`` and ``least_ns``, before which
+    no spread settles, are the stopping rule. ``last_block``: the remaining steps of the last epoch;
+    they count in times and rates, not in the spread of the blocks.
+    """
+
+    steps_per_block: PositiveCount
+    durations_ns: tuple[DurationNs, ...] = Field(min_length=1, max_length=MOST_BLOCKS)
+    stop_reason: StopReason
+    warm_up_steps: Count
+    warm_up_ns: OffsetNs
+    started_ns: OffsetNs | None = None
+    target_spread: Share | None = None
+    budget_ns: DurationNs | None = None
+    losses: tuple[Finite | None, ...] = Field(default=(), max_length=MOST_BLOCKS)
+    least_ns: DurationNs | None = Field(default=None, exclude_if=_absent)
+    last_block: LastBlock | None = Field(default=None, exclude_if=_absent)
+
+    @property
+    def steps(self) -> int:
+        """All timed steps."""
+        rest = self.last_block.steps if self.last_block else 0
+        return len(self.durations_ns) * self.steps_per_block + rest
+
+    @property
+    def all_durations_ns(self) -> tuple[int, ...]:
+        """The time of every block, the last one included."""
+        rest = (self.last_block.duration_ns,) if self.last_block else ()
+        return (*self.durations_ns, *rest)
+
+    @property
+    def total_ns(self) -> int:
+        """The time of all timed steps."""
+        return sum(self.all_durations_ns)
+
+    @model_validator(mode="after")
+    def _a_loss_a_block(self) -> "Blocks":
+        if self.losses and len(self.losses) != len(self.durations_ns):
+            raise ValueError(
+                f"losses has {len(self.losses)} values, durations_ns has {len(self.durations_ns)}"
+            )
+        return self
+
+
+class Trace(Wire):
+    """Losses of the cell's own step in the process that was timed, dropout off.
+
+    ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
+    own. ``steps``: after how many steps each loss was read, with one call between two readings;
+    left out: after every single step. ``movements``: of the trained weights at the end.
+    ``precision``: the cell's where it is left out.
+    """
+
+    optimizer: Literal["sgd", "workload"]
+    batch_size: PositiveCount
+    seed: Seed
+    losses: tuple[Finite | None, ...] = Field(min_length=1, max_length=1_000)
+    steps: tuple[PositiveCount, ...] = Field(
+        default=(), max_length=MOST_READINGS, exclude_if=_absent
+    )
+    movements: Movements = Field(default=(), exclude_if=_absent)
+    precision: Precision | None = Field(default=None, exclude_if=_absent)
+
+    @model_validator(mode="after")
+    def _a_loss_a_reading(self) -> "Trace":
+        if self.steps and len(self.steps) != len(self.losses):
+            raise ValueError(f"losses has {len(self.losses)} values, steps has {len(self.steps)}")
+        return self
+
+
+class Evaluation(Wire):
+    """Loss and accuracy on samples that were not trained on, after ``epochs`` epochs."""
+
+    epochs: Count
+    samples: PositiveCount
+    loss: Finite | None
+    accuracy: Share
+    split: Literal["test", "validation"] = "test"
+    duration_ns: DurationNs | None = None
+
+
+class Gemm(Wire):
+    """The fastest of several square matrix products in the same process, as a measure of the
+    device."""
+
+    size: PositiveCount
+    precision: Text
+    duration_ns: DurationNs
+
+
+class Placement(Wire):
+    """The device of the training, as the framework reports it."""
+
+    reported: Text
+    matches: bool
+
+
+class Measurement(Wire):
+    """All measurements of one process.
+
+    ``layers``: ``stock``, or ``safe`` where the framework's own layers compute wrongly on this
+    device and the bias is added so that the faulty fusion cannot match. ``data_digest``: see
+    :func:`bench_protocol.catalogue.seeded.data_digest`; accuracy bands are keyed by it.
+    ``history``: evaluations during training, where the job asked for them.
+    """
+
+    startup: Startup
+    blocks: Blocks
+    layers: Literal["stock", "safe"]
+    parameter_count: Count
+    last_loss: Finite | None
+    peak_memory_bytes: Bytes | None = None
+    host_peak_memory_bytes: Bytes | None = None
+    traces: tuple[Trace, ...] = Field(default=(), max_length=8)
+    data_digest: Sha256 | None = None
+    evaluation: Evaluation | None = None
+    history: tuple[Evaluation, ...] = Field(default=(), max_length=1_000)
+    gemm: Gemm | None = None
+    energy: Energy = Energy(source="none", reason="not measured")
+    placement: Placement
+    recipe_settings: dict[Slug, Setting] = Field(default={}, max_length=32)
+    witness: Witness | None = Field(default=None, exclude_if=_absent)
+    window: Window | None = Field(default=None, exclude_if=_absent)
+
+
+class Measured(Wire):
+    """The repeat ran to its end."""
+
+    status: Literal["measured"] = "measured"
+    measurement: Measurement
+
+
+class Failed(Wire):
+    """The repeat has no figure that may be ranked; its measurements are kept."""
+
+    status: Literal["failed"] = "failed"
+    kind: FailureKind
+    phase: Phase
+    exception_class: Text | None = None
+    exit_code: ExitCode | None = None
+    measurement: Measurement | None = None
+
+
+Outcome = Annotated[Measured | Failed, Field(discriminator="status")]
+
+
+class Clocks(Wire):
+    """Wall and monotonic clock of the agent. Monotonic values count from the start of the run."""
+
+    run_started: UtcTime
+    started: UtcTime
+    finished: UtcTime
+    started_ns: OffsetNs
+    finished_ns: OffsetNs
+    signed: UtcTime
+    signed_ns: OffsetNs
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Clocks":
+        if not self.started_ns < self.finished_ns <= self.signed_ns:
+            raise ValueError("started_ns < finished_ns <= signed_ns must hold")
+        return self
+
+
+class Warn(Wire):
+    """A doubt about the measurement: a code and the figures behind it."""
+
+    code: Slug
+    figures: dict[Slug, Finite | Setting] = Field(default={}, max_length=16)
+
+
+class Result(Wire):
+    """One outcome with machine, environment and clocks: the predicate of the signed statement.
+
+    ``nonce``: drawn by the agent where there is no challenge (:mod:`.nonces`).
+    """
+
+    # Not Literal[1, 2], which takes true and 1.0. A result that does not say is of the first.
+    schema_version: Annotated[int, Field(ge=FIRST_VERSION, le=SCHEMA_VERSION)] = FIRST_VERSION
+    run_id: RunId
+    repeat: Annotated[int, Field(ge=1, le=10_000)]
+    cell: Cell
+    seed: Seed
+    preset: Slug | None = None
+    challenge: Challenge | None = None
+    agent: Agent
+    machine: Machine
+    environment: Environment
+    outcome: Outcome
+    clocks: Clocks
+    conditions: Conditions | None = None
+    telemetry: Telemetry = Telemetry()
+    warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
+    nonce: Sha256 | None = Field(default=None, exclude_if=_absent)
+    beats: tuple[Beat, ...] = Field(default=(), max_length=MOST_BEATS, exclude_if=_absent)
+    asked: Asked | None = Field(default=None, exclude_if=_absent)
+    probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
+    attestations: tuple[Attestation, ...] = Field(default=(), max_length=16, exclude_if=_absent)
+
+    @model_validator(mode="after")
+    def _version_1_stays(self) -> "Result":
+        if self.schema_version == FIRST_VERSION and (newer := _members_of_version_2(self)):
+            raise ValueError(f"schema_version 1 has no {', '.join(newer)}; say schema_version 2")
+        return self
+
+    @model_validator(mode="after")
+    def _one_nonce(self) -> "Result":
+        if self.nonce is not None and self.challenge is not None:
+            raise ValueError("a result with a challenge has no nonce of its own")
+        return self
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """The measurement, also of a failed repeat; None if there is none."""
+        return self.outcome.measurement
+
+
+VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
+    (Result, ("nonce", "beats", "asked", "probes", "attestations")),
+    (Measurement, ("witness", "window")),
+    (Blocks, ("least_ns", "last_block")),
+    (Trace, ("steps", "movements", "precision")),
+)
+"""The members that version 2 added, by model."""
+
+
+def _members_of_version_2(result: Result) -> list[str]:
+    """Names of those that a result has, also as null."""
+    parts: list[Wire] = [result]
+    if measurement := result.outcome.measurement:
+        parts += [measurement, measurement.blocks, *measurement.traces]
+    return [
+        name
+        for part in parts
+        for model, names in VERSION_2
+        if isinstance(part, model)
+        for name in names
+        if name in part.model_fields_set
+    ]

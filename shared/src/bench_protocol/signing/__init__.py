@@ -1,0 +1,1 @@
+"""Keys, envelopes, and the log's formats."""

@@ -1,0 +1,1 @@
+"""Intervals, verdicts, change points and the scales of charts."""

@@ -1,0 +1,1 @@
+"""Whether the training was right: traces, witness, limits, verdicts."""

@@ -1,0 +1,328 @@
+"""Which jobs a result must have trained, and the server's signed statement of what each gives.
+
+Reading and comparing needs no NumPy; :mod:`.recompute` computes.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from ..base import strict_json
+from ..base.errors import InvalidField, first_invalid_field
+from ..base.units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
+from ..catalogue import architectures, nonces
+from ..catalogue.catalogue import CATALOGUE, workload_named
+from ..catalogue.matrix import DataKind
+from ..catalogue.nonces import Purpose
+from ..catalogue.workloads import Workload
+from ..payload.result import Result, RunId, Seed
+from ..payload.witness import may_skip_updates
+from . import conformance, trace_limits, witness_verdict
+from .conformance import TRACED, ConformanceVerdict, Reference
+from .recomputed import Figures
+from .witness_references import GENERATED_WEIGHTS
+from .witness_steps import is_affordable
+from .witness_verdict import WitnessVerdict
+
+RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+# How the key of a job on real data ends.
+REAL = "-real"
+# Beyond the budget of its key this share of the workloads is computed.
+DRAWN_SHARE = 0.1
+
+
+class JobKey(NamedTuple):
+    """What a seeded job's figures follow from, but for the workload, which is in the seed."""
+
+    seed: str
+    batch_size: int
+    data: DataKind = "generated"
+
+    @property
+    def text(self) -> str:
+        """As one word; that of a job on real data ends with ``REAL``."""
+        return f"{self.seed}-{self.batch_size}{REAL if self.data == 'real' else ''}"
+
+
+@dataclass(frozen=True)
+class SeededJob:
+    """One job of a result: a trace, or the first steps of its timed session."""
+
+    workload: Workload
+    purpose: Purpose
+    nonce: str
+    batch_size: int
+    data: DataKind = "generated"
+
+    @property
+    def key(self) -> JobKey:
+        """What it is stored by."""
+        seed = nonces.seed_of(self.nonce, self.workload.digest, self.purpose)
+        return JobKey(seed, self.batch_size, self.data)
+
+
+def trace_reference(job: SeededJob, figures: Figures) -> Reference:
+    """What a trace is compared with, by the figures of its job."""
+    if job.purpose == "timed":
+        raise ValueError("a session has no trace")
+    return Reference(
+        workload=job.workload.name,
+        workload_digest=job.workload.digest,
+        optimizer=job.purpose,
+        batch_size=job.batch_size,
+        seed=job.key.seed,
+        losses=figures.losses,
+        rounding=figures.rounding,
+        movements=figures.movements,
+        movements_rounding=figures.movements_rounding,
+    )
+
+
+class Tolerance(Wire):
+    """Largest relative deviations on a CPU in float32: of the loss of each step, and of a
+    movement."""
+
+    losses: tuple[Finite, ...]
+    movements: Finite
+
+
+class Draw(Wire):
+    """Why a job was not computed: the budget of its key was spent, and it was not drawn.
+
+    It is drawn where the first eight bytes of SHA-256(``root`` || ``seed``) are below ``share`` of
+    2**64. ``root``: of the log's checkpoint at ``size``, the first one with the job's first result;
+    ``seed``: the sixteen bytes of the session's.
+    """
+
+    size: Count
+    root: Sha256
+    seed: Seed
+    share: Share
+
+
+class Recomputation(Wire):
+    """The server's statement about one job of a challenge, signed by its challenge key.
+
+    ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
+    conforms follows from comparing it with the figures (:func:`verdict`), so results that come
+    later need no further statement. ``data`` is ``real`` for a session on real data, and
+    ``data_digest`` is of the arrays that it was computed on.
+    """
+
+    challenge: RunId
+    nonce: Sha256
+    workload: Slug
+    workload_digest: Sha256
+    purpose: Purpose
+    batch_size: PositiveCount
+    seed: Seed
+    server_origin: Text
+    verdict: Literal["computed", "not_drawn"]
+    figures: Figures | None = None
+    tolerance: Tolerance | None = None
+    draw: Draw | None = None
+    data: Literal["real"] | None = None
+    data_digest: Sha256 | None = None
+
+    @property
+    def key(self) -> JobKey:
+        """The job it is about."""
+        return JobKey(self.seed, self.batch_size, self.data or "generated")
+
+
+Known = Mapping[JobKey, Recomputation]
+
+
+def payload(statement: Recomputation) -> bytes:
+    """The bytes to sign."""
+    return strict_json.dumps(statement.model_dump(mode="json", exclude_none=True))
+
+
+def parse(raw: bytes) -> Recomputation:
+    """Read a statement.
+
+    Raises:
+        MalformedJson, InvalidField: it is none; its seed does not follow from its nonce; or its
+            verdict, figures and draw contradict each other.
+    """
+    strict_json.loads(raw)
+    try:
+        statement = Recomputation.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    follows = nonces.seed_of(statement.nonce, statement.workload_digest, statement.purpose)
+    if statement.seed != follows:
+        raise InvalidField(f"seed must be {follows}", field="seed")
+    _require_consistent(statement)
+    return statement
+
+
+def _require_consistent(statement: Recomputation) -> None:
+    """Check that it has figures, or a draw that leaves its job out; and what it says of data."""
+    draw, is_computed = statement.draw, statement.verdict == "computed"
+    if statement.data is not None and statement.purpose != "timed":
+        raise InvalidField("only a session has real data", field="data")
+    if (statement.data_digest is not None) != (statement.data is not None and is_computed):
+        raise InvalidField(
+            "data_digest must be there where it was computed on real data, and only there",
+            field="data_digest",
+        )
+    if (statement.figures is not None) != is_computed:
+        raise InvalidField(
+            "figures must be there where it was computed, and only there", field="figures"
+        )
+    if (draw is None) != is_computed:
+        raise InvalidField(
+            "draw must be there where it was not drawn, and only there", field="draw"
+        )
+    if draw is None:
+        return
+    follows = nonces.seed_of(statement.nonce, statement.workload_digest, "timed")
+    if draw.seed != follows:
+        raise InvalidField(f"draw.seed must be {follows}", field="draw.seed")
+    if draw.share < DRAWN_SHARE:
+        raise InvalidField(f"draw.share must be {DRAWN_SHARE} or more", field="draw.share")
+    if is_drawn(draw):
+        raise InvalidField("the draw picks the job, so it must be computed", field="draw")
+
+
+def require_about(statement: Recomputation, result: Result) -> None:
+    """Check that a statement is about a job of a result.
+
+    Raises:
+        InvalidField: it is about another challenge, or about no job of this result.
+    """
+    challenge = result.challenge
+    theirs = (statement.challenge, statement.nonce, statement.server_origin)
+    if challenge is None or theirs != (challenge.id, challenge.nonce, challenge.server_origin):
+        raise InvalidField("the statement is about another challenge", field="challenge")
+    job = next((job for job in jobs(result) if job.key == statement.key), None)
+    told = (statement.workload, statement.workload_digest, statement.purpose)
+    if job is None or told != (job.workload.name, job.workload.digest, job.purpose):
+        raise InvalidField("the statement is about no job of this result", field="seed")
+
+
+def tolerance(job: SeededJob) -> Tolerance | None:
+    """The tolerance of a trace; a session's depends on more (:mod:`.witness_verdict`)."""
+    if job.purpose == "timed":
+        return None
+    steps = conformance.seeded_steps(job.workload, job.purpose)
+    table = trace_limits.TOLERANCES["cpu", "float32", job.purpose]
+    losses = trace_limits.loss_limits(job.workload.name, table, job.purpose, steps)
+    moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
+    return Tolerance(losses=losses, movements=moved)
+
+
+def is_drawn(draw: Draw) -> bool:
+    """Whether a draw picks its job. Nobody but the server can steer it: the root depends on the
+    salt of the job's own result, which the server draws."""
+    digest = hashlib.sha256(bytes.fromhex(draw.root + draw.seed)).digest()
+    return int.from_bytes(digest[:8]) < draw.share * 2**64
+
+
+def nonce_of(result: Result) -> str | None:
+    """The nonce that seeds a result: its challenge's, or the agent's own."""
+    return result.challenge.nonce if result.challenge else result.nonce
+
+
+def jobs(result: Result) -> tuple[SeededJob, ...]:
+    """The seeded jobs of a result: two traces, and its session where its frozen weights are
+    generated and its batch is not too large
+    (:func:`.witness_steps.is_affordable`). Empty without a nonce, and where the
+    workload's definition has changed.
+    """
+    nonce, cell, measured = nonce_of(result), result.cell, result.measurement
+    workload = workload_named(cell.workload)
+    if nonce is None or measured is None or workload.digest != cell.workload_digest:
+        return ()
+    batch_size = conformance.trace_batch_size(workload)
+    made = [SeededJob(workload, optimizer, nonce, batch_size) for optimizer in TRACED]
+    if has_generated_weights(result) and is_affordable(workload, cell.batch_size):
+        made.append(SeededJob(workload, "timed", nonce, cell.batch_size, cell.data))
+    return tuple(made)
+
+
+def job_of(statement: Recomputation) -> SeededJob | None:
+    """The job of a statement; None if the catalogue has no such workload."""
+    for workload in CATALOGUE:
+        if workload.digest == statement.workload_digest:
+            return SeededJob(
+                workload,
+                statement.purpose,
+                statement.nonce,
+                statement.batch_size,
+                statement.key.data,
+            )
+    return None
+
+
+def has_generated_weights(result: Result) -> bool:
+    """Whether the frozen layers, if there are any, have the weights of the session's seed."""
+    settings = result.measurement.recipe_settings if result.measurement else {}
+    return settings.get("frozen_weights", GENERATED_WEIGHTS) == GENERATED_WEIGHTS
+
+
+def session_is_generated(result: Result) -> bool:
+    """Whether all that the session's first losses follow from is generated: no file is needed."""
+    return result.cell.data == "generated" and has_generated_weights(result)
+
+
+def traces_are_seeded(result: Result) -> bool:
+    """Whether the seeds of the short traces follow from the result's nonce."""
+    nonce, measured = nonce_of(result), result.measurement
+    if nonce is None or measured is None:
+        return False
+    short = [trace for trace in measured.traces if not trace.steps]
+    digest = result.cell.workload_digest
+    return all(trace.seed == nonces.seed_of(nonce, digest, trace.optimizer) for trace in short)
+
+
+def session_is_seeded(result: Result) -> bool:
+    """Whether the seed of the timed session follows from the result's nonce."""
+    nonce, digest = nonce_of(result), result.cell.workload_digest
+    return nonce is not None and result.seed == nonces.seed_of(nonce, digest, "timed")
+
+
+def verdict(
+    result: Result, known: Known, architecture: str = architectures.MEASURED
+) -> ConformanceVerdict | None:
+    """Compare the short traces with their recomputation; None if it is not complete."""
+    measured = result.measurement
+    references: dict[tuple[str, str], Reference] = {}
+    for job in jobs(result):
+        statement = known.get(job.key)
+        if job.purpose != "timed" and statement is not None and statement.figures is not None:
+            reference = trace_reference(job, statement.figures)
+            references[job.workload.digest, job.purpose] = reference
+    if measured is None or len(references) < len(TRACED):
+        return None
+    return conformance.verdict(result.cell, measured.traces, references, architecture)
+
+
+def session_verdict(
+    result: Result, known: Known, architecture: str = architectures.MEASURED
+) -> WitnessVerdict | None:
+    """Compare the witness with the recomputation of its session; None without either."""
+    job = next((job for job in jobs(result) if job.purpose == "timed"), None)
+    measured = result.measurement
+    statement = None if job is None else known.get(job.key)
+    if job is None or measured is None or statement is None or statement.figures is None:
+        return None
+    if (witness := measured.witness) is None:
+        return None
+    return witness_verdict.judge(
+        result.cell,
+        job.workload,
+        witness.steps,
+        witness.losses,
+        witness.step_count,
+        statement.figures.band,
+        movements=witness.movements,
+        architecture=architecture,
+        rewound=witness.rewound,
+        start=statement.figures.start_loss,
+        may_skip_updates=may_skip_updates(measured.recipe_settings, result.cell.precision),
+    )

@@ -1,0 +1,355 @@
+"""What a result shows and what it does not: statements that follow from its verdicts.
+
+The page of a result, the API and ``bench-agent verify`` show the same list. A new kind of evidence
+is one row of ``ROWS``; the page ``/trust`` explains each row under its name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from ..base import format as people
+from ..payload.beats import BOUNDED_SHARE
+from ..payload.result import Result
+from . import trust_levels
+from .trust_levels import HIGHEST, LEVELS, Assurance, not_checkable
+
+Status = Literal["holds", "does_not_hold", "not_checked", "pending"]
+STATUS_WORDS: dict[Status, str] = {
+    "holds": "holds",
+    "does_not_hold": "does not hold",
+    "not_checked": "not checked",
+    "pending": "pending",
+}
+# The verdict of a witness that only a wide band was compared with.
+WIDE_BAND = "wide_band"
+# Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
+# than its blocks bounds nothing.
+NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "public_job", "shorter")
+NOT_PROJECTED = "its checks run when the boards reach its log entry"
+
+
+class Check(NamedTuple):
+    """The verdict of one check, as the API shows it. ``verdict``: of its figures, None if none."""
+
+    passed: bool
+    checked: bool
+    sentence: str
+    verdict: str | None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Check":
+        """Read a verdict of the API."""
+        figures = document["figures"]
+        verdict = figures.get("verdict") if isinstance(figures, Mapping) else None
+        return cls(
+            bool(document["passed"]), bool(document["checked"]), str(document["sentence"]), verdict
+        )
+
+    @property
+    def status(self) -> Status:
+        """What it says by itself: one that compared nothing, or only a wide band, is no pass."""
+        if self.verdict == "pending":
+            return "pending"
+        if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_BAND):
+            return "not_checked"
+        return "holds" if self.passed else "does_not_hold"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What statements follow from.
+
+    ``status``: ``measured``, ``failed``, ``pending`` until the result is projected, or ``unknown``
+    where no server was asked. ``checks``: verdicts by name. ``logged``: a log holds it.
+    """
+
+    status: str
+    trust_level: int | None
+    device: str
+    precision: str
+    verdicts: tuple[Mapping[str, Any], ...] = ()
+    logged: bool = True
+
+    @cached_property
+    def checks(self) -> dict[str, Check]:
+        """Verdicts by the name of their check."""
+        return {str(one["check"]): Check.of(one) for one in self.verdicts}
+
+    @property
+    def has_wide_band(self) -> bool:
+        """Whether only a wide band was compared with the losses of its session."""
+        witness = self.checks.get("witness")
+        return witness is not None and witness.verdict == WIDE_BAND
+
+
+def facts_of(
+    result: Result,
+    status: str,
+    trust_level: int | None = None,
+    verdicts: Iterable[Mapping[str, Any]] = (),
+    *,
+    logged: bool = True,
+) -> Facts:
+    """The facts of a result.
+
+    Args:
+        status, trust_level, verdicts: as the API shows them.
+    """
+    return Facts(
+        status,
+        trust_level,
+        result.cell.device.kind,
+        result.cell.precision,
+        tuple(verdicts),
+        logged,
+    )
+
+
+class Finding(NamedTuple):
+    """The finding of a row."""
+
+    status: Status
+    sentence: str
+    assurance: Assurance | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement about a result. ``what``: its name, which is also its anchor on the page
+    ``/trust`` (``section``); ``assurance``: whose word it is, where it holds."""
+
+    what: str
+    title: str
+    status: Status
+    assurance: Assurance | None
+    sentence: str
+    section: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of statement: ``shows`` and ``does_not``, what it shows and does not show where it
+    holds; ``checks``, the checks it follows from."""
+
+    what: str
+    title: str
+    shows: str
+    does_not: str
+    checks: tuple[str, ...]
+    judge: Callable[[Facts, "Row"], Finding]
+
+    @property
+    def section(self) -> str:
+        """Where the row is explained."""
+        return f"/trust#{self.what}"
+
+
+def of(facts: Facts) -> tuple[Statement, ...]:
+    """The statements about a result, in the order of :data:`ROWS`."""
+    statements = []
+    for row in ROWS:
+        status, sentence, assurance = row.judge(facts, row)
+        statements.append(Statement(row.what, row.title, status, assurance, sentence, row.section))
+    return tuple(statements)
+
+
+def level_words(facts: Facts) -> str | None:
+    """Its trust level in words; None before it has one."""
+    if facts.trust_level is None:
+        return None
+    return trust_levels.words(facts.trust_level, facts.device, facts.precision, facts.has_wide_band)
+
+
+def level_needs(facts: Facts) -> str | None:
+    """What the next trust level needs; None at the highest one and before a result has a level."""
+    level = facts.trust_level
+    if level is None or level >= HIGHEST or facts.status == "failed":
+        return None
+    if level == HIGHEST - 1:
+        return f"level {HIGHEST}: {_lower(LEVELS[HIGHEST].needs)}"
+    failed = [check for check in facts.checks.values() if not check.passed]
+    if level == 2 and (why := not_checkable(facts.device, facts.precision)):
+        return f"level 3 is {why}: no tolerance of a trace has been measured there"
+    if level == 2 and any(check.verdict == "pending" for check in failed):
+        return "level 3: the server has not recomputed it yet"
+    names = ("challenge", "clocks") if level == 1 else tuple(facts.checks)
+    found = [facts.checks[name] for name in names if name in facts.checks]
+    missing = dict.fromkeys(check.sentence for check in found if not check.passed)
+    return f"level {level + 1}: {'; '.join(missing)}" if missing else None
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _signature(_: Facts, row: Row) -> Finding:
+    return Finding("holds", row.shows, "self_attested")
+
+
+def _log(facts: Facts, row: Row) -> Finding:
+    if not facts.logged:
+        return Finding("not_checked", "it is in no log yet")
+    return Finding("holds", row.shows, "third_party")
+
+
+def _by_checks(assurance: Assurance) -> Callable[[Facts, Row], Finding]:
+    """The row holds if its checks pass and one of them had something to compare with."""
+
+    def judge(facts: Facts, row: Row) -> Finding:
+        if (unknown := _no_verdicts(facts)) is not None:
+            return unknown
+        found = [facts.checks[name] for name in row.checks if name in facts.checks]
+        failed = [check for check in found if not check.passed]
+        wrong = [check for check in failed if check.verdict not in (*NOT_COMPARED, "pending")]
+        if wrong:
+            return Finding("does_not_hold", wrong[0].sentence)
+        if failed:
+            pending = [check for check in failed if check.verdict == "pending"]
+            first, *_ = pending or failed
+            return Finding("pending" if pending else "not_checked", first.sentence)
+        if not any(check.checked for check in found):
+            return Finding("not_checked", found[0].sentence if found else "there is no such check")
+        return Finding("holds", row.shows, assurance)
+
+    return judge
+
+
+def _session(facts: Facts, row: Row) -> Finding:
+    found = _by_checks("third_party")(facts, row)
+    if found.status == "holds" and facts.has_wide_band:
+        return Finding("not_checked", facts.checks["witness"].sentence)
+    return found
+
+
+def _claimed(why: str) -> Callable[[Facts, Row], Finding]:
+    """What only the sender says: its checks can contradict it, and cannot confirm it."""
+
+    def judge(facts: Facts, row: Row) -> Finding:
+        found = _by_checks("self_attested")(facts, row)
+        return found if found.status == "does_not_hold" else Finding("not_checked", why)
+
+    return judge
+
+
+def _reproduced(facts: Facts, row: Row) -> Finding:
+    if (unknown := _no_verdicts(facts)) is not None:
+        return unknown
+    if facts.trust_level == HIGHEST:
+        return Finding("holds", row.shows, "reproduced")
+    if facts.trust_level == HIGHEST - 1:
+        return Finding("not_checked", "too few confirmed owners measured about the same")
+    return Finding("not_checked", "it needs trust level 3 first")
+
+
+def _no_verdicts(facts: Facts) -> Finding | None:
+    """The finding where the result has no verdicts."""
+    if facts.checks:
+        return None
+    if facts.status == "pending":
+        return Finding("pending", NOT_PROJECTED)
+    if facts.status == "unknown":
+        return Finding("not_checked", "the server has the verdicts, and was not asked")
+    return Finding("not_checked", "nothing was measured")
+
+
+ROWS = (
+    Row(
+        "signature",
+        "Sent by this key, unaltered",
+        "this key signed it, and nothing was changed",
+        "whose key that is, or that its figures are true",
+        (),
+        _signature,
+    ),
+    Row(
+        "log",
+        "Logged",
+        "it is in the public log: nobody can change or remove it unseen",
+        "that it is true",
+        (),
+        _log,
+    ),
+    Row(
+        "fresh",
+        "Measured under a fresh challenge",
+        "it was measured after the server's challenge, and its clocks agree",
+        "how much of the time until it was sent was spent on measuring",
+        ("challenge", "clocks"),
+        _by_checks("third_party"),
+    ),
+    Row(
+        "training",
+        "This key trained this job",
+        "this key trained traces that the server chose; the server computed the same in float64",
+        "on which device, how fast, or that the timed blocks did the same",
+        (
+            *("conformance", "right_computation", "long_trace", "parameter_count", "finite_loss"),
+            *("batch_fits", "evidence"),
+        ),
+        _by_checks("third_party"),
+    ),
+    Row(
+        "session",
+        "The timed session trained this job",
+        "its warm-up has the losses that the server computed; no step is missing, and its blocks "
+        "fill the time that was measured around them",
+        "what the session did between its first steps and its end",
+        ("witness", "steps", "window", "data_digest"),
+        _session,
+    ),
+    Row(
+        "clock",
+        "The server's clock bounds its timing",
+        f"its block times add up, within {people.percent(BOUNDED_SHARE, 0)}, to the time between "
+        "the two moments that the server signed: when timing began and when it ended",
+        "that anything was trained in that time: a forged agent can wait",
+        ("beats",),
+        _by_checks("third_party"),
+    ),
+    Row(
+        "learning",
+        "It learns",
+        "its last loss or accuracy is in the range of honest trainings of this length",
+        "that the loss or accuracy is of this training: it is the sender's word",
+        ("accuracy", "falling_loss"),
+        _by_checks("self_attested"),
+    ),
+    Row(
+        "plausible",
+        "Its figures are plausible",
+        "nothing that it was compared with contradicts it: its device's peak, its own matrix "
+        "product, its own other times, other owners' results",
+        "that it was so fast: an invented figure within these limits passes",
+        (
+            *("below_peak", "own_product", "mean_over_median", "possible_speed", "times_fit"),
+            *("mean_power", "outlier"),
+        ),
+        _by_checks("self_attested"),
+    ),
+    Row(
+        "speed",
+        "It was that fast",
+        "the times of the blocks are those of its training",
+        "how long the training took: only the sender saw the clock",
+        (),
+        _claimed("the block times are the sender's word"),
+    ),
+    Row(
+        "hardware",
+        "On this hardware",
+        "the machine and its framework name the same device",
+        "that the machine is what it says: nobody else saw it",
+        ("placement", "device_listed"),
+        _claimed("the hardware is the sender's word"),
+    ),
+    Row(
+        "reproduced",
+        "Reproduced by others",
+        "two or more other confirmed owners measured about the same",
+        "that these owners are independent: the operator vouches for that",
+        (),
+        _reproduced,
+    ),
+)

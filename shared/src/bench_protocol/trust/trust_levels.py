@@ -1,0 +1,113 @@
+"""The trust levels in one table: what each needs, and what a cheater could still do at it.
+
+The page ``/trust`` and docs/methodology.md show this table. The words of the assurance are those of
+in-toto's proposal of an ``eval-result`` predicate (in-toto/attestation, pull request 575).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..training.conformance import TRACED
+from ..training.trace_limits import TOLERANCES
+
+Assurance = Literal["self_attested", "third_party", "reproduced"]
+ASSURANCE_WORDS: dict[Assurance, str] = {
+    "self_attested": "self-attested",
+    "third_party": "third party",
+    "reproduced": "reproduced",
+}
+DEVICES = {"cuda": "CUDA", "metal": "Metal", "cpu": "CPU"}
+
+
+@dataclass(frozen=True)
+class TrustLevel:
+    """One level. ``assurance``: whose word it is; None for a figure that nobody signed."""
+
+    number: int
+    name: str
+    assurance: Assurance | None
+    needs: str
+    still: str
+
+    @property
+    def words(self) -> str:
+        """The assurance in words."""
+        return "unsigned" if self.assurance is None else ASSURANCE_WORDS[self.assurance]
+
+
+LEVELS = (
+    TrustLevel(
+        0,
+        "published",
+        None,
+        "A figure that others published, copied with its source. Nobody signed it.",
+        "Publish any figure. It gets no rank here.",
+    ),
+    TrustLevel(
+        1,
+        "signed",
+        "self_attested",
+        "An enrolled key signed it, and the log holds it. Nothing shows when it was measured. Not "
+        "ranked.",
+        "Send any figure, measured at any time or never.",
+    ),
+    TrustLevel(
+        2,
+        "fresh",
+        "self_attested",
+        "It was also measured under a fresh challenge of the server, and its clocks agree, as far "
+        "as they can be compared.",
+        "Invent all figures with a program of one's own that waits as long as it claims to have "
+        "measured. They must not contradict each other or the bound of the device.",
+    ),
+    TrustLevel(
+        3,
+        "conformant",
+        "third_party",
+        "It is also conformant and plausible: no check failed, and the server has recomputed "
+        "the traces and the timed session's first losses from the challenge's nonce. Until then it "
+        "has level 2. Real data whose files the server does not have, and pretrained weights, are "
+        "not recomputed: it compares those losses with a wide band, and the level says so. A copy "
+        "of the public traces never has more than level 2. No tolerance of a trace has been "
+        "measured on a GPU, in float16 or in TF32: such results have level 2 at most, and cannot "
+        "be reproduced.",
+        "Train what is recomputed, and report other times for the blocks; train it on other "
+        "hardware than the machine names.",
+    ),
+    TrustLevel(
+        4,
+        "reproduced",
+        "reproduced",
+        "It is also reproduced: it agrees with two or more other confirmed owners of this set-up "
+        "and hardware, as far as owners differ.",
+        "Claim as much more as honest owners differ, at most 11 %; agree on a figure with another "
+        "owner whom the operator has confirmed, in a set-up that few others measure.",
+    ),
+)
+HIGHEST = LEVELS[-1].number
+# From this level on the server has recomputed something.
+THIRD_PARTY = 3
+WIDE_BAND = "with the first losses of its session checked by a wide band, not recomputed"
+
+
+def not_checkable(device: str, precision: str) -> str | None:
+    """Why no result of this kind of device and precision can have level 3 yet, such as ``not yet
+    checkable on CUDA``; None where tolerances of its traces have been measured."""
+    if all((device, precision, optimizer) in TOLERANCES for optimizer in TRACED):
+        return None
+    on = f"on {DEVICES.get(device, device)}"
+    if any(measured == device for measured, _, _ in TOLERANCES):
+        on = f"in {precision} {on}"
+    return f"not yet checkable {on}"
+
+
+def words(level: int, device: str, precision: str, wide_band: bool = False) -> str:
+    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable on CUDA``.
+
+    Args:
+        wide_band: only a wide band was compared with the losses of its session.
+    """
+    if wide_band and level >= THIRD_PARTY:
+        return f"level {level} of {HIGHEST}, {WIDE_BAND}"
+    why = not_checkable(device, precision) if level == 2 else None
+    return f"level {level} of {HIGHEST}{f': level 3 is {why}' if why else ''}"

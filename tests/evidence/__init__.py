@@ -1,0 +1,1 @@
+"""Programs that give evidence: planted faults, attacks, outages, a deployment, a missing Mac."""

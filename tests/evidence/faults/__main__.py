@@ -1,0 +1,87 @@
+"""``make faults``: plant faults in the agent, and show which check detects which.
+
+Exit status 1 if a fault is ranked that a check could detect, or any at the trust level of an honest
+run; or if an honest control is not ranked.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import document, table
+from .fault import Fault
+from .planted import FAULTS, controls
+from .run import Outcome, run_all
+
+WORKERS = 2
+# About how long one takes with another beside it, before any has ended.
+SECONDS_EACH = 10.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tests.evidence.faults", description=__doc__)
+    parser.add_argument("--only", help="names, with commas: B1,B17; without their controls")
+    parser.add_argument("--no-controls", action="store_true", help="without honest runs")
+    parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2))
+    parser.add_argument("--document", type=Path, metavar="FILE", help="write docs/faults.md there")
+    options = parser.parse_args(arguments)
+    # Workers and the server end with this process, however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    chosen = selected(options.only)
+    honest = () if options.no_controls else controls(chosen)
+    progress = Progress(len(chosen) + len(honest), options.workers)
+    began = time.monotonic()
+    outcomes = run_all((*honest, *chosen), options.workers, progress)
+    print(f"\n{table.markdown(outcomes)}\n\n{table.by_group(outcomes)}\n")
+    for line in table.wrong(outcomes):
+        print(line)
+    print(table.summary(outcomes))
+    if options.document:
+        text = document.page(outcomes, datetime.now(UTC), time.monotonic() - began)
+        options.document.write_text(text, encoding="utf-8")
+    return 1 if table.wrong(outcomes) else 0
+
+
+def selected(names: str | None) -> tuple[Fault, ...]:
+    """The faults of these names; all without any.
+
+    Raises:
+        SystemExit: there is no such name.
+    """
+    if not names:
+        return FAULTS
+    known = {fault.name: fault for fault in FAULTS}
+    wanted = [name.strip() for name in names.split(",")]
+    if missing := [name for name in wanted if name not in known]:
+        sys.exit(f"no fault is named {', '.join(missing)}; choose of: {', '.join(known)}")
+    return tuple(known[name] for name in wanted)
+
+
+class Progress:
+    """Prints each outcome with the time left."""
+
+    def __init__(self, total: int, workers: int) -> None:
+        self._total, self._done, self._began = total, 0, time.monotonic()
+        print(f"{total} runs, about {total * SECONDS_EACH / workers / 60:.0f} min", flush=True)
+
+    def __call__(self, outcome: Outcome) -> None:
+        self._done += 1
+        left = (time.monotonic() - self._began) / self._done * (self._total - self._done)
+        name, *_ = table.cells(outcome)
+        state = "ranked" if outcome.ranked else "not ranked"
+        mark = "" if outcome.right else "  <--"
+        speed = f"{outcome.speed:>12,.0f}/s" if outcome.speed else " " * 14
+        print(
+            f"{self._done:3}/{self._total}  {left / 60:4.1f} min left  {name:8} "
+            f"{outcome.fault.words[:40]:40} {outcome.fault.setup!s:34} {state:10} "
+            f"trust {outcome.trust} {speed}  {table.checks(outcome)}{mark}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

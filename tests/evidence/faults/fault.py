@@ -1,0 +1,147 @@
+"""A planted fault: a small change of the agent, and the cell in which it is run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench_agent.base.messages import Timing
+from bench_agent.engines import engine_named
+from bench_agent.engines.seam import Data
+from bench_agent.plan.plan import PlannedCell
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Result
+
+# Short: a fault shows in its first steps or not at all. Longer than the slack of the window.
+TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, least_seconds=0.6)
+Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "N"]
+GROUPS: dict[Group, str] = {
+    "A": "the traced step",
+    "B": "the loop",
+    "C": "the timed session only",
+    "D": "clock, data and what is sent",
+    "E": "ResNet50",
+    "F": "optimiser state, seed, precision of data",
+    "G": "limits of GPUs, from a CPU's values",
+    "H": "the optimiser in bfloat16",
+    "N": "new: not in the audit",
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The cell of a fault. ``device``: what the result claims; a CPU trains."""
+
+    workload: str
+    framework: str
+    recipe: Recipe = "tuned"
+    batch_size: int | None = None
+    precision: Precision = "float32"
+    device: DeviceKind = "cpu"
+
+    def planned(self) -> PlannedCell:
+        """The one cell of the plan."""
+        workload = workload_named(self.workload)
+        cell = Cell(
+            workload=workload.name,
+            workload_digest=workload.digest,
+            framework=self.framework,
+            device=Device(kind=self.device),
+            recipe=self.recipe,
+            batch_size=self.batch_size or workload.batch_size,
+            precision=self.precision,
+            data="generated",
+        )
+        return PlannedCell(cell=cell, workload=workload, timing=TIMING, estimate_seconds=60.0)
+
+    def __str__(self) -> str:
+        batch = f" batch {self.batch_size}" if self.batch_size else ""
+        precision = "" if self.precision == "float32" else f" {self.precision}"
+        device = "" if self.device == "cpu" else f", claimed as {self.device}"
+        return f"{self.framework} {self.recipe}, {self.workload}{batch}{precision}{device}"
+
+
+Job = tuple[Workload, Cell, Weights, Data]
+ChangeJob = Callable[[Workload, Cell, Weights, Data], Job]
+ChangeSession = Callable[[Any], None]
+
+
+class Planting:
+    """The worker process before it runs, and the ways to change it.
+
+    The first session that an engine opens is the timed one; traces open the others.
+    """
+
+    def __init__(self, framework: str) -> None:
+        self.engine: Any = engine_named(framework)
+
+    def loaded(self, action: Callable[[], None]) -> None:
+        """Do something once the framework is loaded."""
+        load = self.engine.load
+
+        def then(workload: Workload, cell: Cell) -> None:
+            load(workload, cell)
+            action()
+
+        self.engine.load = then
+
+    def jobs(self, change: ChangeJob, *, timed_only: bool = False) -> None:
+        """Change what sessions are opened with."""
+        opened, numbers = self.engine.open, iter(range(1_000))
+
+        def changed(*job: Any) -> Any:
+            return opened(*(job if timed_only and next(numbers) else change(*job)))
+
+        self.engine.open = changed
+
+    def sessions(self, change: ChangeSession, *, timed_only: bool = False) -> None:
+        """Change opened sessions."""
+        opened, numbers = self.engine.open, iter(range(1_000))
+
+        def changed(*job: Any) -> Any:
+            session = opened(*job)
+            if not (timed_only and next(numbers)):
+                change(session)
+            return session
+
+        self.engine.open = changed
+
+
+Plant = Callable[[Planting], None]
+
+
+def nothing(here: Planting) -> None:
+    """No fault in the worker."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault. ``group`` and ``name`` are the audit's; ``words`` say what is wrong, ``where`` it
+    was planted.
+
+    ``in_timed_loop``: the timed session trains something else than its result says. ``plant``
+    changes the worker process, ``sent`` the result before it is signed. ``unseen``: why no check
+    detects it, where none does, and what would.
+    """
+
+    name: str
+    words: str
+    where: str
+    setup: Setup
+    plant: Plant = nothing
+    sent: Callable[[Result], Result] | None = None
+    in_timed_loop: bool = False
+    unseen: str = ""
+
+    @property
+    def group(self) -> Group:
+        return next(group for group in GROUPS if self.name.startswith(group))
+
+
+def changed_workload(workload: Workload, **fields: Any) -> Workload:
+    """A workload with other fields. Not a copy: that would keep cached values."""
+    return Workload(
+        **{**{name: getattr(workload, name) for name in Workload.model_fields}, **fields}
+    )

@@ -1,0 +1,190 @@
+"""Faults in an optimiser, in every session: the trace's too."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bench_agent.engines.seam import Data
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import Weights
+from bench_protocol.catalogue.workloads import Optimizer, Workload
+
+from ..fault import Fault, Job, Plant, Planting, Setup, changed_workload
+
+DENSE = "mnist-dense"
+JAX, TORCH, MLX, TF = (Setup(DENSE, name) for name in ("jax", "torch", "mlx", "tensorflow"))
+CNN_NAIVE = Setup("mnist-cnn", "torch", "naive")
+HALF = Setup(DENSE, "torch", precision="mixed_bfloat16")
+
+
+def settings(kinds: str, change: Callable[[Any], dict[str, float]]) -> Plant:
+    """Optimisers of these kinds get other settings."""
+
+    def other(workload: Workload, cell: Cell, weights: Weights, data: Data) -> Job:
+        optimizer: Optimizer = workload.optimizer
+        if optimizer.kind in kinds.split():
+            optimizer = optimizer.model_copy(update=change(optimizer))
+            workload = changed_workload(workload, optimizer=optimizer)
+        return workload, cell, weights, data
+
+    return lambda here: here.jobs(other)
+
+
+def epsilon(value: float) -> Plant:
+    return settings("adam rmsprop", lambda _: {"epsilon": value})
+
+
+def rate(factor: float) -> Plant:
+    return settings(
+        "adam rmsprop sgd", lambda optimizer: {"learning_rate": optimizer.learning_rate * factor}
+    )
+
+
+def no_bias_correction(here: Planting) -> None:
+    def plant() -> None:
+        import jax
+        import jax.numpy as jnp
+
+        from bench_agent.engines.jax import model
+
+        right = model.update
+
+        def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
+            if settings.kind != "adam":
+                return right(settings, parameters, state, gradients, number)
+            beta_1, beta_2, rate = settings.beta_1, settings.beta_2, settings.learning_rate
+            means, squares = state
+            means = jax.tree.map(lambda m, g: beta_1 * m + (1 - beta_1) * g, means, gradients)
+            squares = jax.tree.map(
+                lambda v, g: beta_2 * v + (1 - beta_2) * g * g, squares, gradients
+            )
+            parameters = jax.tree.map(
+                lambda w, m, v: w - rate * m / (jnp.sqrt(v) + settings.epsilon),
+                parameters, means, squares,
+            )  # fmt: skip
+            return parameters, (means, squares)
+
+        model.update = update
+
+    here.loaded(plant)
+
+
+def gradient_zero(index: int) -> Plant:
+    """PyTorch: one parameter has no gradient."""
+
+    def change(session: Any) -> None:
+        parameter = list(session._model.parameters())[index]
+        parameter.register_hook(lambda gradient: gradient * 0)
+
+    return lambda here: here.sessions(change)
+
+
+def epsilon_outside(here: Planting) -> None:
+    """PyTorch's own RMSprop."""
+
+    def plant() -> None:
+        import torch
+
+        from bench_agent.engines.torch import optimizer
+
+        optimizer._rmsprop = lambda settings, parameters, foreach: torch.optim.RMSprop(
+            parameters, settings.learning_rate, alpha=settings.rho, eps=settings.epsilon
+        )
+
+    here.loaded(plant)
+
+
+def accumulated(session: Any) -> None:
+    """PyTorch: gradients are never set to zero."""
+    session._optimizer.zero_grad = lambda set_to_none=True: None
+
+
+def state_lost(here: Planting) -> None:
+    """JAX: the optimiser's state starts at zero in every later epoch."""
+
+    def change(session: Any) -> None:
+        import jax
+
+        reorder = session._reorder
+
+        def then(order: Any) -> None:
+            trained, moments = jax.tree.unflatten(session._tree, session._state)
+            zeros = jax.tree.map(lambda value: value * 0, moments)
+            session._state = jax.tree.leaves((trained, zeros))
+            reorder(order)
+
+        session._reorder = then
+
+    here.sessions(change)
+
+
+def every_second(here: Planting) -> None:
+    """JAX: the gradient of every second step is computed and left out."""
+
+    def plant() -> None:
+        import jax
+        import jax.numpy as jnp
+
+        from bench_agent.engines.jax import model
+
+        right = model.update
+
+        def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
+            new = right(settings, parameters, state, gradients, number)
+            keep = number % 2 == 1
+            return jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, (parameters, state))
+
+        model.update = update
+
+    here.loaded(plant)
+
+
+def decay(session: Any) -> None:
+    """MLX: weights shrink a little in each step."""
+    session._optimizer.apply_single = _decayed(session._optimizer.apply_single)
+
+
+def _decayed(apply: Any) -> Any:
+    return lambda gradient, parameter, state: apply(gradient, parameter, state) * (1 - 1e-4)
+
+
+JAX_UPDATE = "engines/jax/model.py update"
+TORCH_STEP = "engines/torch/sessions.py"
+FAULTS = (
+    Fault("A1", "Adam with epsilon 1e-8", JAX_UPDATE, JAX, epsilon(1e-8)),
+    Fault("A2", "Adam without bias correction", JAX_UPDATE, JAX, no_bias_correction),
+    Fault(
+        "A3", "RMSprop with rho 0.99", "engines/torch/optimizer.py", CNN_NAIVE,
+        settings("rmsprop", lambda _: {"rho": 0.99}),
+    ),
+    Fault(
+        "A4", "SGD without momentum", "engines/mlx/model.py optimizer", MLX,
+        settings("sgd", lambda _: {"momentum": 0.0}),
+    ),
+    Fault("A5", "learning rate 1 % too high", "engines/mlx/model.py optimizer", MLX, rate(1.01)),
+    Fault("A6", "the first layer's gradient is zero", TORCH_STEP, TORCH, gradient_zero(0)),
+    Fault("A8", "Adam with epsilon 1e-6", JAX_UPDATE, JAX, epsilon(1e-6)),
+    Fault(
+        "F6", "Adam's state thrown away each epoch", "engines/jax/sessions.py _reorder", JAX,
+        state_lost, in_timed_loop=True,
+    ),
+    Fault(
+        "F7", "RMSprop's epsilon outside the root", "engines/torch/optimizer.py", CNN_NAIVE,
+        epsilon_outside,
+    ),
+    Fault("H1", "learning rate 1 % too high", TORCH_STEP, HALF, rate(1.01)),
+    Fault("H2", "Adam with epsilon 1e-8", TORCH_STEP, HALF, epsilon(1e-8)),
+    Fault("H3", "Adam with epsilon 1e-6", TORCH_STEP, HALF, epsilon(1e-6)),
+    Fault("H4", "the first bias' gradient is zero", TORCH_STEP, HALF, gradient_zero(1)),
+    Fault("H5", "learning rate 5 % too high", TORCH_STEP, HALF, rate(1.05)),
+    Fault(
+        "N1", "gradients add up: zero_grad left out", TORCH_STEP, TORCH,
+        lambda here: here.sessions(accumulated),
+    ),
+    Fault(
+        "N2", "every second update is left out", JAX_UPDATE, JAX, every_second, in_timed_loop=True,
+    ),
+    Fault(
+        "N3", "weights decay by 1e-4 a step", "engines/mlx/model.py optimizer", MLX,
+        lambda here: here.sessions(decay),
+    ),
+)  # fmt: skip
