@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-# Decisions and notebooks are of their time; these documents are of the present tree.
+# Decisions are of their time; these documents describe the present tree.
 PRESENT = [path for path in DOCUMENTS if path.parent in (ROOT, ROOT / "docs")]
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 

@@ -48,8 +48,8 @@ def test_each_document_has_its_question(http: TestClient) -> None:
 
 
 def test_a_title_has_no_marks_of_markdown(http: TestClient) -> None:
-    page = http.get("/documents/notebook/2026-11-22-tuned-beside-bare-loops").text
-    title = "Is tuned as fast as the best loop written by hand?"
+    page = http.get("/documents/adr/0025-forms-measured-on-the-machine").text
+    title = "ADR 0025: tuned on CUDA measures its forms on the machine"
     assert f"<title>{title}" in page
     assert re.search(rf"<h1[^>]*>\s*{re.escape(title)}", page)
 

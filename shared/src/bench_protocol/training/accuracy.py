@@ -68,7 +68,7 @@ BANDS: tuple[Band, ...] = (
     Band("fashion-mlp", FASHION_50K, 0.80, 0.92, MEASURED),
     Band("fashion-convnet", FASHION_50K, 0.79, 0.94, MEASURED),
     Band("fashion-lstm", FASHION_50K_ROWS, 0.78, 0.92, MEASURED),
-    # Generated data, at the default batch, docs/notebook/2026-11-24-generated-data-that-is-hard.md.
+    # Generated data, at the default batch, docs/notebook.md#generated-data-that-is-hard.
     # Highest accuracy: a perfect model's and 0.01. Lowest accuracy and highest loss: two fifths of
     # the way from the mean at the end to what half of the steps reach.
     Band("fashion-mlp", FASHION_50K_GENERATED, 0.828, 0.904, f"{LEARNED}, n = 5", (0.55, 0.875)),
