@@ -5,23 +5,18 @@ Of a test with several cases each runs on one of them, in turns, and in the long
 
 import itertools
 import shutil
-import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import postgres
-from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from tests.fakes.projected import Projected
-from tests.fakes.receiver import ALLOWED, Receiver, loopback, receiving
-from tests.fakes.webhooks import Clock
 
 from bench_server.app import create_app
 from bench_server.db import migrate
@@ -30,8 +25,6 @@ from bench_server.db.tables import Table
 from bench_server.ingest.inbox import Inbox
 from bench_server.log import writer
 from bench_server.settings import Settings
-from bench_server.webhooks import sending
-from bench_server.webhooks.delivery import Deliverer
 
 _names = itertools.count(1)
 DATABASES = ("sqlite", "postgresql")
@@ -158,23 +151,3 @@ def live_server(database_url: str, tmp_path: Path) -> Iterator[str]:
     """The address of a real server on loopback."""
     with running_server(database_url, tmp_path) as address:
         yield address
-
-
-@pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with receiving(tmp_path / "receiver.pem") as made:
-        yield made
-
-
-@pytest.fixture
-def clock_of_attempts() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def deliverer(
-    http: Any, store: Store, receiver: Receiver, tmp_path: Path, clock_of_attempts: Clock
-) -> Deliverer:
-    context = ssl.create_default_context(cafile=str(tmp_path / "receiver.pem"))
-    send = partial(sending.post, private_hosts=ALLOWED, context=context, resolve=loopback)
-    return Deliverer(store, ORIGIN, AUTHORITY.operator, send, clock_of_attempts)

@@ -53,8 +53,6 @@ def test_help_names_no_setting_without_its_prefix() -> None:
         (("backup",), "FILE"),
         (("keys", "approve"), "KEY_ID"),
         (("results", "flag"), "RESULT_ID"),
-        (("webhooks", "add"), "URL"),
-        (("webhooks", "secret"), "WEBHOOK_ID"),
     ],
 )
 def test_an_argument_is_named_by_what_it_is(command: tuple[str, ...], named: str) -> None:

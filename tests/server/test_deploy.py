@@ -82,12 +82,12 @@ def test_compose_file_says_what_it_should() -> None:
 def test_each_service_has_the_settings_of_the_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of ``deploy/settings.env``, and of webhooks, the replica and the archive."""
+    """Those of ``deploy/settings.env``, and of the replica and the archive."""
     config = pytest.importorskip("fsspec.config", reason="fsspec is not installed")
     site = Site(tmp_path, {})
     subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", site.secrets], check=True)
 
-    def given(name: str) -> tuple[str | None, frozenset[str], dict[str, Any]]:
+    def given(name: str) -> tuple[str | None, dict[str, Any]]:
         environment = site.environment(name)
         with monkeypatch.context() as patched:
             for variable, value in environment.items():
@@ -95,20 +95,18 @@ def test_each_service_has_the_settings_of_the_site(
             settings = Settings()
         stored: dict[str, Any] = {}
         config.set_conf_files(environment["FSSPEC_CONFIG_DIR"], stored)
-        return settings.read_database_url, settings.private_webhook_hosts, stored
+        return settings.read_database_url, stored
 
     others = ("server", "project", "recompute", "daily")
     for name in ("migrate", *others):
-        assert given(name) == (None, frozenset(), {})
+        assert given(name) == (None, {})
     replica = "postgresql+psycopg://trainmark_server@replica/trainmark"
     storage = {"s3": {"key": "k", "secret": "s"}}
     (site.secrets / "replica_url").write_text(f"{replica}\n")
     (site.secrets / "archive").write_text(json.dumps(storage))
-    (tmp_path / "settings.env").write_text("BENCH_SERVER_WEBHOOK_HOSTS=receiver.lan\n")
-    hosts = frozenset({"receiver.lan"})
-    assert given("migrate") == (None, hosts, storage)
+    assert given("migrate") == (None, storage)
     for name in others:
-        assert given(name) == (replica, hosts, storage)
+        assert given(name) == (replica, storage)
 
 
 def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from tests.fakes.client import Poster
 
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Warn
-from bench_server.answers.history import changes_with
 
 LOAD = Warn(code="other_load", figures={"busy_cores": 3.0, "cores": 8.0})
 WAVE = (0, 3, -2, 1, -1, 2)
@@ -89,15 +88,6 @@ def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Pos
     assert (update["machines"][0]["marked"], update["left_out"]) == (True, 0)
     assert [(one["disturbed"], one["left_out"]) for one in (old, new)] == [(False, 6)] * 2
     assert "6 disturbed repeats not counted" in http.get("/trends").text
-
-
-def test_a_webhook_tells_no_change_of_a_busy_machine(post: Poster) -> None:
-    for day, off in enumerate(WAVE, 1):
-        _run(post, day, 1_000_000 + 500 * off)
-    busy = [_run(post, day, 1_500_000 + 500 * day, disturbed=True) for day in range(7, 13)]
-    machine = _machine_id(post.http, busy[0])
-    with post.http.app.state.store.reading() as session:  # type: ignore[attr-defined]
-        assert [changes_with(session, machine, one) for one in busy] == [()] * 6
 
 
 def test_a_machine_that_was_busy_under_one_version_is_left_out(

@@ -247,12 +247,6 @@ class Settings(BaseSettings):
         description="witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier "
         "key and an address in turn, separated by spaces",
     )
-    webhook_hosts: str = Field(
-        default="",
-        pattern=r"^[A-Za-z0-9.:, _-]*$",
-        description="hosts that webhooks may reach at private addresses, with commas: "
-        "receiver.lan, 10.0.0.7",
-    )
     prices: Prices = Field(
         default=None,
         description="TOML file with currency, date, [hardware] prices by slug and energy_per_kwh",
@@ -290,11 +284,6 @@ class Settings(BaseSettings):
         """The networks of the trusted proxies."""
         parts = filter(None, map(str.strip, self.trusted_proxies.split(",")))
         return tuple(ipaddress.ip_network(part) for part in parts)
-
-    @property
-    def private_webhook_hosts(self) -> frozenset[str]:
-        """The hosts of webhooks that may have private addresses, in lower case."""
-        return frozenset(filter(None, map(str.strip, self.webhook_hosts.lower().split(","))))
 
     @property
     def recomputes(self) -> bool:

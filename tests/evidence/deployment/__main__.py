@@ -33,7 +33,6 @@ NAME = "localhost"
 WAIT_SECONDS = 300
 PAGES = ("/checkpoint", "/api/v1/leaderboard", "/api/v1/results", "/api/v1/machines")
 RESULTS = 10
-RECEIVER = "https://127.0.0.1:9/"
 BURST = 400
 
 
@@ -106,14 +105,11 @@ def client(port: int, certificate: Path) -> Iterator[httpx.Client]:
 
 
 def configured(http: httpx.Client, here: Site) -> None:
-    """Replica, webhooks and archive have what the site gives them."""
+    """Replica and archive have what the site gives them."""
     wait_until(
         lambda: http.get("/readyz").json()["replica"]["state"] == "used",
         "the read replica answers questions",
     )
-    webhook = here.run("project", "webhooks", "add", RECEIVER, program="bench-server")
-    here.run("project", "webhooks", "remove", webhook.split()[1], program="bench-server")
-    check(webhook.startswith("webhook "), "a receiver of settings.env may have a private address")
     moved = here.run(
         "migrate", "archive", "--to", f"file://{here.folder / 'archive'}", program="bench-server"
     )
@@ -214,7 +210,6 @@ def site(folder: Path) -> None:
     plain, tls = free_port(), free_port()
     servers = [free_port(), free_port()]
     here = Site(folder, {"TRAINMARK_NAME": NAME})
-    (folder / "settings.env").write_text("BENCH_SERVER_WEBHOOK_HOSTS=127.0.0.1\n")
     own = {"BENCH_SERVER_HOST": "127.0.0.1", "BENCH_SERVER_TRUSTED_PROXIES": "127.0.0.1"}
     with database_of(here):
         upstream = " ".join(f"server 127.0.0.1:{port};" for port in servers)

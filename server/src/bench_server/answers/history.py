@@ -114,27 +114,9 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     )
 
 
-def changes_with(session: Session, machine_id: str, result_id: str) -> tuple[Change, ...]:
-    """The changes that a machine's history of one cell has with a result and not without it, as of
-    the result's log entry. A known change that only moves to another run is none."""
-    entry = session.get_one(Measurement, result_id).log_index
-    before = changes(session, machine_id, result_id, entry)
-    after = changes(session, machine_id, result_id, entry + 1)
-    if len(after) <= len(before):
-        return ()
-    known = {change.run_id for change in before}
-    return tuple(change for change in after if change.run_id not in known)
-
-
-def changes(
-    session: Session, machine_id: str, result_id: str, entries: int | None = None
-) -> tuple[Change, ...]:
-    """The changes of a machine's level in the cell of a result, oldest first.
-
-    Args:
-        entries: of the first entries of the log alone; None for all.
-    """
-    return changes_among(session, runs_of(session, machine_id, result_id, entries))
+def changes(session: Session, machine_id: str, result_id: str) -> tuple[Change, ...]:
+    """The changes of a machine's level in the cell of a result, oldest first."""
+    return changes_among(session, runs_of(session, machine_id, result_id))
 
 
 def changes_among(session: Session, runs: Sequence[Run]) -> tuple[Change, ...]:

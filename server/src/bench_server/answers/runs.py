@@ -32,15 +32,9 @@ class Repeat(NamedTuple):
 Run = list[Repeat]
 
 
-def runs_of(
-    session: Session, machine_id: str, result_id: str, entries: int | None = None
-) -> list[Run]:
+def runs_of(session: Session, machine_id: str, result_id: str) -> list[Run]:
     """A machine's newest runs with ranked results in the cell and timing of a result, oldest first:
-    at most 500 whole runs, of at most 1,500 results.
-
-    Args:
-        entries: of the first entries of the log alone; None for all.
-    """
+    at most 500 whole runs, of at most 1,500 results."""
     shown = session.get_one(Measurement, result_id)
     c = RESULTS.c
     query = (
@@ -53,8 +47,6 @@ def runs_of(
         .order_by(c.started_at.desc(), c.submission_id)
         .limit(MOST_RESULTS + 1)
     )
-    if entries is not None:
-        query = query.where(c.log_index < entries)
     newest_first = session.connection().execute(query).all()
     runs: dict[str, Run] = {}
     for row in reversed(newest_first):

@@ -20,7 +20,6 @@ from . import recompute as recomputing
 from .options import DatabaseUrl, Scheduler
 from .project import no_traceback, progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, shown, stop, workers_of
-from .webhooks import delivering, webhooks
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -85,17 +84,13 @@ def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> No
 
 @others.command()
 def project(
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop at the log's present end; deliver no webhooks.")
-    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop at the log's present end.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Apply new log entries to the boards and deliver webhooks, for servers with
-    BENCH_SERVER_PROJECT=no."""
-    with open_store(database_url) as (store, settings):
+    """Apply new log entries to the boards, for servers with BENCH_SERVER_PROJECT=no."""
+    with open_store(database_url) as (store, _):
         if not once:
-            with delivering(store, settings):
-                run_until_signal(Projector(store))
+            run_until_signal(Projector(store))
             return
         with no_traceback():
             count = Projector(store).catch_up()
@@ -146,7 +141,6 @@ def import_published(database_url: DatabaseUrl = None) -> None:
 others.add_typer(operator.keys, name="keys")
 others.add_typer(operator.owners, name="owners")
 others.add_typer(operator.results, name="results")
-others.add_typer(webhooks, name="webhooks")
 others.command()(data_commands.export)
 others.command()(data_commands.backup)
 others.command()(data_commands.archive)

@@ -45,7 +45,6 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
     from .countersign import countersigning_daily
     from .project import projecting
     from .recompute import recomputing
-    from .webhooks import delivering
 
     store = opened(Store, settings, url_from)
     try:
@@ -69,7 +68,6 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
         run = partial(serve.serve, app, starting.bound, settings)
     with (
         projecting(store) if settings.project == "yes" else nullcontext(),
-        delivering(store, settings) if settings.project == "yes" else nullcontext(),
         recomputing(store, settings) if settings.recomputes else nullcontext(),
         countersigning_daily(store, settings),
     ):

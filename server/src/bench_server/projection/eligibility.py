@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from ..checks.verdicts import CheckVerdict
 
-# How the reason of a quarantined result begins, by a check or by the operator.
-HELD_BACK = "held back"
+# The reason that a moderated result is not ranked, by its moderation state.
 MODERATED = {
     "flagged": "flagged by the operator",
-    "quarantined": f"{HELD_BACK} by the operator for review",
+    "quarantined": "held back by the operator for review",
     "hidden": "hidden by its sender",
 }
 
@@ -79,7 +78,7 @@ def _unranked_reason(
             return verdict.sentence
     for verdict in failed:
         if verdict.effect == "quarantined" and moderation.state != "restored":
-            return f"{HELD_BACK} for review: {verdict.sentence}"
+            return f"held back for review: {verdict.sentence}"
     for verdict in failed:
         if verdict.effect == "stale":
             return f"trust level 1: {verdict.sentence}"

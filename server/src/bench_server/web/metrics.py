@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..db.store import Store
 from ..projection import position
 from ..recompute import jobs
-from ..webhooks import delivery
 from .replica import Replica, replica_lag
 
 router = APIRouter(tags=["health"])
@@ -91,7 +90,6 @@ class ProjectionCollector(Collector):
             with self.store().reading() as session:
                 lag = position.lag(session)
                 waiting, waiting_real = jobs.pending(session), jobs.pending_on_real_data(session)
-                failing = delivery.failing(session)
             copy = replica_lag(self.replica(), self.store())
         except SQLAlchemyError:
             return
@@ -107,11 +105,6 @@ class ProjectionCollector(Collector):
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
             ("recompute_pending", "Jobs on generated data to be recomputed", waiting),
             ("recompute_pending_real", "Jobs on real data to be recomputed", waiting_real),
-            (
-                "webhooks_failing",
-                "Webhooks whose last attempt failed, disabled ones included",
-                failing,
-            ),
             (
                 "projection_stopped",
                 "1 if an entry cannot be projected",

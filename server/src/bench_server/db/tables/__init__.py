@@ -5,8 +5,8 @@ The log is the truth: ``submission`` and ``log_entry`` hold what was received, b
 ``measurement``, ``environment``, ``standing``, ``owner_spread``, ``witnessed_speed`` and the kinds
 of ``owner`` are a projection of the log, which the projector can rebuild. ``ask`` and ``ask_day``
 are drawn once, and kept. ``speed_run`` and ``opened_segment`` hold witnessed runs until they are
-judged, ``webhook_message`` what is not delivered yet. Every integer of nanoseconds, millijoules or
-bytes is a BigInteger. Migrations are written by hand and compared with these tables by a test.
+judged. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written
+by hand and compared with these tables by a test.
 """
 
 from .aggregates import Aggregate, OwnerSpread, PublishedFigure
@@ -27,7 +27,6 @@ from .trust import (
     SigningKey,
     Withdrawn,
 )
-from .webhooks import Webhook, WebhookMessage
 
 __all__ = [
     "Aggregate",
@@ -52,8 +51,6 @@ __all__ = [
     "Submission",
     "Table",
     "UtcDateTime",
-    "Webhook",
-    "WebhookMessage",
     "Withdrawn",
     "WitnessedSpeed",
     "table_of",

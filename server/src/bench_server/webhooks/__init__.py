@@ -1,1 +1,0 @@
-"""Webhooks: signed messages about new results, changes and ranks to registered addresses."""
