@@ -62,8 +62,6 @@ def test_every_choice_outside_a_run_guesses(
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
-        ("report --format md", "markdown"),
-        ("report --format hmtl", "html"),
         ("fleet --emit slrum", "slurm"),
         ("fleet --emit k8s", "kubernetes"),
         ("data fetch cifar100", "cifar-100"),

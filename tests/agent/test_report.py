@@ -1,11 +1,8 @@
-"""The report: comparisons, and the content of each format."""
+"""The report: comparisons, and the content of the page and of the JSON."""
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,10 +16,10 @@ from typer.testing import CliRunner
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Timing
 from bench_agent.cli.main import app
-from bench_agent.output.report import page, picture, tables
-from bench_agent.output.report.charts import charts_of, places_of
+from bench_agent.output.report import page, tables
+from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
-from bench_agent.output.report.neighbours import NOBODY, around_published
+from bench_agent.output.report.neighbours import NOBODY
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
@@ -76,7 +73,7 @@ def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
     notes = [bar.note for group in charts_of(report).recipes[1:] for bar in group.bars[1:]]
     assert all("within this run" in note for note in notes)
     assert not any("clear" in note or "CI" in note for note in notes)
-    assert "Runs differ by more" in tables.markdown(report)
+    assert "Runs differ by more" in page.html(report)
     for cell in report.cells:
         assert cell.low is not None
         assert cell.high is not None
@@ -93,12 +90,10 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     report = report_of([make_result()])
     charts = charts_of(report)
     assert [[bar.share for bar in group.bars] for group in charts.fastest] == [[1.0]]
-    assert charts.fastest == places_of(report)
     assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
     assert "1 of 1 set-up measured in 1 fresh process on generated data," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
-    assert picture.svg(report).startswith("<svg")
 
 
 def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
@@ -107,9 +102,8 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
     assert group.bars[1].note == "2.00 times as fast as naive ?"
     assert [row[4].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
-    for write in (page.html, tables.markdown):
-        assert MARK_WORDS in write(unsteady)
-        assert MARK_WORDS not in write(report_of([make_result()]))
+    assert MARK_WORDS in page.html(unsteady)
+    assert MARK_WORDS not in page.html(report_of([make_result()]))
 
 
 def test_a_disturbed_process_is_in_no_figure_while_there_are_others() -> None:
@@ -139,14 +133,8 @@ def test_a_cell_is_marked_whose_processes_differ() -> None:
 
 def test_a_wide_interval_does_not_make_bars_short() -> None:
     wide = [make_result(repeat=n, step_ns=1_000_000 * n) for n in (1, 2, 9)]
-    ((bar,),) = (group.bars for group in places_of(report_of(wide)))
+    ((bar,),) = (group.bars for group in charts_of(report_of(wide)).fastest)
     assert (bar.share, bar.high) == (pytest.approx(0.8), 1.0)
-
-
-def test_the_picture_explains_a_mark_where_it_has_one() -> None:
-    naive, tuned = an_unsteady_run()
-    assert MARK_WORDS in picture.svg(report_of([naive]))
-    assert MARK_WORDS not in picture.svg(report_of([naive, tuned]))
 
 
 def with_settings(workload: str, settings: dict[str, str]) -> wire.Result:
@@ -171,7 +159,6 @@ def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
         ("tensorflow cpu tuned (fashion-mlp)", "chains 2, subnormals flushed"),
     ]
     assert tables.settings_of(report_of(two)) == expected
-    assert f"* {expected[1][0]}: {expected[1][1]}" in tables.markdown(report_of(two))
     assert f"<dt>{expected[1][0]}</dt><dd>{expected[1][1]}</dd>" in page.html(report_of(two))
     document = json.loads(tables.as_json(report_of(two)))
     assert document["results"][0]["recipe_settings"] == {"subnormals": "kept", "chains": "2"}
@@ -180,7 +167,6 @@ def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
 def test_a_run_of_failures_only_is_reported_too() -> None:
     report = report_of([make_failure("out_of_memory", "build")])
     assert "out of memory while building the model" in page.html(report)
-    assert "out of memory" in tables.markdown(report)
     assert json.loads(tables.as_json(report))["cells"] == []
 
 
@@ -213,37 +199,32 @@ def test_the_page_is_whole_in_itself(report: Report) -> None:
     assert "other programs kept 2.1 of 12 cores busy" in text
 
 
-def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
-    rows = list(csv.DictReader(io.StringIO(tables.comma_separated(report))))
+def test_the_json_has_the_figures_of_every_cell_and_result(report: Report) -> None:
     document = json.loads(tables.as_json(report))
-    assert len(rows) == len(document["results"]) == len(report.results) == 73
-    assert len(document["cells"]) == 24
-    first = document["cells"][0]
-    rates = [float(row["samples_per_second"]) for row in rows[:3]]
-    assert first["rates"] == rates
-    assert first["samples_per_second"] == sorted(rates)[1]
-    assert first["samples_per_second_low"] < first["samples_per_second"]
-    assert first["samples_per_second"] < first["samples_per_second_high"]
-    assert (rows[-1]["status"], rows[-1]["failure_kind"]) == ("failed", "wrong_result")
-    assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
-    text = tables.markdown(report)
-    assert ", preset smoke, " in text
+    results = document["results"]
+    assert (len(results), len(document["cells"])) == (len(report.results), 24) == (73, 24)
+    cell = document["cells"][0]
+    rates = [result["samples_per_second"] for result in results[:3]]
+    assert cell["rates"] == rates
+    assert cell["samples_per_second"] == sorted(rates)[1]
+    low, high = cell["samples_per_second_low"], cell["samples_per_second_high"]
+    assert low < cell["samples_per_second"] < high
+    first, last = results[0], results[-1]
+    assert first["warnings"][0]["words"] == "other programs kept 2.1 of 12 cores busy"
+    for name in ("spread", "blocks", "stop_reason"):
+        assert first[name], name
+    assert (last["status"], last["samples_per_second"], last["spread"]) == ("failed", None, None)
+    assert last["failure"].startswith("wrong result")
+
+
+def test_the_page_has_the_figures_and_their_explanation(report: Report) -> None:
+    text = page.html(report)
+    assert ", preset smoke." in text
     assert MEDIAN_WORDS in text
-    assert MEDIAN_WORDS not in tables.markdown(report_of([make_result()]))
-    assert "* tuned: 304,762 samples/s, 2.00 times as fast as naive (1." in text
-    assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
-    assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text
-
-
-def test_the_picture_is_drawn(report: Report) -> None:
-    groups = places_of(report)
-    assert [len(group.bars) for group in groups] == [3, 3]
-    drawn = picture.svg(report)
-    assert drawn.count("<rect") == 1 + 6
-    assert "<i>" not in drawn
-    raw = picture.png(report)
-    assert raw.startswith(b"\x89PNG")
-    assert int.from_bytes(raw[16:20], "big") == 2400
+    assert MEDIAN_WORDS not in page.html(report_of([make_result()]))
+    assert "2.00 times as fast as naive (1." in text
+    assert "<td>71,111 ?</td>" in text
+    assert "<td>fashion-lstm</td><td>128</td><td>tensorflow cpu</td><td>naive</td><td>wrong" in text
 
 
 def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path) -> None:
@@ -264,19 +245,20 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     return lambda *arguments: CliRunner().invoke(app, ["report", *arguments])
 
 
-def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
+def test_the_command_writes_a_page_to_a_file_and_json_to_the_terminal(
     command: Callable[..., Result], tmp_path: Path
 ) -> None:
     outbox = Outbox(tmp_path / "home" / "outbox")
     for result in a_run(repeats=1):
         put(outbox, result)
     assert command().exit_code == 0
-    assert (tmp_path / "trainmark-report.html").read_text().startswith("<!doctype html>")
-    assert command("--format", "png", "-o", "shared.png").exit_code == 0
-    assert (tmp_path / "shared.png").read_bytes().startswith(b"\x89PNG")
-    assert command("--format", "markdown").stdout.startswith("# Apple M2 Max (30-core GPU)")
-    assert json.loads(command("--json").stdout)["run_id"] == a_run()[0].run_id
-    assert len(command("--format", "csv").stdout.splitlines()) == 26
+    page = (tmp_path / "trainmark-report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert command("-o", "-").stdout == page
+    document = json.loads(command("--json").stdout)
+    assert document["run_id"] == a_run()[0].run_id
+    assert command("--json", "-o", "shared.json").exit_code == 0
+    assert json.loads((tmp_path / "shared.json").read_text()) == document
 
 
 def test_the_report_of_a_run_that_did_not_end_says_so(
@@ -286,7 +268,7 @@ def test_the_report_of_a_run_that_did_not_end_says_so(
     (result, *_) = a_run(repeats=1)
     put(Outbox(home.outbox), result)
     said = "This run is not complete: it has 1 of 4 measurements."
-    assert said not in command("--format", "markdown").stdout
+    assert said not in command("-o", "-").stdout
     planned = PlannedCell(
         cell=result.cell,
         workload=workload_named(result.cell.workload),
@@ -295,13 +277,12 @@ def test_the_report_of_a_run_that_did_not_end_says_so(
     )
     plan = Plan(PRESETS["smoke"], (planned, planned), (), 2)
     journal.begin(home, result.run_id, "0" * 64, plan)
-    for name in ("markdown", "html"):
-        shown = command("--format", name, "-o", "-")
-        assert said in shown.stdout
-        assert said in " ".join(shown.stderr.split())
+    shown = command("-o", "-")
+    assert said in shown.stdout
+    assert said in " ".join(shown.stderr.split())
     assert said in json.loads(command("--json").stdout)["incomplete"]
     journal.begin(home, "f" * 32, "0" * 64, plan)  # another run
-    assert said not in command("--format", "markdown").stdout
+    assert said not in command("-o", "-").stdout
 
 
 def test_a_report_without_ranks_says_why(
@@ -329,19 +310,10 @@ def test_a_report_without_ranks_says_why(
     assert (tmp_path / "trainmark-report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((), "no run to report: bench-agent run --preset smoke makes one"),
-        (("--format", "pdf"), "unknown format 'pdf'; choose one of: html, markdown"),
-    ],
-)
-def test_the_command_says_what_it_cannot_do(
-    command: Callable[..., Result], arguments: tuple[str, ...], says: str
-) -> None:
-    answer = command(*arguments)
+def test_the_command_says_how_to_make_a_run_to_report(command: Callable[..., Result]) -> None:
+    answer = command()
     assert answer.exit_code == 2
-    assert says in answer.stderr
+    assert "no run to report: bench-agent run --preset smoke makes one" in answer.stderr
 
 
 def test_the_heading_states_the_finding(report: Report) -> None:
@@ -350,13 +322,3 @@ def test_the_heading_states_the_finding(report: Report) -> None:
     heading = re.sub("<[^>]*>", "", heading)
     assert "mnist-cnn trains fastest with mlx metal tuned, fashion-mlp with mlx" in heading
     assert heading.startswith("Apple M2 Max (30-core GPU)")
-
-
-def test_the_picture_names_the_machine_and_its_page(report: Report) -> None:
-    standing = Standing("http://server.test/machines/0f1e", "15th of 47 on mnist-cnn")
-    drawn = picture.svg(report, around_published(report, standing))
-    for words in ("32.0 GiB memory", "macos 14.6", "tensorflow 2.18.1"):
-        assert words in drawn
-    for size, words in re.findall(r'font-size="(\d+)"[^>]*>([^<]*)<', drawn):
-        assert len(unescape(words)) * int(size) * picture.LETTER <= picture.WIDTH - picture.MARGIN
-    assert "15th of 47 on mnist-cnn: http://server.test/machines/0f1e" in drawn

@@ -13,7 +13,7 @@ from tests.fakes.runs import a_run, an_unsteady_run
 
 from bench_agent.base.home import Home
 from bench_agent.output.documents import summary_document
-from bench_agent.output.report import page, tables
+from bench_agent.output.report import page
 from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import report_of
 from bench_agent.output.report.headline import headline
@@ -115,10 +115,9 @@ def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:
     document = summary_document(summary)
     assert document["corrections"][0] in stream.getvalue()
     assert summary_document(summary_of(tmp_path, a_run()))["corrections"] == []
-    report = report_of(results)
-    for written in (tables.markdown(report), html.unescape(page.html(report))):
-        assert "Like m2-max-article" in written
-        assert line in written
+    written = html.unescape(page.html(report_of(results)))
+    assert "Like m2-max-article" in written
+    assert line in written
 
 
 def test_a_run_without_results_says_so() -> None:

@@ -22,7 +22,6 @@ OTHER_WORDS = {
     "cifar100": ("cifar-100", "cifar100-vgg16"),
     "fashion": "fashion-mnist",
     "k8s": "kubernetes",
-    "md": "markdown",
     "synthetic": "generated",
 }
 unknown = partial(unknown_names.unknown, other_words=OTHER_WORDS)

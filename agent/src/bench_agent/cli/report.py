@@ -1,8 +1,7 @@
-"""``report``: write the last run as HTML, Markdown, JSON, CSV or PNG."""
+"""``report``: write the last run as one HTML file, or as JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,8 @@ import typer
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
-from ..base.names import unknown
 from ..output.console import WARNING, complain
-from ..output.report import page, picture, tables
+from ..output.report import page, tables
 from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
 from ..remote.client import ServerRefused
@@ -23,13 +21,8 @@ from ..run.journal import unfinished
 from .exits import Exit, stop
 from .setup import open_home, open_reader
 
-FORMATS = ("html", "markdown", "json", "csv", "png")
-# Written to a file where none is named; the others are text for the terminal.
-FILES = {"html": "trainmark-report.html", "png": "trainmark-report.png"}
+HTML_FILE = Path("trainmark-report.html")
 
-Format = Annotated[
-    str, typer.Option("--format", metavar="NAME", help=f"One of {', '.join(FORMATS)}.")
-]
 ReportServer = Annotated[
     str | None,
     typer.Option(
@@ -45,35 +38,30 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="File to write; - is standard output. Default: html and png go into a file in this "
-        "folder, the others to standard output.",
+        help=f"File to write; - is standard output. Default: {HTML_FILE} in this folder, and "
+        "standard output for JSON.",
     ),
 ]
 
 
 def report(
-    format: Format = "html",
     output: Output = None,
     server: ReportServer = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the figures as JSON.")] = False,
 ) -> None:
-    """Write the last run as one self-contained HTML file, or in another format."""
-    chosen = "json" if as_json else format
-    if chosen not in FORMATS:
-        stop(Exit.WRONG_USAGE, unknown("format", chosen, FORMATS))
+    """Write the last run as one self-contained HTML file, or as JSON."""
     home = open_home()
     entries = Outbox(home.outbox).last_run()
     if not entries:
         stop(Exit.WRONG_USAGE, "no run to report: bench-agent run --preset smoke makes one")
     made = _incomplete(report_of([entry.result() for entry in entries]), home)
-    content = _writer(chosen, _around(made, entries, server))(made)
-    raw = content.encode() if isinstance(content, str) else content
-    target = output or (Path(FILES[chosen]) if chosen in FILES else Path("-"))
+    text = tables.as_json(made) if as_json else page.html(made, _around(made, entries, server))
+    target = output or (Path("-") if as_json else HTML_FILE)
     if str(target) == "-":
-        typer.get_binary_stream("stdout").write(raw)
+        typer.get_binary_stream("stdout").write(text.encode())
         return
     try:
-        target.write_bytes(raw)
+        target.write_bytes(text.encode())
     except OSError as error:
         stop(Exit.WRONG_USAGE, f"cannot write {target}: {error.strerror}; choose with --output")
     typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
@@ -120,14 +108,3 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
     shown = "has published figures" if alone.neighbours else "shows this run alone"
     complain(f"{why}: the report {shown} instead", WARNING)
     return replace(alone, standing=place)
-
-
-def _writer(name: str, around: Around) -> Callable[[Report], str | bytes]:
-    writers: dict[str, Callable[[Report], str | bytes]] = {
-        "html": partial(page.html, around=around),
-        "markdown": tables.markdown,
-        "json": tables.as_json,
-        "csv": tables.comma_separated,
-        "png": partial(picture.png, around=around),
-    }
-    return writers[name]

@@ -8,10 +8,14 @@ from rich.text import Text
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubt_text
-from bench_protocol.payload.figures import energy_per_sample_mj, samples_per_second
+from bench_protocol.payload.figures import (
+    energy_per_sample_mj,
+    samples_per_second,
+    within_run_spread,
+)
 from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.machine import Machine
-from bench_protocol.payload.result import Failed, Result
+from bench_protocol.payload.result import Failed, Measurement, Result
 
 from .. import engines
 from ..base.home import Home
@@ -24,6 +28,10 @@ from .live import failure, one_line
 from .names import short_name
 
 Document = dict[str, Any]
+FIGURES = (
+    *("samples_per_second", "spread", "blocks", "stop_reason"),
+    *("energy_per_sample_mj", "peak_memory_bytes", "host_peak_memory_bytes"),
+)
 
 
 def devices_document(machine: Machine, used: Answers) -> Document:
@@ -96,29 +104,41 @@ def summary_document(summary: RunSummary) -> Document:
 
 
 def result_document(result: Result) -> Document:
-    """One repeat: cell, outcome, speed and warnings."""
+    """One repeat: cell, outcome, figures and warnings."""
     outcome = result.outcome
+    measurement = outcome.measurement
+    evaluation = measurement.evaluation if measurement else None
     failed = isinstance(outcome, Failed)
-    evaluation = outcome.measurement.evaluation if outcome.measurement else None
-    batch_size = result.cell.batch_size
-    rate = energy_mj = None
-    if not isinstance(outcome, Failed):
-        rate = samples_per_second(outcome.measurement, batch_size)
-        energy_mj = energy_per_sample_mj(outcome.measurement, batch_size)
     return {
         "run_id": result.run_id,
         "cell": result.cell.model_dump(mode="json"),
         "cell_digest": result.cell.digest,
         "repeat": result.repeat,
         "started": result.clocks.started,
-        "status": "failed" if failed else "measured",
+        "status": outcome.status,
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
-        "samples_per_second": rate,
-        "energy_per_sample_mj": energy_mj,
+        **_figures(None if failed else measurement, result.cell.batch_size),
         "accuracy": evaluation.accuracy if evaluation else None,
-        "recipe_settings": outcome.measurement.recipe_settings if outcome.measurement else {},
+        "recipe_settings": measurement.recipe_settings if measurement else {},
         "warnings": [{"code": w.code, "words": doubt_text.words(w)} for w in result.warnings],
     }
+
+
+def _figures(measurement: Measurement | None, batch_size: int) -> Document:
+    """Speed, steadiness, energy and memory of one repeat; null without a valid measurement."""
+    if measurement is None:
+        return dict.fromkeys(FIGURES)
+    blocks = measurement.blocks
+    figures = (
+        samples_per_second(measurement, batch_size),
+        within_run_spread(measurement),
+        len(blocks.durations_ns),
+        blocks.stop_reason,
+        energy_per_sample_mj(measurement, batch_size),
+        measurement.peak_memory_bytes,
+        measurement.host_peak_memory_bytes,
+    )
+    return dict(zip(FIGURES, figures, strict=True))
 
 
 def status_document(home: Home, outbox: Outbox) -> Document:

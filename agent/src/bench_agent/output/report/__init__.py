@@ -1,4 +1,1 @@
-"""``bench-agent report``: the last run as a document to share.
-
-``figures`` derives, ``charts`` chooses the comparisons, and one module per format writes.
-"""
+"""``bench-agent report``: the last run as one HTML file, or as JSON."""

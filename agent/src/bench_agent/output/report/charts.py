@@ -88,12 +88,6 @@ def charts_of(report: Report) -> Charts:
     )
 
 
-def places_of(report: Report) -> tuple[BarGroup, ...]:
-    """Each framework and device in its fastest recipe, fastest first."""
-    best = _best(at_one_batch(report.cells), _task_place)
-    return _groups(best, _task, _task_name, _place_recipe, _fastest_first, compared=False)
-
-
 Key = Callable[[CellFigures], Any]
 MOST_OVER = 1.25
 

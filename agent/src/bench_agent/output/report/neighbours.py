@@ -46,11 +46,11 @@ class Around:
 NOBODY = Around()
 
 
-def around_published(report: Report, standing: Standing | None = None) -> Around:
+def around_published(report: Report) -> Around:
     """One published figure for each workload that has one."""
     neighbours = published_beside(report)
     url = published.document()["source"]["url"]
-    return Around(neighbours, WORDS.format(url=url) if neighbours else "", standing)
+    return Around(neighbours, WORDS.format(url=url) if neighbours else "")
 
 
 def around_ranked(rows: Sequence[Ranked], standing: Standing) -> Around:

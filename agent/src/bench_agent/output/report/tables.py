@@ -1,22 +1,14 @@
-"""The report's figures as Markdown, CSV, JSON, and the rows of the HTML table."""
+"""The report's figures as JSON, and the rows of the HTML table."""
 
-import csv
-import io
 import json
 from dataclasses import dataclass, fields
 from typing import Any
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.payload import doubt_text
-from bench_protocol.payload.figures import samples_per_second, within_run_spread
-from bench_protocol.payload.result import Measured, Result
 
 from ..documents import result_document
-from .charts import BarGroup, charts_of
-from .figures import MARK_WORDS, MEDIAN_WORDS, CellFigures, Report, grouped, marked
-from .headline import headline
-from .remarks import accuracy_lines, published_lines
+from .figures import CellFigures, Report, grouped, marked
 
 HEADING = (
     *("workload", "batch", "on", "recipe", "samples/s", "95 % interval", "epoch", "spread"),
@@ -64,53 +56,6 @@ def settings_of(report: Report) -> list[tuple[str, str]]:
 
 def _settings(figures: CellFigures) -> str:
     return ", ".join(f"{k} {v}" for k, v in sorted(figures.typical.recipe_settings.items()))
-
-
-def markdown(report: Report) -> str:
-    """The report as Markdown: headline, comparisons, table, warnings."""
-    charts, table = charts_of(report), table_of(report)
-    lines = [
-        f"# {report.hardware}: {headline(report, rates=False)}",
-        "",
-        f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
-        f"{started(report)} UTC.",
-    ]
-    if report.incomplete:
-        lines += ["", report.incomplete]
-    if any(len(figures.rates) > 1 for figures in report.cells):
-        lines += ["", MEDIAN_WORDS]
-    if any(figures.in_doubt for figures in report.cells):
-        lines += ["", MARK_WORDS]
-    for title, groups in (
-        ("CPU against GPU", charts.devices),
-        ("Naive, pipeline, tuned", charts.recipes),
-        ("Framework against framework", charts.frameworks),
-    ):
-        lines += ["", f"## {title}", *_compared(groups)] if groups else []
-    lines += ["", "## The figures", ""]
-    lines.append(people.markdown(table.heading, table.rows))
-    if corrections := published_lines(report.preset):
-        lines += ["", f"## Like {report.preset}", "", *(f"* {line}" for line in corrections)]
-    if accuracies := accuracy_lines(report.results):
-        lines += ["", "## Accuracy", "", *(f"* {line}" for line in accuracies)]
-    if report.doubts:
-        lines += ["", "## Doubts", "", *(f"* {doubt}" for doubt in report.doubts)]
-    if settings := settings_of(report):
-        lines += ["", "## How each recipe was run", ""]
-        lines += [f"* {name}: {text}" for name, text in settings]
-    lines += ["", "## Machine and software", ""]
-    lines += [f"* {name}: {value}" for name, value in facts_of(report)]
-    return "\n".join(lines) + "\n"
-
-
-def comma_separated(report: Report) -> str:
-    """The report as CSV: one row per result, raw numbers, units in the heading."""
-    stream = io.StringIO()
-    rows = [_raw(result) for result in report.results]
-    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -176,44 +121,3 @@ def _row(figures: CellFigures) -> tuple[str, ...]:
         str(len(figures.rates)),
         figures.cell.precision,
     )
-
-
-def _raw(result: Result) -> dict[str, Any]:
-    cell = result.cell.model_dump(mode="json") | {"device": str(result.cell.device)}
-    figures = dict.fromkeys(
-        (
-            *("samples_per_second", "spread", "blocks", "stop_reason"),
-            *("peak_memory_bytes", "host_peak_memory_bytes"),
-        )
-    )
-    if isinstance(result.outcome, Measured):
-        measured = result.outcome.measurement
-        figures = {
-            "samples_per_second": samples_per_second(measured, result.cell.batch_size),
-            "spread": within_run_spread(measured),
-            "blocks": len(measured.blocks.durations_ns),
-            "stop_reason": measured.blocks.stop_reason,
-            "peak_memory_bytes": measured.peak_memory_bytes,
-            "host_peak_memory_bytes": measured.host_peak_memory_bytes,
-        }
-    return {
-        "run_id": result.run_id,
-        **cell,
-        "repeat": result.repeat,
-        "started_at": result.clocks.started,
-        "status": result.outcome.status,
-        "failure_kind": getattr(result.outcome, "kind", None),
-        **figures,
-        "warnings": "; ".join(doubt_text.words(warn) for warn in result.warnings),
-    }
-
-
-def _compared(groups: tuple[BarGroup, ...]) -> list[str]:
-    lines = []
-    for group in groups:
-        lines += ["", f"**{group.title}**", ""]
-        lines += [
-            f"* {bar.label}: {bar.value} samples/s{', ' + bar.note if bar.note else ''}"
-            for bar in group.bars
-        ]
-    return lines
