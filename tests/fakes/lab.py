@@ -3,13 +3,12 @@ drivers, load and clock are as a test says."""
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.fakes.results import make_machine, make_measurement
 from typer.testing import CliRunner, Result
@@ -29,7 +28,7 @@ from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload import doubts
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import Failed, Measured, Warn
+from bench_protocol.payload.result import Failed, Measured
 
 SET = ("--workload", "fashion-mlp", "--budget-seconds", "0.5")
 IDLE = Conditions()
@@ -38,19 +37,15 @@ BUSY = Conditions(cpu_utilisation_percent=80.0)
 
 @dataclass
 class Lab:
-    """``step_ns``: of ``torch`` in each recipe, before noise of 1 %. ``fails``: recipes that run
-    out of memory; ``disturbed``: recipes that other programs slow."""
+    """``fails``: recipes that run out of memory; ``measured``: the cells, in their order."""
 
     home: Home
     now: datetime = datetime(2026, 3, 2, 3, tzinfo=UTC)
     driver: str = "570.1"
     torch: str = "2.9.0"
-    step_ns: dict[str, int] = field(default_factory=lambda: {"naive": 2_000_000, "tuned": 900_000})
     fails: frozenset[str] = frozenset()
-    disturbed: frozenset[str] = frozenset()
     conditions: Conditions = IDLE
     measured: list[Cell] = field(default_factory=list)
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     @property
     def machine(self) -> Machine:
@@ -74,13 +69,8 @@ class Lab:
         if job.cell.recipe in self.fails:
             failed = Failed(kind="out_of_memory", phase="timing", exception_class="MemoryError")
             return Answer(outcome=failed, environment=reported)
-        step_ns = self.step_ns[job.cell.recipe] * np.exp(self.random.normal(0, 0.01))
-        load = Warn(code="other_load", figures={"busy_cores": 2.1, "cores": 12.0})
-        return Answer(
-            outcome=Measured(measurement=make_measurement(job.cell, round(step_ns))),
-            environment=reported,
-            warnings=(load,) if job.cell.recipe in self.disturbed else (),
-        )
+        measured = Measured(measurement=make_measurement(job.cell, 1_000_000))
+        return Answer(outcome=measured, environment=reported)
 
     def look(self, device: Device) -> Conditions:
         return self.conditions
@@ -90,17 +80,8 @@ class Lab:
         return CliRunner().invoke(app, ["watch", *SET, *options])
 
     def document(self, *options: str) -> dict[str, Any]:
-        """What ``watch --json`` prints; ``exit_code`` is added."""
-        done = self.watch("--json", *options)
-        said: dict[str, Any] = json.loads(done.stdout)
-        return {**said, "exit_code": done.exit_code}
-
-    def days(self, count: int, *options: str) -> list[dict[str, Any]]:
-        """A start each day; the day passes after it."""
-        said = []
-        for _ in range(count):
-            said.append(self.document(*options))
-            self.now += timedelta(days=1)
+        """What ``watch --json`` prints."""
+        said: dict[str, Any] = json.loads(self.watch("--json", *options).stdout)
         return said
 
     def stored(self) -> int:

@@ -55,10 +55,6 @@ class Home:
         return self.root / "self_tests.json"
 
     @property
-    def watched(self) -> Path:
-        return self.root / "watch.json"
-
-    @property
     def environments(self) -> Path:
         return self.root / "environments.json"
 

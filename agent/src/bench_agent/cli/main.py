@@ -58,7 +58,7 @@ EXAMPLES = {
     "plan": "bench-agent plan --preset quick --framework torch",
     "run": "bench-agent run --preset quick --workload mnist-cnn --framework mlx --framework torch",
     "ab": "bench-agent ab --a recipe=naive --b recipe=tuned --workload fashion-mlp --framework jax",
-    "watch": "bench-agent watch --preset quick --framework torch --every-days 7 --json",
+    "watch": "bench-agent watch --preset quick --server http://bench.lab:8000 --yes",
     "fleet": "bench-agent fleet --scheduler tls://bench.lab:8786 --server https://bench.lab",
     "report": "bench-agent report --json",
     "conformance": "bench-agent conformance --framework tensorflow",

@@ -2,23 +2,32 @@
 
 import os
 import secrets
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bench_protocol.statistics.comparison import RUNS_FOR_A_VERDICT
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.machine import Machine
 
+from ..base.errors import NotIdle, ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..doctor.unfit import refuse_unfit
 from ..machine import read_machine
-from ..output.console import console
+from ..output.console import console, say
+from ..output.documents import summary_document
 from ..output.live import LiveDisplay
-from ..output.watch_table import document, show
+from ..output.names import short_name
+from ..output.summary import show_end
+from ..plan.due import due
 from ..plan.plan import Plan, Selection, check_names
 from ..plan.presets import preset_named
+from ..remote.client import Client
 from ..remote.connection import token_for
+from ..remote.history import History, histories, words
 from ..remote.outbox import Outbox
 from ..run import journal
 from ..run.forms import Forms
@@ -29,9 +38,6 @@ from ..run.run import run_plan
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..run.summary import RunSummary
-from ..watch import reported
-from ..watch.due import Schedule
-from ..watch.watch import Measure, Watch, Watched
 from ..worker import pretrained
 from .exits import Exit, stop
 from .options import LENGTH, Json, PresetName, Server, choosing_cells
@@ -50,26 +56,22 @@ EveryDays = Annotated[
         help="Measure again when the last run is this old, even if nothing changed; 0 to 3650.",
     ),
 ]
-Needed = Annotated[
-    int,
-    typer.Option(
-        "--runs",
-        min=RUNS_FOR_A_VERDICT,
-        max=20,
-        metavar="N",
-        rich_help_panel=LENGTH,
-        help="Runs that a verdict needs after a change, 3 to 20; each start adds one.",
-    ),
-]
-Now = Annotated[
-    bool,
-    typer.Option(
-        "--now",
-        rich_help_panel=LENGTH,
-        help="Measure all missing runs in this start: sooner, but runs in a row are less "
-        "independent than runs of different days.",
-    ),
-]
+NO_SERVER = "A server keeps the history of this machine: bench-agent watch --server URL."
+NO_HISTORY = "The server has not ranked these results yet."
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of the command.
+
+    ``due``: why each set-up was due. ``not_idle``: why the run did not start or was cut short.
+    ``histories``: the server's, of each measured set-up, None where it has none.
+    """
+
+    due: Mapping[Cell, str]
+    not_idle: str | None
+    summary: RunSummary
+    histories: Mapping[Cell, History | None]
 
 
 @choosing_cells
@@ -77,8 +79,6 @@ def watch(
     selection: Selection,
     preset: PresetName = None,
     every_days: EveryDays = 7.0,
-    needed: Needed = 5,
-    now: Now = False,
     server: Server = None,
     yes: Yes = False,
     wait_seconds: Wait = 30.0,
@@ -86,12 +86,11 @@ def watch(
 ) -> None:
     """Measure set-ups again every week, and after a new driver, system or framework.
 
-    It reports what became faster, slower or failed. Start it once a day or more often. On an idle
-    machine each start measures, once, the set-ups that are due: those whose environment changed,
-    that have too few runs since a change, or whose last run is old. Earlier runs of bench-agent run
-    count too. Exit codes: 0 nothing became slower
-    or failed; 1 something did, or the server refused a result; 2 wrong usage; 3 server unreachable;
-    4 the machine is not idle; 130 interrupted.
+    Start it once a day. On an idle machine each start measures, once, the set-ups that are due:
+    those with fewer than four runs since driver, system or framework changed, or whose last run is
+    old. Runs of bench-agent run count too. With a server it posts the results and prints what the
+    server's history says of each. Exit codes: 0 done; 1 a set-up failed, or the server refused a
+    result; 2 wrong usage; 3 server unreachable; 4 the machine is not idle; 130 interrupted.
     """
     home = open_home()
     refuse_unfit(home)
@@ -101,71 +100,119 @@ def watch(
     token = token_for(server, os.environ, named=True) if server else None
     if server:
         consent_before(server, home, yes)
-    answers = probe_each(home.logs, usable_interpreters(home), selection.frameworks)
-    probes = merged(answers, selection.frameworks)
-    plan, _ = lay_out_plan(preset_named(preset or "quick"), selection, probes)
+    probes = probe_each(home.logs, usable_interpreters(home), selection.frameworks)
+    chosen = preset_named(preset or "quick")
+    plan, _ = lay_out_plan(chosen, selection, merged(probes, selection.frameworks))
     check_plan(plan, yes)
-    machine = read_machine(home)
-    watching = Watch(
-        plan,
-        answers,
-        machine,
-        Outbox(home.outbox),
-        home.watched,
-        Schedule(needed, timedelta(days=every_days)),
-        lambda: datetime.now(UTC),
-    )
-    tests = SelfTests(home, machine, lambda line: typer.echo(line, err=True))
+    machine, every = read_machine(home), timedelta(days=every_days)
+    summary, not_idle = RunSummary(), None
     with alone(home):
-        watched = watching.start(
-            _measure(home, server, token, wait_seconds, tests), needed if now else 1
-        )
-        if as_json:
-            print_json(document(watched))
-        else:
-            show(console(), watched)
-        reported.store(home.watched, watched.newest)
-    _leave(watched, home, server)
+        reasons = due(plan, probes, machine, Outbox(home.outbox), every, datetime.now(UTC))
+        for cell, why in reasons.items():
+            typer.echo(f"{short_name(cell)} is due: {why}", err=True)
+        try:
+            if reasons:
+                summary = _measure(_only(plan, reasons), home, machine, server, token, wait_seconds)
+        except NotIdle as error:
+            not_idle = error.why
+    start = Start(reasons, not_idle, summary, _histories(server, token, summary))
+    if as_json:
+        print_json(_document(start))
+    else:
+        _show(start, home, machine.os.name, server)
+    _leave(start, home, server)
+
+
+def _only(plan: Plan, cells: Container[Cell]) -> Plan:
+    """The plan of some set-ups, each with the timing that it has in the whole plan."""
+    left = tuple(planned for planned in plan.cells if planned.cell in cells)
+    return replace(plan, cells=left, accuracy_passes=())
 
 
 def _measure(
-    home: Home, server: str | None, token: str | None, wait_seconds: float, tests: SelfTests
-) -> Measure:
-    """Measures a plan as ``bench-agent run --strict`` does; its progress is on standard error.
+    plan: Plan,
+    home: Home,
+    machine: Machine,
+    server: str | None,
+    token: str | None,
+    wait_seconds: float,
+) -> RunSummary:
+    """Measure a plan as ``bench-agent run --strict`` does; its progress is on standard error.
 
     It writes no journal: the next start measures what is missing, and a run of
     ``bench-agent run`` that was cut off can still resume.
     """
-
-    def measure(plan: Plan) -> RunSummary:
-        noted = journal.new(secrets.token_hex(16), secrets.token_hex(32), plan)
-        reporter = LiveDisplay(console(stderr=True))
-        with reporter, gentle_interrupt(reporter.note) as stop_asked:
-            return run_plan(
-                noted,
-                home,
-                server,
-                reporter,
-                stop_asked,
-                gate=IdleGate(wait_seconds, strict=True),
-                token=token,
-                self_test=tests.refusal,
-                choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
-            )
-
-    return measure
+    noted = journal.new(secrets.token_hex(16), secrets.token_hex(32), plan)
+    reporter = LiveDisplay(console(stderr=True))
+    with reporter, gentle_interrupt(reporter.note) as stop_asked:
+        return run_plan(
+            noted,
+            home,
+            server,
+            reporter,
+            stop_asked,
+            gate=IdleGate(wait_seconds, strict=True),
+            token=token,
+            self_test=SelfTests(home, machine, reporter.note).refusal,
+            choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
+        )
 
 
-def _leave(watched: Watched, home: Home, server: str | None) -> None:
+def _histories(
+    server: str | None, token: str | None, summary: RunSummary
+) -> Mapping[Cell, History | None]:
+    """The server's history of each measured set-up; none before the server ranks the results."""
+    if server is None or summary.standing is None:
+        return {}
+    client = Client(server, None, token=token)
+    try:
+        return histories(client, summary.standing.machine_id, summary.results)
+    except ServerUnreachable:
+        return {}
+    finally:
+        client.close()
+
+
+def _document(start: Start) -> dict[str, Any]:
+    return {
+        "due": [
+            {"cell": cell.model_dump(mode="json"), "cell_digest": cell.digest, "why": why}
+            for cell, why in start.due.items()
+        ],
+        "not_idle": start.not_idle,
+        **summary_document(start.summary),
+        "histories": [
+            {"cell_digest": cell.digest, **history.model_dump(mode="json")}
+            for cell, history in start.histories.items()
+            if history
+        ],
+    }
+
+
+def _show(start: Start, home: Home, system: str, server: str | None) -> None:
+    shown = console()
+    if not start.due:
+        say(shown, "Nothing is due.")
+    elif start.not_idle:
+        say(shown, f"The machine is not idle: {start.not_idle}. The next start measures.")
+    else:
+        show_end(shown, start.summary, home, server)
+        for cell, history in start.histories.items():
+            say(shown, f"{short_name(cell)}: {words(history, system)}")
+        if not start.histories:
+            say(shown, NO_HISTORY if server else NO_SERVER)
+
+
+def _leave(start: Start, home: Home, server: str | None) -> None:
     """Exit with what matters most to a script."""
-    if any(run.interrupted for run in watched.runs):
+    summary = start.summary
+    if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
-    moved = {finding.moved for finding in watched.findings.values()}
-    if moved & {"failed", "slower"} or any(run.refused for run in watched.runs):
+    if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
-    if watched.not_idle:
+    if start.not_idle:
         raise typer.Exit(Exit.NOT_IDLE)
-    if any(run.server_unreachable for run in watched.runs):
+    if summary.server_unreachable:
         submit = home.command(f"submit --server {server}")
         stop(
             Exit.SERVER_UNREACHABLE,

@@ -112,12 +112,12 @@ class Outbox:
         _, newest = max(entries.values(), key=lambda dated: dated[0])
         return [entry for _, entry in entries.values() if entry.run_id == newest.run_id]
 
-    def of_cell(self, cell: Cell, most: int) -> list[Entry]:
-        """The newest envelopes of a cell in any state, oldest first, at most ``most``."""
+    def of_cell(self, cell: Cell) -> list[Entry]:
+        """The envelopes of a cell in any state, newest first."""
         dated = [pair for state in STATES for pair in self._dated(state, f"*-{cell.digest[:16]}-*")]
         # By name: another process may move an envelope while the states are listed.
         entries = {entry.path.name: entry for _, entry in sorted(dated, key=lambda pair: pair[0])}
-        return list(entries.values())[-most:]
+        return list(reversed(entries.values()))
 
     def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
         """Move an envelope to ``sent/`` with the server's receipt."""

@@ -65,6 +65,14 @@ def in_words(difference: Difference, system: str) -> str:
     return f"{name} {difference.before} became {difference.after}"
 
 
+def several_in_words(changed: Sequence[Difference], system: str, most: int = 2) -> str:
+    """The words of the first differences, and how many more there are."""
+    words = [in_words(one, system) for one in changed[:most]]
+    if more := len(changed) - len(words):
+        words.append(f"{more} more")
+    return ", ".join(words)
+
+
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():

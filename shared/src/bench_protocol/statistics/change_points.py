@@ -16,18 +16,14 @@ LEAST_SIZE = 0.005
 # The probability of a change in a history without any.
 SIGNIFICANCE = 0.02
 PERMUTATIONS = 999
-# Random orders over the inverse of the significance, so that a p-value can lie below it.
-ORDERS_BEYOND = 4
-# A limit of memory: 5 MB for each of the arrays, with 60 runs.
-ORDERS_AT_ONCE = 10_000
 
 
-def change_points(times: Sequence[float], significance: float = SIGNIFICANCE) -> list[int]:
+def change_points(times: Sequence[float]) -> list[int]:
     """Places at which the level of positive times changes, ascending; each is the first of its
     level.
 
     The place where the ranks of both sides differ most is a change if they differ more than in most
-    random orders of the same times (98 % of them by default), both sides have at least four runs,
+    random orders of the same times (98 % of them), both sides have at least four runs,
     and their medians differ by half a percent or more. Then each side is searched in the same way.
     The statistic is that of Pettitt (1979), standardised for the lengths of the sides, because the
     largest sum itself lies too near the middle. The test is exact for independent times of any
@@ -37,16 +33,15 @@ def change_points(times: Sequence[float], significance: float = SIGNIFICANCE) ->
 
     Args:
         times: one time for each run; those of one run are not independent.
-        significance: the probability of a change in a history without any.
     """
-    place = _change(times, significance)
+    place = _change(times)
     if place is None:
         return []
-    later = (place + further for further in change_points(times[place:], significance))
-    return [*change_points(times[:place], significance), place, *later]
+    later = (place + further for further in change_points(times[place:]))
+    return [*change_points(times[:place]), place, *later]
 
 
-def _change(times: Sequence[float], significance: float) -> int | None:
+def _change(times: Sequence[float]) -> int | None:
     """The most likely place of a change, if there is one."""
     if len(times) < 2 * LEAST_RUNS:
         return None
@@ -60,26 +55,16 @@ def _change(times: Sequence[float], significance: float) -> int | None:
         return None
     if abs(math.log(median_high(after) / median_high(before))) < LEAST_SIZE:
         return None
-    largest = statistics.max()
-    p_value = _p_value(ranks, largest, PERMUTATIONS)
-    # Most histories have no change, so the many orders of a small significance are rarely drawn.
-    orders = round(ORDERS_BEYOND / significance)
-    if p_value <= SIGNIFICANCE and orders > PERMUTATIONS:
-        p_value = _p_value(ranks, largest, orders)
-    return place if p_value <= significance else None
+    return place if _p_value(ranks, statistics.max()) <= SIGNIFICANCE else None
 
 
-def _p_value(ranks: "NDArray[np.int64]", largest: float, permutations: int) -> float:
+def _p_value(ranks: "NDArray[np.int64]", largest: float) -> float:
     """The share of random orders whose largest statistic is as large, the order itself included."""
     import numpy as np
 
-    random = np.random.default_rng(len(ranks))
-    as_large = 0
-    for start in range(0, permutations, ORDERS_AT_ONCE):
-        count = min(ORDERS_AT_ONCE, permutations - start)
-        orders = random.permuted(np.tile(ranks, (count, 1)), axis=1)
-        as_large += int((_statistics(orders).max(axis=1) >= largest).sum())
-    return (1 + as_large) / (1 + permutations)
+    orders = np.random.default_rng(len(ranks)).permuted(np.tile(ranks, (PERMUTATIONS, 1)), axis=1)
+    as_large = int((_statistics(orders).max(axis=1) >= largest).sum())
+    return (1 + as_large) / (1 + PERMUTATIONS)
 
 
 def _centred_ranks(times: "NDArray[np.float64]") -> "NDArray[np.int64]":

@@ -38,7 +38,6 @@ QUESTIONS = {
     "protocol": "What do agent and server send each other?",
     "results": "What has the project measured of itself?",
     "threat-model": "What is protected from whom, and what is not prevented?",
-    "watching": "How is a machine measured again when it changes?",
 }
 
 

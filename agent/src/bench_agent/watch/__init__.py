@@ -1,1 +1,0 @@
-"""Watch a machine: measure a chosen set again when something changed, and say what moved."""

@@ -1,0 +1,34 @@
+"""``bench-agent watch`` reads the history of a machine as the server answers it."""
+
+import httpx
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_agent.remote.client import Client
+from bench_agent.remote.history import histories, words
+from bench_protocol.payload.machine import Environment
+
+
+def test_the_agent_shows_the_newest_change_of_each_set_up(http: TestClient, post: Poster) -> None:
+    made = results.make_result()
+    for day in range(1, 11):
+        started = f"2026-10-{day:02d}T00:00:00.000000Z"
+        last = post.made(
+            step_ns=1_000_000 + 500 * day + 100_000 * (day > 5),
+            environment=Environment(python=f"3.12.{5 + (day > 5)}", packages={"mlx": "0.29"}),
+            clocks=made.clocks.model_copy(update={"started": started}),
+        )
+    machine_id = http.get(f"/api/v1/results/{last}").json()["machine_id"]
+    other = results.make_result(cell=results.make_cell(recipe="tuned"))
+    client = Client(
+        "http://server",
+        None,
+        transport=httpx.MockTransport(lambda asked: http.get(asked.url.raw_path.decode())),
+    )
+    found = histories(client, machine_id, [made, other])
+    assert words(found[made.cell], "macos") == (
+        "takes 1.10 times as long since 2026-10-06 (95 % CI 1.10 to 1.10): "
+        "python 3.12.5 became 3.12.6"
+    )
+    assert words(found[other.cell], "macos") == "the server has no ranked run"
