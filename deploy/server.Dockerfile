@@ -1,8 +1,6 @@
 # The server's image. Build it from the repository's root: docker build -f deploy/server.Dockerfile .
-# An archive in object storage needs its package: --build-arg STORAGE=s3fs
 FROM python:3.12-slim AS build
-ARG EXTRAS=postgresql,archive
-ARG STORAGE=
+ARG EXTRAS=postgresql
 WORKDIR /source
 COPY constraints.txt ./
 COPY shared shared
@@ -11,7 +9,7 @@ COPY migrations migrations
 COPY docs/methodology.md docs/methodology.md
 RUN python -m venv /opt/trainmark \
  && /opt/trainmark/bin/pip install --no-cache-dir --disable-pip-version-check \
-    -c constraints.txt ./shared "./server[$EXTRAS]" ${STORAGE:+"$STORAGE"}
+    -c constraints.txt ./shared "./server[$EXTRAS]"
 
 FROM python:3.12-slim
 # Pictures of results and comparisons are drawn with a font of the system. Its version does not

@@ -226,7 +226,7 @@ def failing(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [TimeoutError("slow"), OSError("the archive is away"), RuntimeError("a bug")]
+    "error", [TimeoutError("slow"), OSError("a disk is away"), RuntimeError("a bug")]
 )
 def test_an_error_of_a_task_is_not_the_schedulers(workers: Workers, error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):

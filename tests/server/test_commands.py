@@ -69,7 +69,6 @@ def test_an_argument_is_named_by_what_it_is(command: tuple[str, ...], named: str
         ("migrat", "unknown command 'migrat'; did you mean migrate? There are: serve, "),
         ("keys lsit", "unknown command 'lsit'; did you mean list? There are: list, approve"),
         ("restore", "FILE is missing: a file that bench-server backup made"),
-        ("archive", "--to URL is missing: target: file:///FOLDER"),
         ("project --onec", "unknown option '--onec'; did you mean --once?"),
     ],
 )

@@ -10,7 +10,6 @@ import sys
 import tarfile
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -75,38 +74,30 @@ def test_compose_file_says_what_it_should() -> None:
     }
     settings = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
     for name in ("migrate", "server", "project", "recompute", "daily"):
-        others = {"TRAINMARK_BACKUPS", "FSSPEC_CONFIG_DIR"}
-        assert set(services[name]["environment"]) <= settings | others
+        assert set(services[name]["environment"]) <= settings | {"TRAINMARK_BACKUPS"}
 
 
 def test_each_service_has_the_settings_of_the_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of ``deploy/settings.env``, and of the replica and the archive."""
-    config = pytest.importorskip("fsspec.config", reason="fsspec is not installed")
+    """Each service but ``migrate`` reads the address of the replica."""
     site = Site(tmp_path, {})
     subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", site.secrets], check=True)
 
-    def given(name: str) -> tuple[str | None, dict[str, Any]]:
-        environment = site.environment(name)
+    def replica(name: str) -> str | None:
         with monkeypatch.context() as patched:
-            for variable, value in environment.items():
+            for variable, value in site.environment(name).items():
                 patched.setenv(variable, value)
-            settings = Settings()
-        stored: dict[str, Any] = {}
-        config.set_conf_files(environment["FSSPEC_CONFIG_DIR"], stored)
-        return settings.read_database_url, stored
+            return Settings().read_database_url
 
     others = ("server", "project", "recompute", "daily")
     for name in ("migrate", *others):
-        assert given(name) == (None, {})
-    replica = "postgresql+psycopg://trainmark_server@replica/trainmark"
-    storage = {"s3": {"key": "k", "secret": "s"}}
-    (site.secrets / "replica_url").write_text(f"{replica}\n")
-    (site.secrets / "archive").write_text(json.dumps(storage))
-    assert given("migrate") == (None, storage)
+        assert replica(name) is None
+    url = "postgresql+psycopg://trainmark_server@replica/trainmark"
+    (site.secrets / "replica_url").write_text(f"{url}\n")
+    assert replica("migrate") is None
     for name in others:
-        assert given(name) == (replica, storage)
+        assert replica(name) == url
 
 
 def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:

@@ -105,15 +105,11 @@ def client(port: int, certificate: Path) -> Iterator[httpx.Client]:
 
 
 def configured(http: httpx.Client, here: Site) -> None:
-    """Replica and archive have what the site gives them."""
+    """The replica has what the site gives it."""
     wait_until(
         lambda: http.get("/readyz").json()["replica"]["state"] == "used",
         "the read replica answers questions",
     )
-    moved = here.run(
-        "migrate", "archive", "--to", f"file://{here.folder / 'archive'}", program="bench-server"
-    )
-    check(moved.startswith("moved 0 "), "the owner's role may archive payloads")
 
 
 def proxied(http: httpx.Client, plain: int, servers: list[int]) -> None:

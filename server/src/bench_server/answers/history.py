@@ -10,13 +10,10 @@ from statistics import median_high
 from sqlmodel import Session
 
 from bench_protocol.payload.differences import Difference, differences, facts_of
-from bench_protocol.payload.result import Result
 from bench_protocol.statistics import comparison
 from bench_protocol.statistics.comparison import LogSample
 
-from ..db import environments
-from ..db.archive import ArchiveProblem
-from ..db.tables import EnvironmentRow, Measurement, Submission
+from ..db.tables import Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
@@ -61,8 +58,7 @@ class Change:
 
     ``result_id``: the first repeat of the run. ``speed_up_low`` and ``speed_up_high`` bound
     it with 95 % confidence, as if the place had been known before. ``changed`` lists what
-    differs from the last result of the run that counts before it; of a payload whose archive is
-    away, only what the tables hold.
+    differs from the last result of the run that counts before it.
     """
 
     run_id: str
@@ -184,23 +180,9 @@ def _change(
         speed_up=found.speed_up,
         speed_up_low=found.low,
         speed_up_high=found.high,
-        changed=_differences(session, before, first),
+        changed=differences(_facts(session, before), _facts(session, first)),
     )
 
 
-def _differences(session: Session, before: Repeat, after: Repeat) -> tuple[Difference, ...]:
-    try:
-        return differences(facts_of(_signed(session, before)), facts_of(_signed(session, after)))
-    except ArchiveProblem as problem:
-        logger.warning("%s; a change has the differences that the tables hold", problem)
-        return differences(_in_tables(session, before), _in_tables(session, after))
-
-
-def _in_tables(session: Session, repeat: Repeat) -> dict[str, str]:
-    row = session.get_one(Measurement, repeat.result_id)
-    environment = session.get_one(EnvironmentRow, row.environment_id)
-    return environments.facts(environment, row.framework, row.device_index)
-
-
-def _signed(session: Session, repeat: Repeat) -> Result:
-    return stored_result(session.get_one(Submission, repeat.result_id).payload)
+def _facts(session: Session, repeat: Repeat) -> dict[str, str]:
+    return facts_of(stored_result(session.get_one(Submission, repeat.result_id).payload))

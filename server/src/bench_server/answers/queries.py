@@ -203,8 +203,7 @@ def setup_of(row: Measurement) -> Setup:
 
 
 def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
-    """A query for the results that pass the filters, newest first. It reads no payload, which may
-    be in an archive."""
+    """A query for the results that pass the filters, newest first. It reads no payload."""
     shown = load_only(Submission.id, Submission.payload_sha256)  # type: ignore[arg-type]
     query = (
         select(Submission, Measurement)

@@ -1,1 +1,1 @@
-"""Audits of a log from outside: verify a server's log, archive it."""
+"""Audits of a log from outside: verify a server's log, save what was verified."""

@@ -1,6 +1,5 @@
 """Commands that copy the server's data: export, dump, backup, restore."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -11,9 +10,7 @@ from ..db import backup as backups
 from ..db import migrate
 from ..export import daily as daily_dumps
 from ..export import formats
-from ..ingest import archiving
 from .options import DatabaseUrl
-from .project import progress_line
 from .setup import open_store, stop
 
 
@@ -73,35 +70,6 @@ def backup(
     except (backups.NotEmpty, OSError) as error:
         raise stop(str(error)) from None
     print(f"{to}: {count:,} rows; keep the server's keys with it (BENCH_SERVER_KEYS_DIR)")
-
-
-def archive(
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="Target: file:///FOLDER, s3://BUCKET/FOLDER, or another address that fsspec "
-            "supports.",
-        ),
-    ],
-    older_than_days: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="DAYS",
-            help="Move payloads that were received more than this many days ago, at least 1.",
-        ),
-    ] = 90,
-    database_url: DatabaseUrl = None,
-) -> None:
-    """Move old payloads to object storage; the server reads them there."""
-    before = utc_now() - timedelta(days=older_than_days)
-    with open_store(database_url) as (store, _), progress_line() as report:
-        moved = archiving.move(store, to, before, report)
-    print(
-        f"moved {moved.payloads:,} payloads, {moved.payload_bytes:,} bytes; "
-        f"erased {moved.erased:,} objects of withdrawn results"
-    )
 
 
 def restore(

@@ -17,7 +17,6 @@ from bench_protocol.base.units import plain_text
 from .. import cluster, extras
 from ..cluster import Workers
 from ..db import migrate
-from ..db.archive import ArchiveProblem
 from ..db.store import UNAVAILABLE, Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
 
@@ -37,8 +36,6 @@ def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
         raise no_answer(error) from None
-    except ArchiveProblem as problem:
-        raise stop(str(problem)) from None
     finally:
         store.close()
 

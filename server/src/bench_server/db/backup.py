@@ -14,18 +14,15 @@ from urllib.parse import quote
 from sqlalchemy import (
     Connection,
     Engine,
-    LargeBinary,
     create_engine,
     insert,
     inspect,
     select,
-    type_coerce,
 )
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
 from . import migrate
-from .archive import Payload
 from .store import open_engine
 from .tables import Table
 
@@ -149,14 +146,7 @@ def _snapshot(engine: Engine) -> Connection:
 
 def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
     """The rows of a table, some at a time."""
-    # A payload in an archive stays there; the copy has its address.
-    columns = (
-        type_coerce(column, LargeBinary).label(column.name)
-        if isinstance(column.type, Payload)
-        else column
-        for column in table.columns
-    )
-    rows = source.execution_options(yield_per=BATCH).execute(select(*columns)).mappings()
+    rows = source.execution_options(yield_per=BATCH).execute(select(table)).mappings()
     for part in rows.partitions(BATCH):
         yield [dict(row) for row in part]
 

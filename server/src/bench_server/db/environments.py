@@ -64,27 +64,6 @@ def environment_row(result: Result) -> EnvironmentRow:
     return EnvironmentRow(id=environment_id(result), **fields, **keys)
 
 
-def facts(row: EnvironmentRow, framework: str, gpu: int) -> dict[str, str]:
-    """The attributes that are not null, named as in :func:`.differences.facts_of`.
-
-    Args:
-        gpu: index of the result's GPU.
-    """
-    named = {
-        "machine.os.name": row.os,
-        "machine.os.version": row.os_version,
-        "environment.python": row.python,
-        "agent.version": row.agent,
-        f"environment.packages.{framework}": row.framework_version,
-        f"machine.gpus.{gpu}.driver": row.driver,
-        "environment.libraries.cuda": row.cuda,
-        "machine.memory_bytes": row.memory_bytes,
-        f"machine.gpus.{gpu}.memory_bytes": row.gpu_memory_bytes,
-        "machine.cpu.physical_cores": row.cores,
-    }
-    return {name: str(value) for name, value in named.items() if value is not None}
-
-
 def _fields(result: Result) -> dict[str, Any]:
     machine, environment = result.machine, result.environment
     gpu = _gpu(result)

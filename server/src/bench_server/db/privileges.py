@@ -48,11 +48,3 @@ def grant(connection: Connection) -> None:
         if columns := [name for name in CHANGED.get(table, ()) if name in present]:
             granted = f"GRANT UPDATE ({', '.join(columns)})"
             connection.exec_driver_sql(f'{granted} ON "{table}" TO {SERVER_ROLE}')
-
-
-def may_archive(connection: Connection) -> bool:
-    """Whether the connection's role may change payloads: the owner's may, the server's may not."""
-    if connection.dialect.name != "postgresql":
-        return True
-    allowed = text("SELECT has_column_privilege('submission', 'payload', 'UPDATE')")
-    return bool(connection.scalar(allowed))

@@ -119,7 +119,7 @@ def repeated(session: Session, stored: StoredSubmission, result: Result) -> Acce
     """The answer to a payload that was accepted before: the first one, but for ``created``.
 
     Args:
-        result: of the payload. The stored one may be in an archive that is away.
+        result: of the payload.
     """
     bound = session.get(Challenge, stored.challenge_id) if stored.challenge_id else None
     facts = challenges.facts(result, bound, stored.received_at)

@@ -4,7 +4,6 @@ Every act is a signed envelope. It is logged unless it only reads. Acceptance re
 acts and changes keys; the projector applies the effect on results.
 """
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field, ValidationError
-from sqlalchemy import LargeBinary, type_coerce
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, delete, select, update
 
@@ -31,20 +29,16 @@ from bench_protocol.signing import envelope
 from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
 
-from ..db import archive
 from ..db.store import Store
-from ..db.tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
+from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
 from ..db.tables.base import InCell
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
 from . import columns, key_registry
 
-logger = logging.getLogger(__name__)
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
-# A payload may be in an archive, and no act but a withdrawal needs it.
-WITHOUT_PAYLOAD = defer(Submission.payload)  # type: ignore[arg-type]
 # What the operator's acts make of a result; its sender cannot change it.
 FINAL = {"flag": "flagged", "quarantine": "quarantined"}
 ABOUT_RESULTS = ("hide", "show", "withdraw", "flag", "quarantine", "restore")
@@ -92,11 +86,8 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
             "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
         )
         (receipt,) = writer.append(session, authority, [leaf], now)
-        archived = None
         if act.act == "withdraw":
-            archived = _erase(session, _needed(act.result, "result"), receipt.index, now)
-    if archived is not None:
-        _erase_object(archived)
+            _erase(session, _needed(act.result, "result"), receipt.index, now)
     return ActResult(act, receipt)
 
 
@@ -165,7 +156,7 @@ def require_possible(session: Session, act: Act) -> None:
     if act.act not in ABOUT_RESULTS:
         return
     result_id = _needed(act.result, "result")
-    submission = session.get(Submission, result_id, options=[WITHOUT_PAYLOAD])
+    submission = session.get(Submission, result_id)
     if submission is None:
         if session.get(Withdrawn, result_id) is not None:
             raise Gone(f"result {result_id} was withdrawn", field="result")
@@ -222,26 +213,20 @@ def results_of_chain(session: Session, key_id: str) -> list[Submission]:
         .where(Submission.key_id == SigningKey.key_id)
         .where(SigningKey.first_key_id == key.first_key_id)
         .order_by(col(Submission.received_at), col(Submission.id))
-        .options(WITHOUT_PAYLOAD)
+        .options(defer(Submission.payload))  # type: ignore[arg-type]
     )
     return list(rows.all())
 
 
-def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> str | None:
+def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> None:
     """Erase a withdrawn result: its payload, and the salts and envelopes of all of its entries,
-    that of the withdrawal included. The tree does not change.
-
-    Returns:
-        The address of its payload if it is in an archive.
-    """
-    submission = session.get_one(Submission, result_id, options=[WITHOUT_PAYLOAD])
+    that of the withdrawal included. The tree does not change."""
+    submission = session.get_one(Submission, result_id)
     entries = col(LogEntry.submission_id) == result_id
     log_index = session.exec(
         select(LogEntry.log_index).where(entries, LogEntry.kind == "result")
     ).one()
-    # An archive that is away prevents no withdrawal.
-    row = session.get(Measurement, result_id)
-    cell = row.model_dump() if row else columns.of_result(columns.stored_result(submission.payload))
+    cell = columns.of_result(columns.stored_result(submission.payload))
     session.add(
         Withdrawn(
             **{name: cell[name] for name in InCell.model_fields},
@@ -253,20 +238,9 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> s
             withdrawn_at=now,
         )
     )
-    stored = select(type_coerce(col(Submission.payload), LargeBinary))
-    archived = archive.address_in(session.scalar(stored.where(Submission.id == result_id)))
     erased = {"salt": None, "envelope": None, "submission_id": None}
     session.exec(update(LogEntry).where(entries).values(**erased))
     session.exec(delete(Submission).where(col(Submission.id) == result_id))
-    return archived
-
-
-def _erase_object(address: str) -> None:
-    """Erase a withdrawn payload; ``bench-server archive`` tries again if the archive fails now."""
-    try:
-        archive.remove(address)
-    except archive.ArchiveProblem as problem:
-        logger.warning("%s; the next bench-server archive erases it", problem)
 
 
 def _require_own(session: Session, act: Act, submission: Submission) -> None:

@@ -18,7 +18,6 @@ from starlette.routing import Match, Mount
 from bench_protocol.base.errors import ProtocolError
 
 from ..answers.query_names import hint_of, nearest
-from ..db.archive import ArchiveProblem
 from ..db.store import UNAVAILABLE
 from ..errors import InvalidQuery
 from . import refused_values
@@ -213,15 +212,6 @@ def install(app: FastAPI) -> None:
 
     for each in UNAVAILABLE:
         app.exception_handler(each)(unavailable)
-
-    @app.exception_handler(ArchiveProblem)
-    def _archive(request: Request, error: ArchiveProblem) -> Response:
-        logger.error("%s", error)
-        document = problem(
-            503, "archive_unavailable", "the archived payload cannot be read",
-            hint="try again later",
-        )  # fmt: skip
-        return answer(request, document, {"Retry-After": "60"})
 
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:

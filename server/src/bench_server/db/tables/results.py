@@ -14,7 +14,6 @@ from sqlalchemy import (
 )
 from sqlmodel import Field
 
-from ..archive import Payload
 from .base import InSetup, Table, UtcDateTime
 
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
@@ -32,7 +31,7 @@ UNRANKED: dict[str, Any] = {
 
 class Submission(Table, table=True):
     """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
-    (:func:`.inbox.new_id`). An old payload may be in an archive (:mod:`bench_server.db.archive`).
+    (:func:`.inbox.new_id`).
 
     ``run_id``, ``cell_digest`` and ``repeat`` are copied from the payload, and ``challenge_id``
     from the challenge that the result is bound to, so that the database refuses a second payload
@@ -56,7 +55,7 @@ class Submission(Table, table=True):
     )
 
     id: str = Field(primary_key=True, max_length=16)
-    payload: bytes = Field(sa_type=Payload)
+    payload: bytes = Field(sa_type=LargeBinary)
     payload_sha256: str = Field(max_length=64)
     payload_type: str = Field(max_length=200)
     signature: bytes = Field(sa_type=LargeBinary)
