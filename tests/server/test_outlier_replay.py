@@ -9,13 +9,11 @@ from sqlalchemy import text
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from typer.testing import CliRunner
 
 from bench_protocol.base.errors import InvalidField
 from bench_server.answers import log_entries
 from bench_server.audit import dump
 from bench_server.audit import verify as audit
-from bench_server.cli.main import main as cli
 from bench_server.db import backup, migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
@@ -59,17 +57,6 @@ def test_reindex_keeps_it(store: Store, outlier: str) -> None:
     assert stored(store, outlier) == before
 
 
-def test_migrating_takes_it_from_the_verdicts(
-    store: Store, database_url: str, outlier: str
-) -> None:
-    before = stored(store, outlier)
-    for arguments in (["--to", "0008"], []):
-        done = CliRunner().invoke(cli, ["migrate", *arguments, "--database-url", database_url])
-        assert done.exit_code == 0, done.output
-    assert "log entries again" in done.output
-    assert stored(store, outlier) == before
-
-
 def test_a_restored_database_has_it(
     store: Store, empty_database_url: str, outlier: str, tmp_path: Path
 ) -> None:
@@ -84,7 +71,7 @@ def test_a_restored_database_has_it(
 
 
 def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outlier: str) -> None:
-    """For databases that were migrated before the check existed."""
+    """After a repair that erased the stored findings."""
     with store.writing() as session:
         session.execute(text("UPDATE submission SET outlier = NULL"))
     reindex.reindex(store)

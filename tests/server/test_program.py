@@ -131,7 +131,6 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "settings", "says"),
     [
-        (["migrate", "--to", "9999"], {}, "--to: there is no version '9999'; possible are base, "),
         (["serve", "--port", "99999"], {}, "--port takes a whole number from 0 to 65,535, not"),
         (
             ["migrate"],

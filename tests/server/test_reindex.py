@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from click.testing import Result as Ran
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, select, update
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
@@ -17,7 +16,6 @@ from bench_server.answers import log_entries
 from bench_server.app import utc_now
 from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
-from bench_server.db import migrate as migrations
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
@@ -143,59 +141,10 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
     assert audited(store).faults == ()
 
 
-def migrate(database_url: str, *arguments: str) -> Ran:
-    given = ["migrate", *arguments, "--database-url", database_url]
-    return CliRunner().invoke(cli, given)
-
-
-def test_going_back_asks_before_it_throws_away(
-    post: Poster, store: Store, database_url: str
-) -> None:
-    fill(post)
-    with store.writing() as session:
-        count, _ = published.import_published(session)
-    for target, lost in (
-        ("0003", f"{count} published figures"),
-        ("0002", "12 entries of the log, 2 owners"),
-        ("base", "10 results, 2 keys, 12 entries"),
-    ):
-        refused = migrate(database_url, "--to", target)
-        assert refused.exit_code == 2
-        assert f"--to {target} would delete " in refused.stderr
-        assert lost in refused.stderr
-        assert "--lose" in refused.stderr
-        assert migrations.current(store.engine) == migrations.head()
-    done = migrate(database_url, "--to", "0004")  # what is between is derived
-    assert done.exit_code == 0, done.output
-    migrations.migrate(store.engine)
-
-
-def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_url: str) -> None:
-    fill(post)
-    before = derived(store)
-    answer = post.http.get("/api/v1/leaderboard").json()
-    for arguments in (("--to", "0003", "--lose"), ("--to", "head")):
-        done = migrate(database_url, *arguments)
-        assert done.exit_code == 0, done.output
-    assert "projected 12 log entries again" in done.output
-    assert migrations.current(store.engine) == migrations.head()
-    assert derived(store) == before
-    assert post.http.get("/api/v1/leaderboard").json() == answer
-
-
 def test_reindex_command_wants_the_schema(empty_database_url: str) -> None:
     done = CliRunner().invoke(cli, ["reindex", "--database-url", empty_database_url])
     assert done.exit_code == 2
     assert "bench-server migrate" in done.stderr
-
-
-def test_the_oldest_schema_holds_what_was_received(post: Poster, store: Store) -> None:
-    fill(post)
-    migrations.migrate(store.engine, "0001")
-    with store.engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM submission")) == 10
-        assert connection.scalar(text("SELECT count(*) FROM measurement")) == 10
-    migrations.migrate(store.engine)
 
 
 def test_results_that_came_together_are_held_against_the_same_owners_again(

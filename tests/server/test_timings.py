@@ -6,21 +6,16 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import inspect, text
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.server.test_figures import SETUP, repeat
-from tests.server.test_reindex import derived
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.figures import timing_kind
 from bench_protocol.payload.result import Measurement
 from bench_protocol.payload.witness import LastBlock
-from bench_server.db import migrate
-from bench_server.db.store import Store
 from bench_server.ingest import columns
-from bench_server.projection import reindex
-from bench_server.ranking import published, score
+from bench_server.ranking import score
 from bench_server.ranking.compare import ranked
 from bench_server.ranking.figures import Figure, Setup
 from bench_server.ranking.medians import figures
@@ -200,29 +195,3 @@ def test_a_history_is_of_one_timing(http: TestClient, post: Poster) -> None:
         answer = http.get(address, params={"timing": timing}).json()
         assert (answer["timing"], len(answer["points"])) == (timing, points)
     assert http.get(f"/machines/{machine_id}").status_code == 200
-
-
-def test_a_migrated_database_has_every_timing(post: Poster, store: Store) -> None:
-    """The version before has no timings; after the migration the log is projected again."""
-    post.made()
-    post.made(measurement=long(1_250_000))
-    post(results.make_failure())
-    with store.writing() as session:
-        published.import_published(session)
-    before = derived(store)
-    try:
-        migrate.migrate(store.engine, "0011")
-        with store.reading() as session:
-            names = [
-                column["name"] for column in inspect(session.connection()).get_columns("standing")
-            ]
-            assert "timing" not in names
-    finally:
-        migrate.migrate(store.engine)
-    with store.reading() as session:
-        query = text("SELECT DISTINCT timing FROM measurement")
-        assert session.execute(query).scalars().all() == ["short"]
-    reindex.reindex(store)
-    assert derived(store) == before
-    kinds = {row["timing"] for table in before for row in table if "timing" in row}
-    assert kinds == {"long", "short"}

@@ -26,47 +26,21 @@ others = typer.Typer(rich_markup_mode="markdown")
 
 
 @others.command()
-def migrate(
-    to: Annotated[
-        str,
-        typer.Option(metavar="VERSION", help="Version to go to; 'base' removes every table."),
-    ] = "head",
-    lose: Annotated[
-        bool, typer.Option("--lose", help="Go to an older version even if that deletes data.")
-    ] = False,
-    database_url: DatabaseUrl = None,
-) -> None:
+def migrate(database_url: DatabaseUrl = None) -> None:
     """Bring the database to this program's version."""
     settings, url_from = read_settings(database_url=database_url)
     store = opened(Store, settings, url_from)
     try:
         before = migrations.current(store.engine)
-        lost = migrations.lost_by(store.engine, to)
-        if lost and not lose:
-            raise stop(
-                f"--to {to} would delete {', '.join(lost)} for good; run: bench-server backup "
-                "FILE, then this command again with --lose"
-            )
-        migrations.migrate(store.engine, to)
+        migrations.migrate(store.engine)
         after = migrations.current(store.engine)
-        # A migration only adds derived columns; reindexing fills them.
-        rebuilt = 0
-        if before and before != after == migrations.head():
-            with no_traceback():
-                rebuilt = reindexing.reindex(store)
-    except migrations.UnknownVersion as error:
-        raise stop(f"--to: {error}") from None
     except migrations.SchemaMismatch as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
         raise no_answer(error) from None
     where = shown(settings.database_url)
-    if before == after:
-        print(f"{where}: already at {after}" if after else f"{where}: already empty")
-    else:
-        print(f"{where}: {before or 'empty'} -> {after or 'empty'}")
-        if rebuilt:
-            print(f"projected {rebuilt:,} log entries again")
+    changed = f"already at {after}" if before == after else f"{before or 'empty'} -> {after}"
+    print(f"{where}: {changed}")
 
 
 @others.command()

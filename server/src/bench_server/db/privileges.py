@@ -25,7 +25,7 @@ PRIVILEGES = {
     "owner": NEVER_DELETED,
     "invite": NEVER_DELETED,
 }
-# Columns that may be changed besides, in the versions that have them.
+# Columns that may be changed besides.
 CHANGED = {
     "log_entry": ("salt", "envelope", "submission_id"),
     "submission": ("outlier", "ask_id"),
@@ -39,12 +39,10 @@ def grant(connection: Connection) -> None:
     exists = text("SELECT 1 FROM pg_roles WHERE rolname = :role AND rolname <> current_user")
     if connection.scalar(exists, {"role": SERVER_ROLE}) is None:
         return
-    found = inspect(connection)
-    for table in found.get_table_names():
+    for table in inspect(connection).get_table_names():
         connection.exec_driver_sql(f'REVOKE ALL ON "{table}" FROM {SERVER_ROLE}')
         privileges = PRIVILEGES.get(table, ROWS)
         connection.exec_driver_sql(f'GRANT {privileges} ON "{table}" TO {SERVER_ROLE}')
-        present = {column["name"] for column in found.get_columns(table)}
-        if columns := [name for name in CHANGED.get(table, ()) if name in present]:
+        if columns := CHANGED.get(table):
             granted = f"GRANT UPDATE ({', '.join(columns)})"
             connection.exec_driver_sql(f'{granted} ON "{table}" TO {SERVER_ROLE}')
