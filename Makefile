@@ -28,10 +28,13 @@ CHECK_MAC := .check-mac
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 JOBS ?= 2
-# COMPLETE=1 brings every part that tests need, and a test that is left out is a failure.
+# The short form leaves out what costs most. COMPLETE=1 installs every part that tests need, and
+# then a test that is left out is a failure.
+SHORT := not long and (smoke or not (engine or process or browser or postgresql))
+SELECTED := $(if $(COMPLETE),not long,$(SHORT))
 SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
+PYTEST := $(BIN)/python -m pytest --ignore tests/documents --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
 .PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks test-faults test-soak
 
@@ -50,8 +53,8 @@ $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
 	$(BIN)/python $(PIP) -r requirements-dev.txt
 	@touch $@
 
-$(VENV)/set-up$(SWITCH): $(VENV)/installed-dev tests/set_up.py
-	@$(BIN)/python -m tests.set_up $(SWITCH)
+$(VENV)/set-up: $(VENV)/installed-dev tests/set_up.py
+	@$(BIN)/python -m tests.set_up
 	@touch $@
 
 install: $(VENV)/installed-$(EXTRAS) $(CUDA13_INSTALLED) ## Agent, server, and this platform's TensorFlow and MLX into .venv; for NVIDIA's GPUs JAX and PyTorch into .venv-cu13.
@@ -73,19 +76,20 @@ endif
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop; ARGS="--framework mlx").
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once) $(ARGS)
 
-test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS=1: one; COMPLETE=1: leave none out).
-	$(PYTEST) -m 'not long' --timeout 300 $(TESTS)
+test: $(if $(COMPLETE),$(VENV)/set-up,$(VENV)/installed-dev) ## Tests of some minutes, two at a time (JOBS=1: one); COMPLETE=1: with PostgreSQL, four frameworks and Chromium.
+	$(PYTEST) -m '$(SELECTED)' --timeout 300 $(TESTS)
 
-test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz runs.
+test-all: $(VENV)/set-up ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)
 
 test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (a minute; needs PostgreSQL and openssl).
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.deployment
 
-lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
+lint: $(VENV)/installed-dev types ## Format, rules, types, import contracts, documents.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest tests/documents
 
 types: $(VENV)/installed-dev ## Strict type check.
 	$(BIN)/mypy --no-incremental shared/src agent/src server/src
@@ -111,7 +115,7 @@ serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 	$(BIN)/bench-server migrate
 
-screenshots: $(VENV)/set-up$(SWITCH) ## Take the pictures in docs/screenshots again.
+screenshots: $(VENV)/set-up ## Take the pictures in docs/screenshots again.
 	$(BIN)/python -m tests.pages.screenshots
 
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.

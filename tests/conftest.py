@@ -24,8 +24,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
+# The folder of a test says what it costs: it trains with a framework, starts processes, or opens a
+# browser. tests/server/conftest.py marks the tests that use PostgreSQL.
+COSTS = {"engines": "engine", "system": "process", "pages": "browser"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, so that no core waits for one of them at the end."""
+    """Mark tests by cost, and run the longest first, so that no core is idle at the end."""
+    for item in items:
+        for folder in COSTS.keys() & {*item.path.parts}:
+            item.add_marker(COSTS[folder])
     items.sort(key=lambda item: "system" not in item.path.parts)
 
 

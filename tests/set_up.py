@@ -1,8 +1,8 @@
-"""Set-up of ``make test`` besides Python packages: C++ compiler, browser, PyTorch.
+"""Set-up of ``make test COMPLETE=1`` besides Python packages: C++ compiler, browser, PyTorch.
 
-Each part is installed without questions. If a part cannot be installed, its tests are skipped, and
-the reason names the command that installs it (left_out.py). The Makefile runs this once per virtual
-environment; with ``--complete`` PyTorch is installed even if its only build includes CUDA.
+Each part is installed without questions. If a part cannot be installed, its tests fail, and the
+reason names the command that installs it (left_out.py). The Makefile runs this once per virtual
+environment. PyTorch is installed even if its only build for this machine includes CUDA.
 """
 
 import json
@@ -80,11 +80,9 @@ def browser_command() -> str:
     return " && ".join(shlex.join([*_sudo(), *step]) for step in steps)
 
 
-def bring_torch(*, complete: bool) -> bool:
-    """PyTorch, where pip finds a build without CUDA's gigabytes.
-
-    Never one with CUDA beside TensorFlow's: two builds of cuDNN would install the same files.
-    """
+def bring_torch() -> bool:
+    """PyTorch, but never with CUDA beside TensorFlow's: two builds of cuDNN would install the same
+    files."""
     if find_spec("torch"):
         return True
     install = ("pip", "install", "--no-input", "-c", str(ROOT / "constraints.txt"), "torch")
@@ -94,13 +92,9 @@ def bring_torch(*, complete: bool) -> bool:
             return False
         planned = json.loads(report.read_text(encoding="utf-8"))["install"]
     names = [package["metadata"]["name"] for package in planned]
-    if any(name.startswith(("nvidia-", "cuda-")) for name in names):
-        if find_spec("nvidia"):
-            print("  the build for this machine brings a second CUDA", flush=True)
-            return False
-        if not complete:
-            print("  the build for this machine brings CUDA, gigabytes", flush=True)
-            return False
+    if any(name.startswith(("nvidia-", "cuda-")) for name in names) and find_spec("nvidia"):
+        print("  the build for this machine brings a second CUDA", flush=True)
+        return False
     return run(*install, seconds=None)
 
 
@@ -161,12 +155,11 @@ def _system() -> str:
 
 def main() -> None:
     """Install each part, and print the missing ones."""
-    complete = "--complete" in sys.argv[1:]
     os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
     parts = {
         "C++ compiler": bring_compiler,
         "browser": lambda: bring_browser(browser.starts),
-        "PyTorch": lambda: bring_torch(complete=complete),
+        "PyTorch": bring_torch,
     }
     for name, bring in parts.items():
         print(f"Set-up of the tests: {name}", flush=True)

@@ -23,6 +23,21 @@ if find_spec("torch"):
     importlib.import_module("torch._dynamo")
 
 
+SMOKE = {"framework": ("mlx",), "name": ("mnist-dense", "mnist-cnn")}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The short form of make test has one framework's contract on two workloads."""
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        if (
+            item.path.name == "test_contract.py"
+            and chosen is not None
+            and all(chosen.params.get(name) in values for name, values in SMOKE.items())
+        ):
+            item.add_marker("smoke")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """JAX keeps what it compiled: many tests train the same steps, and compiling them again takes

@@ -31,6 +31,13 @@ DATABASES = ("sqlite", "postgresql")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        if (chosen is not None and "postgresql" in chosen.params.values()) or (
+            "cluster" in getattr(item, "fixturenames", ())
+            and "database_url" not in item.fixturenames
+        ):
+            item.add_marker("postgresql")
     cases: dict[str, dict[tuple[int, ...], int]] = {}  # numbers of the cases of each test
     for item in items:
         chosen = getattr(item, "callspec", None)

@@ -20,6 +20,7 @@ AT_ONCE = ("--wait-seconds", "0")
 SMALL = ("--workload", "mnist-dense", "--device", "cpu", "--budget-seconds", "0.5")
 
 
+@pytest.mark.smoke
 def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[], Server]) -> None:
     server = make_server()
     address = server.start()

@@ -61,7 +61,7 @@ def test_what_is_there_is_not_brought(machine: Machine, monkeypatch: pytest.Monk
     monkeypatch.setattr(set_up, "find_spec", lambda name: name)
     assert set_up.bring_compiler()
     assert set_up.bring_browser(machine.browser_starts)
-    assert set_up.bring_torch(complete=True)
+    assert set_up.bring_torch()
     assert machine.calls() == []
 
 
@@ -142,28 +142,16 @@ def test_a_compiler_comes_by_the_managers_name_for_it(machine: Machine) -> None:
         assert machine.calls()[-1] == "dnf install -y gcc-c++"
 
 
-@pytest.mark.parametrize(
-    ("brought", "complete", "installed"),
-    [
-        (("torch", "sympy"), False, True),
-        (("torch", "nvidia-cublas", "triton"), False, False),
-        (("torch", "cuda-bindings"), False, False),
-        (("torch", "nvidia-cublas", "triton"), True, True),
-    ],
-)
-def test_pytorch_comes_without_cuda_or_for_a_complete_run(
-    machine: Machine,
-    monkeypatch: pytest.MonkeyPatch,
-    brought: tuple[str, ...],
-    complete: bool,
-    installed: bool,
+@pytest.mark.parametrize("brought", [("torch", "sympy"), ("torch", "nvidia-cublas", "triton")])
+def test_pytorch_comes_with_what_its_build_needs(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, brought: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(set_up, "find_spec", lambda name: None)
     report = json.dumps({"install": [{"metadata": {"name": name}} for name in brought]})
     reports = f"""for last; do :; done; echo '{report}' > "$last" """
     machine.command("pip", f'case "$*" in *--dry-run*) {reports};; esac')
-    assert set_up.bring_torch(complete=complete) is installed
-    assert len(machine.calls()) == 1 + installed
+    assert set_up.bring_torch()
+    assert len(machine.calls()) == 2
 
 
 def test_no_second_cuda_comes_beside_tensorflows(
@@ -172,7 +160,7 @@ def test_no_second_cuda_comes_beside_tensorflows(
     monkeypatch.setattr(set_up, "find_spec", lambda name: name == "nvidia" or None)
     report = json.dumps({"install": [{"metadata": {"name": "nvidia-cudnn-cu13"}}]})
     machine.command("pip", f"""for last; do :; done; echo '{report}' > "$last" """)
-    assert not set_up.bring_torch(complete=True)
+    assert not set_up.bring_torch()
     assert len(machine.calls()) == 1
 
 
@@ -183,7 +171,7 @@ def test_no_pytorch_where_pip_finds_none(
     monkeypatch.setattr(set_up, "find_spec", lambda name: None)
     if script:
         machine.command("pip", script)
-    assert not set_up.bring_torch(complete=True)
+    assert not set_up.bring_torch()
 
 
 def test_postgresql_starts_from_a_folder_of_roots(
