@@ -4,14 +4,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := -m pip --disable-pip-version-check install -c constraints.txt
+PIP := -m pip --disable-pip-version-check install
+# Packages of others come from the locks (locks/README.md), and pip checks the hash of each file.
+LOCKED := $(PIP) --require-hashes
+OURS := $(PIP) --no-deps
+comma := ,
+locks = $(patsubst %,locks/%.txt,$(subst $(comma), ,$(1)))
+with = $(patsubst %,-r %,$(1))
 
 # Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU. GNU make
 # 4.2.1 starts a command without a shell, which has no program "command", unless it has a character
 # of the shell's: hence the redirection.
 OS := $(shell uname -s)
 ifeq ($(OS),Darwin)
-EXTRAS := metal
+EXTRAS := tensorflow,mlx,energy
+TORCH := locks/torch.txt
 else ifneq ($(shell command -v nvidia-smi 2>/dev/null),)
 EXTRAS := tensorflow-cuda,mlx-cuda
 # One environment has one CUDA. TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13 in an
@@ -21,11 +28,11 @@ CUDA13_EXTRAS ?= torch,jax-cuda,mlx-cuda13
 CUDA13_INSTALLED := $(CUDA13)/installed-$(CUDA13_EXTRAS)
 else
 EXTRAS := tensorflow,mlx
+TORCH := locks/torch-cpu.txt
 endif
 
-CHECK_MAC := .check-mac
-
-PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
+BASE := locks/agent.txt locks/server.txt
+PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml
 TESTS ?=
 JOBS ?= 2
 # The short form leaves out what costs most. COMPLETE=1 installs every part that tests need, and
@@ -36,21 +43,21 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --ignore tests/documents --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks test-faults test-soak
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks test-faults test-soak
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
 
-$(VENV)/installed-$(EXTRAS): $(PARTS)
+$(VENV)/installed-$(EXTRAS): $(PARTS) $(BASE) $(call locks,$(EXTRAS))
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'Installing Trainmark and its frameworks ($(EXTRAS)) into $(VENV): this takes some minutes.'
-	$(BIN)/python $(PIP) -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]' || { $(PYTHON) deploy/install_failed.py $(EXTRAS); exit 1; }
+	$(BIN)/python $(LOCKED) $(call with,$(BASE) $(call locks,$(EXTRAS))) && $(BIN)/python $(OURS) -e ./shared -e ./agent -e ./server || { $(PYTHON) deploy/install_failed.py $(EXTRAS); exit 1; }
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
+$(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) locks/tools.txt
 	@echo 'Installing what the tests need into $(VENV).'
-	$(BIN)/python $(PIP) -r requirements-dev.txt
+	$(BIN)/python $(LOCKED) -r locks/tools.txt
 	@touch $@
 
 $(VENV)/set-up: $(VENV)/installed-dev tests/set_up.py
@@ -62,15 +69,17 @@ install: $(VENV)/installed-$(EXTRAS) $(CUDA13_INSTALLED) ## Agent, server, and t
 ifdef CUDA13
 frameworks: $(CUDA13_INSTALLED)
 
-$(CUDA13_INSTALLED): $(VENV)/installed-$(EXTRAS)
+$(CUDA13_INSTALLED): $(VENV)/installed-$(EXTRAS) $(call locks,$(CUDA13_EXTRAS))
 	@test -x $(CUDA13)/bin/python || $(BIN)/python -m venv $(CUDA13)
 	@echo 'Installing JAX and PyTorch for NVIDIA GPUs ($(CUDA13_EXTRAS)) into $(CUDA13): this takes some minutes.'
-	$(CUDA13)/bin/python $(PIP) -e ./shared -e './agent[$(CUDA13_EXTRAS)]'
+	$(CUDA13)/bin/python $(LOCKED) $(call with,locks/agent.txt $(call locks,$(CUDA13_EXTRAS)))
+	$(CUDA13)/bin/python $(OURS) -e ./shared -e ./agent
 	$(BIN)/bench-agent environments add $(CUDA13)
 	@touch $@
 else
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes); make install has them where NVIDIA's driver is.
-	$(BIN)/python $(PIP) -e './agent[jax,torch]'
+	$(BIN)/python $(LOCKED) -r locks/jax.txt
+	$(BIN)/python $(PIP) -r $(TORCH)
 endif
 
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop; ARGS="--framework mlx").
@@ -95,7 +104,7 @@ types: $(VENV)/installed-dev ## Strict type check.
 	$(BIN)/mypy --no-incremental shared/src agent/src server/src
 
 audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin (asks osv.dev; without an answer it says so), and licences of what is installed.
-	@$(BIN)/python deploy/audit_dependencies.py $(ARGS)
+	@$(BIN)/python -m deploy.audit_dependencies $(ARGS)
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
 	@MUTATIONS=$(or $(MUTATIONS),10000) PYTHONPATH=. $(BIN)/python -m tests.evidence.audit $(ARGS)
@@ -118,26 +127,21 @@ migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 screenshots: $(VENV)/set-up ## Take the pictures in docs/screenshots again.
 	$(BIN)/python -m tests.pages.screenshots
 
-check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
-	$(BIN)/python deploy/check_pins.py
+locks: $(VENV)/installed-dev ## Write locks/ again after a change of requirements (needs the package index; ARGS=--upgrade: newest versions; --check: name what changes).
+	$(BIN)/python -m deploy.locks $(ARGS)
 
-# The reader of Mach-O files is for this target alone. Without it the parts that need it fail.
-$(CHECK_MAC)/tools: constraints.txt
-	@rm -rf $@
-	-@$(BIN)/python $(PIP) --quiet --target $@ lief
+check-mac: $(VENV)/installed-dev ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
+	@PYTHONPATH=. $(BIN)/python -m tests.evidence.mac $(ARGS)
 
-check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
-	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m tests.evidence.mac $(ARGS)
-
-.release/bin/twine: requirements-release.txt constraints.txt
+.release/bin/twine: locks/release.txt
 	@$(PYTHON) -m venv .release
-	@.release/bin/python $(PIP) --quiet -r requirements-release.txt
+	@.release/bin/python $(LOCKED) --quiet -r locks/release.txt
 
 release-check: .release/bin/twine ## Build the three distributions, install each alone, run them from their wheels (some minutes; dist/).
 	@.release/bin/python -m deploy.release_check
 
 clean: ## Remove the virtual environments, the demo's database, the proxy and the Mac's wheels.
-	rm -rf $(VENV) $(CUDA13) .demo .benchmark .test-deploy $(CHECK_MAC) .release dist
+	rm -rf $(VENV) $(CUDA13) .demo .benchmark .test-deploy .check-mac .release dist
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

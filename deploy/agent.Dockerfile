@@ -1,18 +1,25 @@
 # The agent's image, for the CPU: docker build -f deploy/agent.Dockerfile -t trainmark-agent .
-# For NVIDIA GPUs: --build-arg EXTRAS=torch,jax-cuda --build-arg TORCH_INDEX=https://pypi.org/simple
-# or --build-arg EXTRAS=tensorflow-cuda,mlx-cuda; one image has one CUDA. CUDA is in the wheels; the
-# machine has the driver and NVIDIA's container toolkit (docker run --gpus all).
+# For NVIDIA GPUs: --build-arg LOCKS="torch jax-cuda" --build-arg CPU_TORCH=
+# or --build-arg LOCKS="tensorflow-cuda mlx-cuda" --build-arg CPU_TORCH=; one image has one CUDA. CUDA
+# is in the wheels; the machine has the driver and NVIDIA's container toolkit (docker run --gpus all).
 # docker run --rm --read-only --tmpfs /tmp -v trainmark:/home/trainmark trainmark-agent run
 FROM python:3.12-slim AS build
-ARG EXTRAS=tensorflow,jax,torch
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG LOCKS="tensorflow jax"
+# The index with PyTorch for the processor alone; empty: none of it.
+ARG CPU_TORCH=https://download.pytorch.org/whl/cpu
 WORKDIR /source
-COPY constraints.txt ./
+COPY locks locks
 COPY shared shared
 COPY agent agent
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PATH=/opt/trainmark/bin:$PATH
 RUN python -m venv /opt/trainmark \
- && /opt/trainmark/bin/pip install --no-cache-dir --disable-pip-version-check \
-    -c constraints.txt --extra-index-url "$TORCH_INDEX" ./shared "./agent[$EXTRAS]"
+ && for lock in agent $LOCKS; do \
+      pip install --require-hashes -r "locks/$lock.txt" || exit 1; \
+    done \
+ && if [ -n "$CPU_TORCH" ]; then \
+      pip install --extra-index-url "$CPU_TORCH" -r locks/torch-cpu.txt; \
+    fi \
+ && pip install --no-deps ./shared ./agent
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10002 --home-dir /home/trainmark trainmark \

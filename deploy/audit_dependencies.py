@@ -1,6 +1,6 @@
 """``make audit-dependencies``: known vulnerabilities of pins, licences of what is installed.
 
-All pins of ``constraints.txt``, those of other platforms too, go to OSV (osv.dev) in one request.
+All pins of ``locks/``, those of other platforms too, go to OSV (osv.dev) in one request.
 Where OSV does not answer, that is printed and is no failure: a build without internet must not
 fail, and must not claim that it has looked. Licences come from the metadata of what the three
 distributions bring into this environment. Exit code 1 if there is a finding.
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from deploy import locks
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 OSV = "https://api.osv.dev"
-PIN = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
 OUR_OWN = ("bench-protocol", "bench-agent", "bench-server")
 # A licence whose conditions would reach Trainmark's own code or users. LGPL and MPL do not, for
 # packages that are imported as they are.
@@ -45,9 +45,10 @@ class Accepted:
     reason: str
 
 
-def pins(text: str) -> list[tuple[str, str]]:
-    """Names and versions of a constraints file, whatever their markers."""
-    return sorted({(canonicalize_name(name), version) for name, version in PIN.findall(text)})
+def pins(folder: Path) -> list[tuple[str, str]]:
+    """Names and versions of all locks, whatever their markers."""
+    texts = (lock.read_text(encoding="utf-8") for lock in folder.glob("*.txt"))
+    return sorted({(pin.name, pin.version) for text in texts for pin in locks.pins(text)})
 
 
 def vulnerabilities(
@@ -157,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     service: str = parser.parse_args(arguments).service
     rules = tomllib.loads((ROOT / "deploy" / "dependencies.toml").read_text(encoding="utf-8"))
     accepted = [Accepted(**one) for one in rules.get("accepted", ())]
-    pinned = pins((ROOT / "constraints.txt").read_text(encoding="utf-8"))
+    pinned = pins(ROOT / "locks")
     distributions = installed()
     lines = list(licence_findings(distributions, rules["licences"]))
     print(f"{len(distributions)} installed packages: {len(lines)} findings about licences")

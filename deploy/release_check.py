@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = {"shared": "bench_protocol", "agent": "bench_agent", "server": "bench_server"}
 FRAMEWORKS = ("tensorflow", "keras", "mlx", "jax", "torch")
 SERVER_PACKAGES = ("bench_server", "fastapi", "sqlalchemy", "uvicorn", "alembic")
+INSTALL = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet")
 COMMAND_SECONDS = 600
 PROJECTED_TRIES = 20
 
@@ -120,9 +121,10 @@ def contents(dist: Path) -> str:
 
 
 def environment(dist: Path, folder: Path, what: str, absent: tuple[str, ...]) -> Path:
-    """Install one distribution into an empty environment, from the built files and the pins.
+    """Install one distribution into an empty environment, from the built files and its lock.
 
     Args:
+        what: ``agent`` or ``server``.
         absent: modules that it must not bring.
 
     Returns:
@@ -130,12 +132,19 @@ def environment(dist: Path, folder: Path, what: str, absent: tuple[str, ...]) ->
     """
     run(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
-    pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    run(*pip, "-c", ROOT / "constraints.txt", "--find-links", dist, what, cwd=dist)
+    install_locked(python, what)
+    ours = ("--no-deps", "--no-index", "--find-links", dist, "bench-protocol", f"bench-{what}")
+    run(python, *INSTALL, *ours, cwd=dist)
+    run(python, "-m", "pip", "check")
     find = f"import importlib.util as u; print(*filter(u.find_spec, {absent!r}))"
     if brought := run(python, "-I", "-c", find, cwd=folder).split():
-        raise Failed(f"{what} brings {', '.join(brought)}")
+        raise Failed(f"bench-{what} brings {', '.join(brought)}")
     return folder / "bin"
+
+
+def install_locked(python: Path, lock: str) -> None:
+    """Install the packages of a lock."""
+    run(python, *INSTALL, "--require-hashes", "-r", ROOT / "locks" / f"{lock}.txt")
 
 
 @contextmanager
@@ -162,8 +171,7 @@ def serving(server: Path, settings: Mapping[str, str], folder: Path) -> Iterator
 
 def smoke(agent: Path, server: Path, folder: Path) -> str:
     """Measure the smallest workload with MLX, send it, and find it on the board."""
-    python = agent / "python"
-    run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", "mlx[cpu]")
+    install_locked(agent / "python", "mlx")
     settings = {
         "BENCH_SERVER_DATABASE_URL": f"sqlite:///{folder / 'server.db'}",
         "BENCH_SERVER_KEYS_DIR": str(folder / "keys"),
@@ -227,14 +235,12 @@ def main() -> int:
             ("contents", lambda: contents(dist)),
             (
                 "agent alone",
-                lambda: environment(
-                    dist, folder / "agent", "bench-agent", SERVER_PACKAGES + FRAMEWORKS
-                ),
+                lambda: environment(dist, folder / "agent", "agent", SERVER_PACKAGES + FRAMEWORKS),
             ),
             (
                 "server alone",
                 lambda: environment(
-                    dist, folder / "server", "bench-server", ("bench_agent", *FRAMEWORKS)
+                    dist, folder / "server", "server", ("bench_agent", *FRAMEWORKS)
                 ),
             ),
             ("bill of materials", lambda: bill_of_materials(tools, folder, dist)),

@@ -1,15 +1,15 @@
 # The server's image. Build it from the repository's root: docker build -f deploy/server.Dockerfile .
 FROM python:3.12-slim AS build
-ARG EXTRAS=postgresql
 WORKDIR /source
-COPY constraints.txt ./
+COPY locks/server.txt locks/
 COPY shared shared
 COPY server server
 COPY migrations migrations
 COPY docs/methodology.md docs/methodology.md
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PATH=/opt/trainmark/bin:$PATH
 RUN python -m venv /opt/trainmark \
- && /opt/trainmark/bin/pip install --no-cache-dir --disable-pip-version-check \
-    -c constraints.txt ./shared "./server[$EXTRAS]"
+ && pip install --require-hashes -r locks/server.txt \
+ && pip install --no-deps ./shared ./server
 
 FROM python:3.12-slim
 # Pictures of results and comparisons are drawn with a font of the system. Its version does not

@@ -85,7 +85,7 @@ def bring_torch() -> bool:
     files."""
     if find_spec("torch"):
         return True
-    install = ("pip", "install", "--no-input", "-c", str(ROOT / "constraints.txt"), "torch")
+    install = ("pip", "install", "--no-input", "-r", str(ROOT / "locks" / "torch-cpu.txt"))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         if not run(*install, "--dry-run", "--report", str(report)):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 from deploy import audit_dependencies as audit
+from packaging.utils import canonicalize_name
 
 ID, ALIAS = "GHSA-h5c8-rqwp-cp95", "CVE-2024-22195"
 RECORD = {
@@ -26,9 +27,12 @@ RECORD = {
     ],
 }
 PINS = """# a comment==1
-h5py==3.14.0; sys_platform == 'linux'
-h5py==3.16.0; sys_platform == 'darwin'
-Jinja2==3.1.2
+h5py==3.14.0 ; sys_platform == 'linux' \\
+    --hash=sha256:00
+h5py==3.16.0 ; sys_platform == 'darwin' \\
+    --hash=sha256:01
+Jinja2==3.1.2 \\
+    --hash=sha256:02
 """
 LINE = (
     f"FINDING: jinja2 3.1.2: {ALIAS}, {ID}: Jinja vulnerable to HTML attribute injection when "
@@ -80,7 +84,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rules = (audit.ROOT / "deploy" / "dependencies.toml").read_text()
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "dependencies.toml").write_text(rules)
-    (tmp_path / "constraints.txt").write_text(PINS)
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "agent.txt").write_text(PINS)
     monkeypatch.setattr(audit, "ROOT", tmp_path)
     return tmp_path
 
@@ -148,13 +153,17 @@ def test_another_service_is_no_answer(
 ) -> None:
     monkeypatch.setattr(Osv, "do_POST", lambda self: self._send(answer))
     with pytest.raises(audit.NoAnswer):
-        audit.vulnerabilities(osv, audit.pins(PINS))
+        audit.vulnerabilities(osv, [("jinja2", "3.1.2")])
 
 
 def test_every_pin_is_read() -> None:
-    text = (audit.ROOT / "constraints.txt").read_text()
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert len(audit.pins(text)) == len(lines)
+    names = {
+        canonicalize_name(line.partition("==")[0])
+        for lock in (audit.ROOT / "locks").glob("*.txt")
+        for line in lock.read_text().splitlines()
+        if line[0] not in "# "
+    }
+    assert {name for name, _ in audit.pins(audit.ROOT / "locks")} == names
 
 
 def test_a_licence_that_binds_and_none_at_all_are_findings() -> None:

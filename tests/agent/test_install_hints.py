@@ -7,8 +7,21 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
-from bench_agent.base.install_hints import Pip, extras_for, size_note
+from bench_agent.base.install_hints import (
+    FOR_CUDA_12,
+    FOR_CUDA_13,
+    Pip,
+    extras_for,
+    size_note,
+)
 from bench_agent.doctor import fixes
+
+
+def make_checkout(folder: Path) -> Path:
+    """Make a folder look like a checkout."""
+    (folder / "locks").mkdir()
+    (folder / "locks" / "agent.txt").touch()
+    return folder
 
 
 def test_hints_use_the_tools_that_are_there() -> None:
@@ -30,12 +43,13 @@ def test_uv_is_fetched_where_it_is_missing() -> None:
 
 
 def test_in_a_checkout_the_sources_are_installed_at_the_tested_versions(tmp_path: Path) -> None:
-    (tmp_path / "constraints.txt").touch()
-    command = Pip(checkout=tmp_path).install_extras("torch", "jax")
-    assert command.endswith(
-        f"install -c {tmp_path}/constraints.txt -e {tmp_path}/shared "
-        f"-e '{tmp_path}/agent[torch,jax]'"
-    )
+    command = Pip(checkout=make_checkout(tmp_path)).install_extras("torch", "jax")
+    assert command.endswith(f"install -r {tmp_path}/locks/torch.txt -r {tmp_path}/locks/jax.txt")
+
+
+def test_every_framework_has_a_lock() -> None:
+    for name in (*engines.names(), *FOR_CUDA_12.values(), *FOR_CUDA_13.values(), "energy"):
+        assert (install_hints.CHECKOUT / "locks" / f"{name}.txt").is_file()
 
 
 def test_elsewhere_what_the_extras_stand_for_is_named(
@@ -67,7 +81,7 @@ def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path:
     other = Pip("/other/python", has_pip=True, checkout=tmp_path)
     assert other.install_agent() is None
     assert other.separate_environments() is None
-    (tmp_path / "constraints.txt").touch()
+    make_checkout(tmp_path)
     assert other.install_agent() == (
         f"/other/python -m pip install -e {tmp_path}/shared -e {tmp_path}/agent"
     )
@@ -79,7 +93,7 @@ def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path:
 def test_no_framework_brings_a_second_cuda(tmp_path: Path, framework: str, checkout: bool) -> None:
     """Outside of a checkout no command makes an environment with this agent."""
     if checkout:
-        (tmp_path / "constraints.txt").touch()
+        make_checkout(tmp_path)
     pip = Pip("/p", has_pip=True, checkout=tmp_path)
     expected = f"make -C {tmp_path} frameworks" if checkout else None
     assert pip.install_framework(framework, cuda_12=True) == expected
@@ -104,7 +118,7 @@ def test_a_cpu_build_makes_room_for_that_of_cuda_13(
     assert pip.install_cuda_13("jax", cuda_12=False) == (
         "/p -m pip uninstall -y jax && /p -m pip install 'jax[cuda13]>=0.8'"
     )
-    (tmp_path / "constraints.txt").touch()
+    make_checkout(tmp_path)
     assert pip.install_cuda_13("jax", cuda_12=False) == f"make -C {tmp_path} frameworks"
 
 

@@ -65,7 +65,7 @@ def test_make_install_gives_each_cuda_an_environment(tmp_path: Path, driver: boo
     for name in ("shared", "agent", "server"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "pyproject.toml").touch()
-    (tmp_path / "constraints.txt").touch()
+    shutil.copytree(ROOT / "locks", tmp_path / "locks")
     commands = subprocess.run(
         ["make", "-n", "install"],
         cwd=tmp_path,
@@ -74,14 +74,14 @@ def test_make_install_gives_each_cuda_an_environment(tmp_path: Path, driver: boo
         text=True,
         check=True,
     ).stdout.splitlines()
-    installed = [re.findall(r"(\S+)/bin/python .*agent\[([^]]*)\]", line) for line in commands]
-    environments = dict(pair for pairs in installed for pair in pairs)
+    found = [re.match(r"(\S+)/bin/python .* --require-hashes (.*\.txt)", line) for line in commands]
+    environments = {line[1]: re.findall(r"locks/([\w-]+)", line[2]) for line in found if line}
     if driver:
         assert environments == {
-            ".venv": "tensorflow-cuda,mlx-cuda",
-            ".venv-cu13": "torch,jax-cuda,mlx-cuda13",
+            ".venv": ["agent", "server", "tensorflow-cuda", "mlx-cuda"],
+            ".venv-cu13": ["agent", "torch", "jax-cuda", "mlx-cuda13"],
         }
     else:
-        assert environments == {".venv": "tensorflow,mlx"}
+        assert environments == {".venv": ["agent", "server", "tensorflow", "mlx"]}
     added = [line for line in commands if "environments add .venv-cu13" in line]
     assert bool(added) == driver

@@ -80,7 +80,7 @@ def test_what_explains_a_fault_stays(text: str) -> None:
         ),
         ("/home/x/.venv/bin/python -m pip install torch", "<path>/bin/python -m pip install torch"),
         ("at /w/agent/src/bench_agent/run/run.py:3", "at <path>/bench_agent/run/run.py:3"),
-        ("'/home/x/y z/constraints.txt'", "'<path>/constraints.txt'"),
+        ("'/home/x/y z/locks/mlx.txt'", "'<path>/locks/mlx.txt'"),
     ],
 )
 def test_a_path_keeps_what_names_a_package(text: str, left: str) -> None:

@@ -20,7 +20,7 @@ from tests.fakes.mac_platform import become_a_mac  # noqa: E402
 # A command of a stand-in that does not answer must not hold up a test.
 TIMEOUT_SECONDS = 0.5
 ELSEWHERE = ("tensorflow-cpu", "mlx-cpu")
-# As constraints.txt has them on macOS.
+# As the locks have them on macOS.
 PACKAGES = {
     "tensorflow": "2.19.1",
     "tensorflow-metal": "1.2.0",

@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy import check_pins
+from deploy.locks import ROOT
 
 from .wheels import SYSTEMS, Target, pins
 
-ROOT = check_pins.ROOT
 EXTRAS = "tensorflow,mlx,jax"
 TOOLS = ("pytest", "pytest-timeout", "hypothesis")
 # TensorFlow's name on x86-64 Linux.
@@ -51,9 +50,8 @@ def install(folder: Path) -> Path:
     python, uv = folder / "bin" / "python", [sys.executable, "-m", "uv"]
     run([*uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
     command = [*uv, "pip", "install", "--quiet", "--no-sources", "--python", str(python)]
-    command += ["--only-binary", ":all:"]
-    for name in check_pins.OUR_OWN:
-        command += ["--no-binary", name]
+    command += ["--only-binary", ":all:", "--no-binary", "bench-protocol"]
+    command += ["--no-binary", "bench-agent"]
     command += ["--constraint", str(limits), "--editable", str(ROOT / "shared")]
     command += ["--editable", f"{ROOT / 'agent'}[{EXTRAS}]", *TOOLS]
     run(command)

@@ -1,4 +1,4 @@
-"""The wheels of a Mac's environment: resolve, download, and check that they fit."""
+"""The wheels of a Mac's environment: download them, and check that they fit."""
 
 import re
 import subprocess
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from deploy import check_pins
+from deploy import locks
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 
 from .symbols import Library, read_library
 
-PLATFORM = "aarch64-apple-darwin"
+LOCKS = ("agent", "server", "tools", "tensorflow", "mlx", "energy", "jax", "torch")
+PYTHONS = ("3.11", "3.12")
 # MLX's wheels for macOS 26 hold libraries for 26.2: doctor warns on older ones.
 SYSTEMS = ((14, 0), (15, 0), (26, 2))
-PIN = re.compile(r"^([a-z0-9][\w.-]*)==([^\s;]+)", re.MULTILINE | re.IGNORECASE)
 LIBRARIES = (".dylib", ".so")
 GIGABYTE = 2**30
 # What the download takes, and as much again for the largest wheel's libraries.
@@ -41,6 +41,18 @@ class Target:
         return ".".join(map(str, self.macos))
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The values of its markers."""
+        return {
+            "os_name": "posix",
+            "sys_platform": "darwin",
+            "platform_system": "Darwin",
+            "platform_machine": "arm64",
+            "python_version": self.python,
+            "python_full_version": f"{self.python}.0",
+        }
+
+    @property
     def tags(self) -> tuple[Tag, ...]:
         """The tags of the wheels that it can install, the best first."""
         major, minor = map(int, self.python.split("."))
@@ -52,7 +64,7 @@ class Target:
         )
 
 
-TARGETS = tuple(Target(macos, python) for macos in SYSTEMS for python in check_pins.PYTHONS)
+TARGETS = tuple(Target(macos, python) for macos in SYSTEMS for python in PYTHONS)
 
 
 class DownloadFailed(Exception):
@@ -61,14 +73,8 @@ class DownloadFailed(Exception):
 
 @cache
 def pins(target: Target) -> tuple[tuple[str, str], ...]:
-    """Name and version of every package of a Mac's environment but our own.
-
-    Raises:
-        DoesNotResolve: the pins do not fit together.
-    """
-    (extras,) = check_pins.PLATFORMS[PLATFORM]
-    text = check_pins.resolved(PLATFORM, target.python, extras, target.version)
-    return tuple((canonicalize_name(name), version) for name, version in PIN.findall(text))
+    """Name and version of every package of a Mac's environment but our own."""
+    return tuple(locks.versions(LOCKS, target.environment).items())
 
 
 def download(target: Target, folder: Path) -> None:

@@ -70,9 +70,8 @@ class Pip:
             extras: as in ``agent/pyproject.toml``.
         """
         if self.in_checkout:
-            agent = f"{self.checkout / 'agent'}[{','.join(extras)}]"
-            constraints, shared = self.checkout / "constraints.txt", self.checkout / "shared"
-            return self.install("-c", str(constraints), "-e", str(shared), "-e", agent)
+            locks = (str(self.checkout / "locks" / f"{extra}.txt") for extra in extras)
+            return self.install(*(word for lock in locks for word in ("-r", lock)))
         return self.install(*dict.fromkeys(_requirements(extras)))
 
     def install_framework(self, framework: str, *, cuda_12: bool) -> str | None:
@@ -115,7 +114,7 @@ class Pip:
 
     @property
     def in_checkout(self) -> bool:
-        return (self.checkout / "constraints.txt").is_file()
+        return (self.checkout / "locks" / "agent.txt").is_file()
 
 
 def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ OLDEST_GLIBC_FOR_MLX = (2, 35)
 # Run in the checkout; uv downloads a Python if the system has none.
 NEW_ENVIRONMENT = (
     "{fetch}{uv} venv --python 3.12 .venv312 && "
-    "{uv} pip install --python .venv312 -c constraints.txt ./shared './agent{extras}'"
+    "{uv} pip install --python .venv312 --require-hashes -r locks/agent.txt {locks} && "
+    "{uv} pip install --python .venv312 --no-deps ./shared ./agent"
 )
 
 
@@ -70,9 +71,10 @@ def check_python(version: tuple[int, int], system: str, machine: str) -> Iterato
         machine: ``platform.machine()``.
     """
     release = ".".join(map(str, version))
-    extras = "[metal]" if system == "Darwin" else "[tensorflow,mlx]"
+    names = ("tensorflow", "mlx", *(("energy",) if system == "Darwin" else ()))
+    locks = " ".join(f"-r locks/{name}.txt" for name in names)
     fetch, uv = uv_command()
-    hint = NEW_ENVIRONMENT.format(extras=extras, fetch=fetch, uv=uv)
+    hint = NEW_ENVIRONMENT.format(locks=locks, fetch=fetch, uv=uv)
     if version < TESTED[0]:
         yield Finding(
             "python", "fail", f"Python {release} is too old: 3.11 or 3.12 is needed", hint

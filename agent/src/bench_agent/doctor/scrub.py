@@ -21,7 +21,7 @@ SYSTEM_FOLDERS = re.compile(
 # The part of a path that names a package of Python or of this project.
 PACKAGE = re.compile(
     r"/((?:(?:site|dist)-packages|lib/python3\.[0-9]+|bench_agent|bench_protocol)/.*"
-    r"|bin/python[0-9.]*|constraints\.txt|shared|agent)$"
+    r"|bin/python[0-9.]*|locks/[a-z0-9-]+\.txt|shared|agent)$"
 )
 # A word in angle brackets may begin it: a home that was replaced.
 START = r"(?:~|<[^<>\n]+>|[A-Z]:(?=\\))?[/\\]"

@@ -1,0 +1,78 @@
+"""The locks satisfy the requirements, agree with each other, and hold one build of each library."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from deploy import locks
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "locks").glob("*.txt"))
+PYTHONS = ("3.11", "3.12")
+SYSTEMS = (("Darwin", "arm64"), ("Linux", "x86_64"), ("Linux", "aarch64"))
+PLACES = [
+    {
+        "os_name": "posix",
+        "sys_platform": system.lower(),
+        "platform_system": system,
+        "platform_machine": machine,
+        "python_version": python,
+        "python_full_version": f"{python}.9",
+    }
+    for (system, machine), python in itertools.product(SYSTEMS, PYTHONS)
+]
+MAKEFILE = (ROOT / "Makefile").read_text()
+# The extras that the Makefile installs together.
+TOGETHER = re.findall(r"^(?:CUDA13_)?EXTRAS :?\??= ([\w,-]+)$", MAKEFILE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", locks.requirements())
+def test_a_lock_satisfies_its_requirements(name: str) -> None:
+    for place in PLACES:
+        pinned = locks.versions([name], place)
+        for requirement in map(Requirement, locks.requirements()[name]):
+            if requirement.marker is None or requirement.marker.evaluate(place):
+                version = pinned.get(canonicalize_name(requirement.name))
+                hint = f"{requirement} is not in locks/{name}.txt ({version}): run make locks"
+                assert version, hint
+                assert requirement.specifier.contains(version), hint
+
+
+@pytest.mark.long
+def test_uv_finds_nothing_to_change() -> None:
+    assert locks.outdated() == []
+
+
+def test_a_package_has_one_version_in_all_locks() -> None:
+    """So they can be installed together."""
+    for place in PLACES:
+        everything = locks.versions([file.stem for file in FILES], place)
+        for file in FILES:
+            assert locks.versions([file.stem], place).items() <= everything.items(), file.name
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_lock_has_hashes_and_no_address(file: Path) -> None:
+    text = file.read_text()
+    assert not re.search(r"https?:|file:|^-", text, re.MULTILINE)
+    if file.stem != locks.CPU_TORCH:
+        assert len(re.findall(r"\\\n    --hash", text)) >= len(locks.pins(text))
+        assert len(re.findall(r"==.*\\\n    --hash", text)) == len(locks.pins(text))
+
+
+@pytest.mark.parametrize("extras", TOGETHER)
+def test_an_environment_has_one_build_of_cudas_libraries(extras: str) -> None:
+    """The packages of cuDNN for CUDA 12 and for CUDA 13 install the same files."""
+    for place in PLACES:
+        pinned = locks.versions(extras.split(","), place)
+        for library in ("cudnn", "nccl"):
+            builds = [name for name in pinned if name.startswith(f"nvidia-{library}-cu")]
+            wanted = "cuda" in extras and place["sys_platform"] == "linux"
+            assert len(builds) == wanted, builds
+
+
+def test_the_makefile_installs_four_sets_of_frameworks() -> None:
+    assert len(TOGETHER) == 4
