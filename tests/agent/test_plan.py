@@ -13,8 +13,7 @@ from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
 from bench_agent.engines import common
 from bench_agent.output.console import console
-from bench_agent.output.estimate import estimate
-from bench_agent.output.plan_table import print_plan, total_line
+from bench_agent.output.plan_table import estimate, print_plan, total_line
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_protocol.catalogue.catalogue import workload_named

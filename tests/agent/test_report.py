@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Timing
 from bench_agent.cli.main import app
-from bench_agent.output.report import page, tables
+from bench_agent.output.report import page
 from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
 from bench_agent.output.report.neighbours import NOBODY
+from bench_agent.output.report.remarks import doubts_of
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
@@ -101,7 +102,7 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
     (group,) = charts_of(unsteady).recipes
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
     assert group.bars[1].note == "2.00 times as fast as naive ?"
-    assert [row[4].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
+    assert [row[4].endswith(" ?") for row in page.rows_of(unsteady)] == [True, False]
     assert MARK_WORDS in page.html(unsteady)
     assert MARK_WORDS not in page.html(report_of([make_result()]))
 
@@ -115,7 +116,7 @@ def test_a_disturbed_process_is_in_no_figure_while_there_are_others() -> None:
     (cell,) = made.cells
     assert cell.rates == (64_000.0, 64_000.0)
     assert (cell.in_doubt, cell.slowed, cell.left_out) == (False, False, 1)
-    assert made.doubts[0] == (
+    assert doubts_of(made)[0] == (
         "1 disturbed measurement is in no figure: undisturbed ones of the same set-up are"
     )
     (alone,) = report_of([slowed]).cells
@@ -147,7 +148,7 @@ def with_settings(workload: str, settings: dict[str, str]) -> wire.Result:
 def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
     report: Report,
 ) -> None:
-    same = tables.settings_of(report)
+    same = page.settings_of(report)
     assert ("mlx metal tuned", "steps_per_call 1") in same
     assert len(same) == 6
     two = [
@@ -158,16 +159,16 @@ def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
         ("tensorflow cpu tuned (mnist-cnn)", "chains 2, subnormals kept"),
         ("tensorflow cpu tuned (fashion-mlp)", "chains 2, subnormals flushed"),
     ]
-    assert tables.settings_of(report_of(two)) == expected
+    assert page.settings_of(report_of(two)) == expected
     assert f"<dt>{expected[1][0]}</dt><dd>{expected[1][1]}</dd>" in page.html(report_of(two))
-    document = json.loads(tables.as_json(report_of(two)))
+    document = json.loads(page.as_json(report_of(two)))
     assert document["results"][0]["recipe_settings"] == {"subnormals": "kept", "chains": "2"}
 
 
 def test_a_run_of_failures_only_is_reported_too() -> None:
     report = report_of([make_failure("out_of_memory", "build")])
     assert "out of memory while building the model" in page.html(report)
-    assert json.loads(tables.as_json(report))["cells"] == []
+    assert json.loads(page.as_json(report))["cells"] == []
 
 
 class Outline(HTMLParser):
@@ -200,7 +201,7 @@ def test_the_page_is_whole_in_itself(report: Report) -> None:
 
 
 def test_the_json_has_the_figures_of_every_cell_and_result(report: Report) -> None:
-    document = json.loads(tables.as_json(report))
+    document = json.loads(page.as_json(report))
     results = document["results"]
     assert (len(results), len(document["cells"])) == (len(report.results), 24) == (73, 24)
     cell = document["cells"][0]
@@ -252,9 +253,9 @@ def test_the_command_writes_a_page_to_a_file_and_json_to_the_terminal(
     for result in a_run(repeats=1):
         put(outbox, result)
     assert command().exit_code == 0
-    page = (tmp_path / "trainmark-report.html").read_text()
-    assert page.startswith("<!doctype html>")
-    assert command("-o", "-").stdout == page
+    text = (tmp_path / "trainmark-report.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert command("-o", "-").stdout == text
     document = json.loads(command("--json").stdout)
     assert document["run_id"] == a_run()[0].run_id
     assert command("--json", "-o", "shared.json").exit_code == 0

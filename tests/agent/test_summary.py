@@ -16,8 +16,7 @@ from bench_agent.output.documents import summary_document
 from bench_agent.output.report import page
 from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import report_of
-from bench_agent.output.report.headline import headline
-from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubt_lines
+from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubts_of, headline
 from bench_agent.output.summary import show_end, show_figures, what_is_where
 from bench_agent.remote.standing import Standing
 from bench_agent.run.summary import RunSummary
@@ -36,7 +35,7 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         make_result(cell=make_cell(recipe="tuned"), warnings=(more, few)),
         make_result(cell=make_cell("fashion-mlp")),
     ]
-    assert doubt_lines(results) == [
+    assert doubts_of(report_of(results)) == [
         "2 of 3 measurements (the worst: mnist-cnn, tensorflow cpu tuned): other programs kept "
         "1.4 of 2 cores busy; fix: close other programs and run again",
         "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks were timed; "
@@ -48,9 +47,9 @@ def test_a_loop_that_we_could_not_measure_is_told_once(tmp_path: Path) -> None:
     cuda = Device(kind="cuda")
     cells = [make_cell(recipe=recipe, device=cuda) for recipe in ("naive", "tuned", "tuned")]
     report = report_of([make_result(cell=cell) for cell in cells])
-    assert report.doubts.count(TUNED_ON_CUDA) == 1
+    assert doubts_of(report).count(TUNED_ON_CUDA) == 1
     naive = report_of([make_result(cell=cell) for cell in cells[:1]])
-    assert TUNED_ON_CUDA not in naive.doubts
+    assert TUNED_ON_CUDA not in doubts_of(naive)
     stream = io.StringIO()
     summary = summary_of(tmp_path, [make_result(cell=cell) for cell in cells])
     show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))

@@ -8,7 +8,7 @@ from tests.agent.test_resume import OPEN, begun, interrupt, stop_at
 
 from bench_agent.base.home import find_home
 from bench_agent.output.documents import summary_document
-from bench_agent.output.events import EventLines
+from bench_agent.output.live import EventLines
 from bench_agent.run import journal
 from bench_agent.run.run import run_plan
 

@@ -14,8 +14,7 @@ from ..doctor.unfit import refuse_unfit
 from ..machine import read_machine
 from ..output.ab_table import AbDisplay, document, show_answer
 from ..output.console import WARNING, complain, console
-from ..output.live import failure
-from ..output.names import short_name
+from ..output.names import failure, short_name
 from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate

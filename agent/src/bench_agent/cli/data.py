@@ -10,7 +10,7 @@ from ..base.errors import UsageProblem
 from ..base.names import unknown
 from ..data import inventory
 from ..output.console import console
-from ..output.data_table import print_list, print_verified
+from ..output.inventory import print_data_sets, print_verified
 from .exits import Exit, stop
 from .options import Json
 from .setup import print_json
@@ -42,7 +42,7 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         print_json(document)
     else:
-        print_list(document, console())
+        print_data_sets(document)
 
 
 @app.command()
@@ -52,7 +52,7 @@ def verify(names: Names = None, as_json: Json = False) -> None:
     if as_json:
         print_json(document)
     else:
-        print_verified(document, console())
+        print_verified(document)
     if any(item["problem"] for item in document["data_sets"]):
         raise typer.Exit(Exit.SOME_FAILED)
 

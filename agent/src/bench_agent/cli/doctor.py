@@ -10,8 +10,8 @@ from ..doctor import examine, exit_code, show
 from ..doctor.bundle import Bundle, make_bundle, summary
 from ..doctor.surroundings import Surroundings
 from ..machine import read_machine
-from ..output import documents
 from ..output.console import SOFT, complain, console
+from ..output.inventory import devices_document, print_devices
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
 from .options import Json
@@ -32,11 +32,11 @@ def devices(as_json: Json = False) -> None:
     """Show this machine and the devices that each framework sees."""
     home = open_home()
     answers = in_use(probe_each(home.logs, usable_interpreters(home)))
-    document = documents.devices_document(read_machine(home), answers)
+    document = devices_document(read_machine(home), answers)
     if as_json:
         print_json(document)
     else:
-        documents.print_devices(document)
+        print_devices(document)
 
 
 def doctor(

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ..output import environments as output
-from ..output.console import console
+from ..output.documents import Document
+from ..output.inventory import environments_document, print_environments
 from ..run import interpreters
 from ..run.probe import in_use, probe_each
 from .exits import Exit
@@ -31,7 +31,7 @@ Place = Annotated[
 @app.command(name="list")
 def list_(as_json: Json = False) -> None:
     """Show each interpreter and the frameworks installed there; the first one is the agent's."""
-    _show(output.document(interpreters.every(open_home())), as_json)
+    _show(environments_document(interpreters.every(open_home())), as_json)
 
 
 @app.command()
@@ -56,15 +56,15 @@ def check(as_json: Json = False) -> None:
     home = open_home()
     every = interpreters.every(home, packages=True)
     answers = in_use(probe_each(home.logs, every))
-    document = output.document(every, answers)
+    document = environments_document(every, answers)
     _show(document, as_json)
     faults = ("problem", "problems", "shared")
     if any(item[fault] for item in document["environments"] for fault in faults):
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _show(document: output.Document, as_json: bool) -> None:
+def _show(document: Document, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        output.show(document, console())
+        print_environments(document)

@@ -10,7 +10,7 @@ import typer
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..output.console import WARNING, complain
-from ..output.report import page, tables
+from ..output.report import page
 from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
 from ..remote.client import ServerRefused
@@ -55,7 +55,7 @@ def report(
     if not entries:
         stop(Exit.WRONG_USAGE, "no run to report: bench-agent run --preset smoke makes one")
     made = _incomplete(report_of([entry.result() for entry in entries]), home)
-    text = tables.as_json(made) if as_json else page.html(made, _around(made, entries, server))
+    text = page.as_json(made) if as_json else page.html(made, _around(made, entries, server))
     target = output or (Path("-") if as_json else HTML_FILE)
     if str(target) == "-":
         typer.get_binary_stream("stdout").write(text.encode())

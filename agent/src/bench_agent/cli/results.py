@@ -10,7 +10,7 @@ from bench_protocol.base import format as people
 from bench_protocol.payload.acts import OwnAct
 
 from ..output.console import console, show_table
-from ..output.own_results import OWN_HEADINGS, own_row
+from ..output.documents import OWN_HEADINGS, own_row
 from .keys import Yes
 from .options import Json, NamedServer
 from .setup import ask, exchange, open_client, open_home, print_json

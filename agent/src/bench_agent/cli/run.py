@@ -17,8 +17,7 @@ from ..doctor.unfit import refuse_unfit
 from ..machine import read_machine
 from ..output.console import console
 from ..output.documents import summary_document
-from ..output.events import EventLines
-from ..output.live import LiveDisplay
+from ..output.live import EventLines, LiveDisplay
 from ..output.summary import show_end
 from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import geometric_mean
-from typing import Any
 
 from rich.console import Console
 from rich.status import Status
@@ -17,10 +16,10 @@ from bench_protocol.statistics.comparison import SpeedVerdict
 from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side
 from .console import GOOD, WARNING, say
+from .documents import Document
 from .names import short_name
 from .report.remarks import fix_of, worst_lines
 
-Document = dict[str, Any]
 # An interval whose ends differ by more than this ratio hides relevant differences.
 WIDE = 1.1
 # Members of a verdict by the names that the server's API has for them.

@@ -1,90 +1,30 @@
-"""Output of devices, run and status: a JSON document for programs, a table for people."""
+"""Results for programs and people: those of a run, of the outbox, of a server."""
 
-import sys
+from collections.abc import Mapping
 from typing import Any
 
-from rich.text import Text
-
 from bench_protocol.base import format as people
-from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubt_text
 from bench_protocol.payload.figures import (
     energy_per_sample_mj,
     samples_per_second,
     within_run_spread,
 )
-from bench_protocol.payload.hardware import hardware_name
-from bench_protocol.payload.machine import Machine
 from bench_protocol.payload.result import Failed, Measurement, Result
 
-from .. import engines
 from ..base.home import Home
 from ..plan.presets import corrections
 from ..remote.outbox import Entry, Outbox
-from ..run.probe import Answers, absent
 from ..run.summary import RunSummary
-from .console import FAILURE, console, say, show_table
-from .live import failure, one_line
-from .names import short_name
+from .console import FAILURE, console, say
+from .names import failure, one_line, setup_words, short_name
 
 Document = dict[str, Any]
+OWN_HEADINGS = ("id", "sent (UTC)", "workload", "set-up", "samples/s", "status")
 FIGURES = (
     *("samples_per_second", "spread", "blocks", "stop_reason"),
     *("energy_per_sample_mj", "peak_memory_bytes", "host_peak_memory_bytes"),
 )
-
-
-def devices_document(machine: Machine, used: Answers) -> Document:
-    """The machine's facts, and the devices of each framework and interpreter.
-
-    Args:
-        used: as :func:`~bench_agent.run.probe.in_use` gives them.
-    """
-    there = {name for _, name in used}
-    rows = dict(used)
-    rows |= {(None, name): absent(name) for name in engines.names() if name not in there}
-    return {
-        "machine": machine.model_dump(mode="json"),
-        "frameworks": [
-            {
-                "framework": name,
-                "python": path,
-                "packages": dict(probe.environment.packages) if probe.environment else {},
-                "problem": probe.problem,
-                "devices": [
-                    {
-                        **device.model_dump(),
-                        "hardware": hardware_name(
-                            machine, Device(kind=device.kind, index=device.index)
-                        ),
-                    }
-                    for device in probe.devices
-                ],
-            }
-            for (path, name), probe in sorted(rows.items(), key=lambda row: row[0][1])
-            if probe.devices or probe.problem
-        ],
-    }
-
-
-def print_devices(document: Document) -> None:
-    """Print :func:`devices_document`."""
-    machine = document["machine"]
-    memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
-    shown, rows = console(), []
-    say(shown, f"{machine['cpu']['brand']}, {memory} memory, {machine['os']['version']}")
-    several = any(row["python"] for row in document["frameworks"])
-    for row in document["frameworks"]:
-        version = next(iter(row["packages"].values()), "")
-        where = [row["python"] or sys.executable] * several
-        for device in row["devices"]:
-            name = f"{device['kind']}:{device['index']}" if device["index"] else device["kind"]
-            rows.append([row["framework"], version, name, device["hardware"], *where])
-        if not row["devices"]:
-            problem = Text(row["problem"] or "", FAILURE)
-            rows.append([row["framework"], version, "none", problem, *where])
-    headings = ("framework", "version", "device", "hardware", *["interpreter"] * several)
-    show_table(shown, headings, rows)
 
 
 def summary_document(summary: RunSummary) -> Document:
@@ -169,6 +109,20 @@ def print_status(home: Home, outbox: Outbox) -> None:
         say(shown, f"refused: {when} {reason}", FAILURE)
     if pending:
         say(shown, f"To send them:\n  {home.command('submit --server URL')}")
+
+
+def own_row(row: Mapping[str, Any]) -> list[str]:
+    """A row of ``results list``; a failed result has no rate."""
+    level, rate = row["trust_level"], row["samples_per_second"]
+    ranked = "not on its board yet" if level is None else f"level {level}"
+    return [
+        row["id"],
+        row["received_at"][:10],
+        row["workload"],
+        setup_words(row),
+        "" if rate is None else people.rate(rate),
+        row["moderation"] or row["unranked_reason"] or ranked,
+    ]
 
 
 def _entry_document(entry: Entry) -> Document:

@@ -1,8 +1,11 @@
-"""Live progress of a run: a table at a terminal, plain lines elsewhere."""
+"""Progress of a run: a table at a terminal, plain lines elsewhere, JSON lines for programs."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -11,28 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from bench_protocol.base import format as people
-from bench_protocol.payload.figures import samples_per_second
 from bench_protocol.payload.result import Failed, Result
 
 from ..base.errors import ServerUnreachable
-from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
+from ..base.messages import BlockDone, PhaseBegan, TimingEnded, WorkerEvent
 from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 from .console import FAILURE, WARNING, say
-from .estimate import estimate
-from .names import short_name
+from .documents import Document, result_document
+from .names import PHASES, one_line, short_name
+from .plan_table import estimate
 
-PHASES = {
-    "start": "starting",
-    "import": "importing the framework",
-    "data": "making data",
-    "build": "building the model",
-    "conformance": "checking the computation",
-    "warm_up": "warming up",
-    "timing": "timing",
-    "evaluate": "evaluating",
-}
 # The sensors that are shown, if known.
 SENSORS: dict[str, Callable[[float], str]] = {
     "load_average": lambda value: f"load {value:.1f}",
@@ -186,15 +179,55 @@ def _bar(done: float, total: float) -> ProgressBar:
     return ProgressBar(total=max(total, 1e-9), completed=done, width=20)
 
 
-def one_line(result: Result) -> str:
-    """The outcome of a repeat in a few words."""
-    if isinstance(result.outcome, Failed):
-        return failure(result.outcome)
-    rate = people.rate(samples_per_second(result.outcome.measurement, result.cell.batch_size))
-    return f"{rate} samples/s"
+class EventLines:
+    """Writes a run's events to a stream; a context manager like the display it replaces."""
 
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._one_at_a_time = Lock()  # sensors report from their own thread
 
-def failure(failed: Failed) -> str:
-    """A failure in a few words."""
-    why = f" ({failed.exception_class})" if failed.exception_class else ""
-    return f"{failed.kind.replace('_', ' ')} while {PHASES[failed.phase]}{why}"
+    def __enter__(self) -> "EventLines":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
+        seconds = round(sum(planned.estimate_seconds for planned in left), 1)
+        self._write("planned", measurements=len(plan), left=len(left), estimate_seconds=seconds)
+
+    def skipped(self, planned: PlannedCell) -> None:
+        self._write("skipped", cell=planned.cell.model_dump(mode="json"))
+
+    def started(self, repeat: int, planned: PlannedCell) -> None:
+        cell, seconds = planned.cell.model_dump(mode="json"), round(planned.estimate_seconds, 1)
+        self._write("started", cell=cell, repeat=repeat, estimate_seconds=seconds)
+
+    def heard(self, message: WorkerEvent) -> None:
+        if not isinstance(message, TimingEnded):
+            self._write(**message.model_dump())
+
+    def sensed(self, reading: Reading) -> None:
+        self._write("sensors", **reading)
+
+    def finished(self, result: Result) -> None:
+        self._write("finished", **result_document(result))
+
+    def delivered(self, delivery: Delivery) -> None:
+        self._write("delivered", state=delivery.state, answer=delivery.answer)
+
+    def unreachable(self, error: ServerUnreachable) -> None:
+        self._write("unreachable", detail=str(error))
+
+    def note(self, text: str) -> None:
+        """A message to the user."""
+        self._write("note", text=text)
+
+    def summary(self, document: Document) -> None:
+        """The last line: the document of ``--json``."""
+        self._write("summary", **document)
+
+    def _write(self, event: str, **members: Any) -> None:
+        line = json.dumps({"event": event, **members}, ensure_ascii=False)
+        with self._one_at_a_time:
+            self._stream.write(line + "\n")
+            self._stream.flush()

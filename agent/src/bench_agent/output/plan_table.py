@@ -1,6 +1,6 @@
 """Output of ``plan``: a JSON document for programs, a table folded by workload for people."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -13,12 +13,11 @@ from ..plan.memory_fit import need_of
 from ..plan.plan import Plan, PlannedCell
 from ..plan.presets import corrections
 from .console import SOFT, WARNING, say, show_table
-from .estimate import estimate
+from .documents import Document
 from .names import unusual
 from .report.figures import grouped
 from .report.remarks import published_lines
 
-Document = dict[str, Any]
 LONG_PLAN_SECONDS = 24 * 3600
 NOT_COUNTED = (
     "Not in this time: waits for an idle machine (--wait-seconds of run), and the self-test of a "
@@ -120,6 +119,17 @@ def total_line(plan: Plan) -> str:
         parts += [f"{people.plural(passes, 'accuracy pass', 'accuracy passes')} over full epochs"]
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
     return f"{', '.join(parts)}, on {data} data: {estimate(plan.cells, plan.estimate_seconds)}."
+
+
+def estimate(cells: Sequence[PlannedCell], seconds: float) -> str:
+    """``about 3 min 20 s``, and where nothing was measured before, that this is a guess."""
+    about = f"about {people.rough(seconds)}"
+    guessed = {f"{one.cell.framework} {one.cell.device}": None for one in cells if one.guessed}
+    if not guessed:
+        return about
+    if all(one.guessed for one in cells):
+        return f"{about}, a guess: nothing was measured here yet"
+    return f"{about}, in part a guess: nothing was measured here yet with {', '.join(guessed)}"
 
 
 def left_out(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""The end of a run for its user: table, remarks, what was found, next steps."""
+"""The end of a run: table of figures, remarks, the finding, next steps."""
 
 from collections.abc import Sequence
 
@@ -23,8 +23,7 @@ from .report.figures import (
     report_of,
     speed_up,
 )
-from .report.headline import headline, naive_of
-from .report.remarks import accuracy_lines, published_lines
+from .report.remarks import accuracy_lines, doubts_of, headline, naive_of, published_lines
 
 Row = Sequence[str | Text]
 HEADINGS = ("workload and set-up", "samples/s", "epoch", "spread", "vs naive")
@@ -96,7 +95,7 @@ def show_remarks(console: Console, report: Report) -> None:
         *published_lines(report.preset),
     ):
         say(console, line)
-    for doubt in report.doubts:
+    for doubt in doubts_of(report):
         say(console, f"Warning: {doubt}", WARNING)
 
 
@@ -140,19 +139,18 @@ def standing_lines(standing: Standing, links: bool = True) -> list[str]:
     return [f"This hardware {words}.", *([f"  {standing.address}"] if links else [])]
 
 
-def disturbed_line(report: Report, disturbed: int, sent: bool = False) -> str:
+def disturbed_line(report: Report, disturbed: int, sent: bool) -> str:
     """What to do about figures that something else slowed down.
 
     Args:
         sent: a server has them already.
     """
     figures = people.plural(len(report.cells), "figure")
-    line = (
-        f"Not worth sharing: {disturbed} of {figures}, because something "
-        "else slowed this machine down. Close other programs, let it cool, and run again."
-    )
     there = " The server has them, marked as disturbed, and uses undisturbed ones where it has any."
-    return line + (there if sent else "")
+    return (
+        f"Not worth sharing: {disturbed} of {figures}, because something else slowed this machine "
+        f"down. Close other programs, let it cool, and run again.{there if sent else ''}"
+    )
 
 
 def device_lines(report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""Figures of a report: derive each cell's from the results of a run. Pure functions."""
+"""The figures of a report: those of each cell, derived from the results of a run."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,7 @@ from bench_protocol.statistics.comparison import (
     median_interval,
 )
 
-from ..live import failure
-from .remarks import caveat_lines, doubt_lines
+from ..names import failure, unusual
 
 Item = TypeVar("Item")
 # The meaning of a question mark after a figure.
@@ -65,6 +64,16 @@ class CellFigures:
         return f"{self.cell.framework} {self.cell.device}"
 
     @property
+    def task(self) -> tuple[str, int, str, str]:
+        """What compared cells have in common."""
+        return self.cell.workload, self.cell.batch_size, self.cell.precision, self.cell.data
+
+    @property
+    def task_name(self) -> str:
+        """``mnist-cnn, batch 64``."""
+        return f"{self.cell.workload}, batch {self.cell.batch_size:,}{unusual(self.cell)}"
+
+    @property
     def in_doubt(self) -> bool:
         """The machine was slowed down, or blocks or processes varied so much that the figure is
         unsure."""
@@ -74,8 +83,8 @@ class CellFigures:
 
 @dataclass(frozen=True)
 class Report:
-    """A run: machine, cells in the order of measurement, cells without a figure and why, and
-    warnings. ``incomplete``: a sentence about what the run has not measured; empty once it ended.
+    """A run: machine, cells in the order of measurement, cells without a figure and why.
+    ``incomplete``: a sentence about what the run has not measured; empty once it ended.
     """
 
     run_id: str
@@ -87,7 +96,6 @@ class Report:
     cells: tuple[CellFigures, ...]
     failed: tuple[tuple[Cell, str], ...]
     results: tuple[Result, ...]
-    doubts: tuple[str, ...]
     incomplete: str = ""
 
     @property
@@ -117,17 +125,7 @@ def report_of(results: Sequence[Result]) -> Report:
         cells=cells,
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
-        doubts=(*caveat_lines(results), *left_out_lines(cells), *doubt_lines(results)),
     )
-
-
-def left_out_lines(cells: Sequence[CellFigures]) -> list[str]:
-    """How many measurements are in no figure, if any."""
-    count = sum(figures.left_out for figures in cells)
-    if not count:
-        return []
-    verb = "measurements are" if count != 1 else "measurement is"
-    return [f"{count} disturbed {verb} in no figure: undisturbed ones of the same set-up are"]
 
 
 def marked(text: str, *cells: CellFigures) -> str:
@@ -148,6 +146,23 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> list[list[Item
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return list(groups.values())
+
+
+def at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
+    """The cells at their workload's default batch size, or the smallest measured if that is
+    missing."""
+    selected = []
+    for group in grouped(cells, lambda figures: figures.cell.workload):
+        sizes = {figures.cell.batch_size for figures in group}
+        standard = workload_named(group[0].cell.workload).batch_size
+        chosen = standard if standard in sizes else min(sizes)
+        selected += [figures for figures in group if figures.cell.batch_size == chosen]
+    return selected
+
+
+def fastest(cells: Iterable[CellFigures], key: Callable[[CellFigures], Any]) -> list[CellFigures]:
+    """The fastest cell of each key, in the order of measurement."""
+    return [max(group, key=lambda one: one.samples_per_second) for group in grouped(cells, key)]
 
 
 def _measured(repeats: list[Result]) -> list[Measurement]:
@@ -181,14 +196,13 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
         high=high,
         epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
         within_run_spread=median(within_run_spread(measurement) for measurement in measured),
-        startup_seconds=median(_startup_seconds(measurement) for measurement in measured),
+        startup_seconds=median(sum(_startup_ns(one)) / 1e9 for one in measured),
         slowed=not _measured(quiet),
         left_out=len(_measured(repeats)) - len(measured),
         typical=typical,
     )
 
 
-def _startup_seconds(measurement: Measurement) -> float:
+def _startup_ns(measurement: Measurement) -> tuple[int, int, int, int]:
     startup = measurement.startup
-    phases = (startup.import_ns, startup.data_ns, startup.build_ns, startup.first_step_ns)
-    return sum(phases) / 1e9
+    return startup.import_ns, startup.data_ns, startup.build_ns, startup.first_step_ns

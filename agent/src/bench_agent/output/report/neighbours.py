@@ -35,8 +35,8 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Around:
-    """What stands around a report: bars of other machines, what they are in a sentence, and with a
-    server where this machine stands and its page."""
+    """What a report shows of others: bars of other machines, a sentence on what they are, and with
+    a server this machine's rank and page."""
 
     neighbours: tuple[Neighbour, ...] = ()
     words: str = ""
@@ -53,14 +53,9 @@ def around_published(report: Report) -> Around:
     return Around(neighbours, WORDS.format(url=url) if neighbours else "")
 
 
-def around_ranked(rows: Sequence[Ranked], standing: Standing) -> Around:
-    """The hardware ranked above and below."""
-    return Around(of_ranked(rows), RANKED_WORDS, standing)
-
-
-def of_ranked(rows: Iterable[Ranked]) -> tuple[Neighbour, ...]:
-    """The hardware that a server ranks next to this machine's."""
-    return tuple(
+def around_ranked(rows: Iterable[Ranked], standing: Standing) -> Around:
+    """The hardware that a server ranks above and below this machine's."""
+    neighbours = tuple(
         Neighbour(
             row.workload,
             row.batch_size,
@@ -69,6 +64,7 @@ def of_ranked(rows: Iterable[Ranked]) -> tuple[Neighbour, ...]:
         )
         for row in rows
     )
+    return Around(neighbours, RANKED_WORDS, standing)
 
 
 def published_beside(report: Report) -> tuple[Neighbour, ...]:
@@ -77,10 +73,8 @@ def published_beside(report: Report) -> tuple[Neighbour, ...]:
     chosen: dict[tuple[str, int], tuple[tuple[bool, float], Published]] = {}
     for copied in published.figures():
         for figures in report.cells:
-            if not _same_task(copied, figures.cell) or figures.cell.precision != "float32":
-                continue
             key, distance = (copied.workload, copied.batch_size), _distance(copied, figures)
-            if key not in chosen or distance < chosen[key][0]:
+            if key == _task(figures.cell) and (key not in chosen or distance < chosen[key][0]):
                 chosen[key] = distance, copied
     return tuple(
         Neighbour(
@@ -93,8 +87,9 @@ def published_beside(report: Report) -> tuple[Neighbour, ...]:
     )
 
 
-def _same_task(copied: Published, cell: Cell) -> bool:
-    return (copied.workload, copied.batch_size) == (cell.workload, cell.batch_size)
+def _task(cell: Cell) -> tuple[str, int] | None:
+    """What a bar of another machine is compared by; other precisions than float32 have none."""
+    return (cell.workload, cell.batch_size) if cell.precision == "float32" else None
 
 
 def _distance(copied: Published, figures: CellFigures) -> tuple[bool, float]:
@@ -109,13 +104,8 @@ def beside(groups: Sequence[BarGroup], neighbours: Sequence[Neighbour]) -> tuple
 
 
 def _with(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
-    cell = group.cell
-    others = [
-        other
-        for other in neighbours
-        if (other.workload, other.batch_size) == (cell.workload, cell.batch_size)
-        and cell.precision == "float32"
-    ]
+    task = _task(group.cell)
+    others = [other for other in neighbours if (other.workload, other.batch_size) == task]
     if not others:
         return group
     longest = max(group.longest, *(other.samples_per_second for other in others))
@@ -130,11 +120,10 @@ def _with(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
         for bar in group.bars
     ]
     bars = [*own, *(_bar(other, longest) for other in others)]
-    ordered = tuple(sorted(bars, key=lambda bar: -bar.share))
-    return replace(group, bars=ordered, longest=longest)
+    return replace(group, bars=tuple(sorted(bars, key=lambda bar: -bar.share)), longest=longest)
 
 
 def _bar(other: Neighbour, longest: float) -> Bar:
     rate = other.samples_per_second
     share = rate / longest
-    return Bar(other.label, people.rate(rate), share, None, None, "other", "", in_doubt=False)
+    return Bar(other.label, people.rate(rate), share, None, None, "other", "")

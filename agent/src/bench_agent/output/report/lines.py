@@ -1,10 +1,12 @@
-"""Line charts of samples per second over batch size, if a run measured several sizes."""
+"""Line charts: samples per second over batch size, and the block times of each cell."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
+from statistics import median
 
 from bench_protocol.base import format as people
+from bench_protocol.statistics.charts import BlockTrace, block_trace
 
 from .figures import CellFigures, grouped
 
@@ -31,6 +33,16 @@ class LineGroup:
     low: str
     high: str
     lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The blocks of a cell's typical repeat."""
+
+    title: str
+    subtitle: str
+    range: str
+    blocks: BlockTrace
 
 
 def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
@@ -89,3 +101,23 @@ def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
 
 def _log_share(value: float, low: float, high: float) -> float:
     return log(value / low) / log(high / low)
+
+
+def traces(cells: Iterable[CellFigures]) -> tuple[Trace, ...]:
+    """The blocks of each cell's typical repeat, the unsteadiest first."""
+    return tuple(map(_trace, sorted(cells, key=lambda figures: -figures.within_run_spread)))
+
+
+def _trace(figures: CellFigures) -> Trace:
+    blocks = figures.typical.blocks
+    spread = people.percent(figures.within_run_spread)
+    ended = {"settled": "ended steady", "budget": "ended by the clock", "epochs": "whole epochs"}
+    return Trace(
+        title=figures.task_name,
+        subtitle=f"{figures.place}, {figures.cell.recipe}: {len(blocks.durations_ns)} blocks, "
+        f"spread {spread}, {ended[blocks.stop_reason]}",
+        range=f"from {people.nanoseconds(min(blocks.durations_ns))} "
+        f"to {people.nanoseconds(max(blocks.durations_ns))}, "
+        f"median {people.nanoseconds(median(blocks.durations_ns))}",
+        blocks=block_trace(blocks.durations_ns),
+    )
