@@ -1,8 +1,7 @@
 #!/bin/sh
 # Makes what docker-compose.yml reads as secrets: passwords, the database's addresses for the two
 # roles, and a self-signed certificate for NAME. A file that exists is left as it is: put the
-# certificate of your authority into tls_certificate and tls_key, and the address of a read replica
-# into replica_url.
+# certificate of your authority into tls_certificate and tls_key.
 # usage: deploy/secrets.sh NAME [FOLDER]    (FOLDER: deploy/secrets)
 set -eu
 name=${1:?usage: deploy/secrets.sh NAME [FOLDER]}
@@ -22,7 +21,6 @@ for role in migrate server; do
   test -e ${role}_url ||
     echo "postgresql+psycopg://trainmark_$role:$(cat ${role}_password)@$database/trainmark" > ${role}_url
 done
-test -e replica_url || : > replica_url
 if ! test -e tls_key; then
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 \
     -subj "/CN=$name" -addext "subjectAltName=DNS:$name" -keyout tls_key -out tls_certificate \

@@ -148,22 +148,6 @@ def test_a_failure_is_one_plain_sentence(status: int) -> None:
     assert str(error.value) == f"http://bench.test/checkpoint answered {status}"
 
 
-def test_a_request_names_the_most_entries_that_were_seen() -> None:
-    """So that no answer is of fewer log entries than an earlier one."""
-    wanted = []
-    given = iter(["7", "5", "nonsense", None, "9", "9" * 30])
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        wanted.append(request.headers.get("Trainmark-At-Least"))
-        as_of = next(given)
-        return httpx.Response(200, headers={} if as_of is None else {"Trainmark-As-Of": as_of})
-
-    made, _, _ = connection(answer)
-    for _ in range(6):
-        made.request("GET", "/")
-    assert wanted == [None, "7", "7", "7", "7", "9"]
-
-
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_certificates_that_cannot_be_read_are_one_sentence(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,7 @@ class Cluster:
     folder: Path
     bin: Path
     user: str
-    port: int = 5432
+    port: int
 
     def url(self, database: str, user: str | None = None) -> str:
         """The address for a user, without one for the superuser."""
@@ -109,17 +109,6 @@ class Cluster:
             env=os.environ | {"TRAINMARK_SECRETS": str(secrets)},
             check=True,
         )
-
-    def standby(self) -> "Cluster":
-        """Make and start a streaming replica of this cluster."""
-        folder = _folder()
-        _run(
-            self.bin / "pg_basebackup", "-h", self.folder, "-p", self.port, "-U", self.user,
-            "-D", folder / "data", "-c", "fast", "-R", "--no-sync",
-        )  # fmt: skip
-        replica = Cluster(folder, self.bin, self.user)
-        replica._start("")
-        return replica
 
     def _start(self, options: str) -> None:
         """Start it on its socket, with further options, which win."""

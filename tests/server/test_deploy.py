@@ -80,24 +80,15 @@ def test_compose_file_says_what_it_should() -> None:
 def test_each_service_has_the_settings_of_the_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each service but ``migrate`` reads the address of the replica."""
+    """Each service reads ``deploy/settings.env``."""
     site = Site(tmp_path, {})
     subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", site.secrets], check=True)
-
-    def replica(name: str) -> str | None:
+    (tmp_path / "settings.env").write_text("BENCH_SERVER_SITE_NAME=Lab\n")
+    for name in ("migrate", "server", "project", "recompute", "daily"):
         with monkeypatch.context() as patched:
             for variable, value in site.environment(name).items():
                 patched.setenv(variable, value)
-            return Settings().read_database_url
-
-    others = ("server", "project", "recompute", "daily")
-    for name in ("migrate", *others):
-        assert replica(name) is None
-    url = "postgresql+psycopg://trainmark_server@replica/trainmark"
-    (site.secrets / "replica_url").write_text(f"{url}\n")
-    assert replica("migrate") is None
-    for name in others:
-        assert replica(name) == url
+            assert Settings().site_name == "Lab", name
 
 
 def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:

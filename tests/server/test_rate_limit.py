@@ -168,7 +168,7 @@ def test_a_read_only_server_accepts_nothing_for_now(store: Store) -> None:
 
 
 def test_a_database_that_can_only_be_read_is_out_of_reach_for_now(store: Store) -> None:
-    """As after a failover to a replica: 503, so that an agent keeps its results."""
+    """As while a disk or a database is read-only: 503, so that an agent keeps its results."""
     http = client(store)
     Poster(http).enroll()
     sqlite = store.engine.dialect.name == "sqlite"

@@ -19,7 +19,6 @@ from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.replica import Replica
 from .web.response_cache import FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
 from .web.security_headers import SecurityHeaders
@@ -55,15 +54,11 @@ def create_app(
         authority: the server's own keys; None loads those in the settings' folder.
     """
     opened = store or Store(settings.database_url)
-    read_url = settings.read_database_url
-    replica = Replica(Store(read_url, replica=True)) if read_url else None
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
         opened.close()
-        if replica is not None:
-            replica.store.close()
 
     app = FastAPI(
         title=f"{settings.site_name} API",
@@ -77,7 +72,6 @@ def create_app(
         redoc_url=None,
     )
     app.state.store = opened
-    app.state.replica = replica
     app.state.cached = Answers()
     app.state.clock = clock
     app.state.settings = settings
@@ -86,7 +80,7 @@ def create_app(
     app.state.key_rate = Rate(settings.key_rate)
     app.state.enroll_rate = Rate(settings.enroll_rate)
     app.state.challenge_rate = Rate(settings.challenge_rate)
-    app.state.metrics = registry(lambda: app.state.store, lambda: app.state.replica)
+    app.state.metrics = registry(lambda: app.state.store)
     app.state.paths = frozenset(
         route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
     )

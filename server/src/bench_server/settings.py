@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import limits
 import platformdirs
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -18,7 +18,6 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
 
 from .price_list import PriceList, read
 
@@ -51,20 +50,6 @@ def _folder(path: Path | None) -> Path | None:
     return path
 
 
-def _replica(url: str | None, info: ValidationInfo) -> str | None:
-    if not url:
-        return None
-    # Neither address may be quoted: both can hold a password.
-    for name, address in (("", url), (f"{PREFIX}DATABASE_URL", info.data.get("database_url", ""))):
-        try:
-            postgresql = make_url(address).drivername == "postgresql+psycopg"
-        except ArgumentError:
-            postgresql = False
-        if not postgresql:
-            raise ValueError(f"{name or 'this'} is no address of PostgreSQL")
-    return url
-
-
 def _prices(value: object) -> object:
     return read(value) if isinstance(value, str | Path) else value
 
@@ -75,7 +60,6 @@ def _existing(path: Path | None) -> Path | None:
     return path
 
 
-ReplicaUrl = Annotated[str | None, AfterValidator(_replica)]
 RateLimit = Annotated[str, AfterValidator(_rate)]
 Proxies = Annotated[str, AfterValidator(_proxies)]
 Prices = Annotated[PriceList | None, BeforeValidator(_prices)]
@@ -96,12 +80,6 @@ class Settings(BaseSettings):
         default_factory=default_database_url,
         repr=False,  # may hold a password
         description="SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME",
-    )
-    read_database_url: ReplicaUrl = Field(
-        default=None,
-        description="a streaming replica of the PostgreSQL database, postgresql+psycopg://"
-        "USER@HOST/NAME, from which pages and the API read; empty or missing: they read from the "
-        "database",
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(

@@ -104,14 +104,6 @@ def client(port: int, certificate: Path) -> Iterator[httpx.Client]:
         yield made
 
 
-def configured(http: httpx.Client, here: Site) -> None:
-    """The replica has what the site gives it."""
-    wait_until(
-        lambda: http.get("/readyz").json()["replica"]["state"] == "used",
-        "the read replica answers questions",
-    )
-
-
 def proxied(http: httpx.Client, plain: int, servers: list[int]) -> None:
     """What the proxy does for a client."""
     moved = httpx.get(f"http://127.0.0.1:{plain}/results?q=a")
@@ -184,7 +176,6 @@ def database_of(here: Site) -> Iterator[None]:
         env=os.environ | {"TRAINMARK_DATABASE": f"127.0.0.1:{port}"}, check=True,
     )  # fmt: skip
     cluster = postgres.start(port=port)
-    standby = None
     try:
         program = shutil.which("psql") or missing("psql", "apt install postgresql-client")
         subprocess.run(
@@ -193,12 +184,8 @@ def database_of(here: Site) -> Iterator[None]:
             env=os.environ | {"TRAINMARK_SECRETS": str(here.secrets)}, check=True,
         )  # fmt: skip
         check("empty -> " in here.run("migrate"), "a new database: migrate's role makes the tables")
-        standby = cluster.standby()
-        (here.secrets / "replica_url").write_text(standby.url("trainmark", postgres.SERVER))
         yield
     finally:
-        if standby is not None:
-            standby.stop()
         cluster.stop()
 
 
@@ -230,7 +217,6 @@ def site(folder: Path) -> None:
             if sys.platform == "linux":
                 no_secrets_in([p.pid for p in (first, second, third, fourth)], here.secrets)
             posted(http, servers)
-            configured(http, here)
             proxied(http, plain, servers)
             here.run("daily", "--once")
             day = time.strftime("%Y-%m-%d", time.gmtime())

@@ -27,7 +27,6 @@ TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
 # The number of log entries that an answer follows from, and that the next one must include.
-AS_OF, AT_LEAST = "Trainmark-As-Of", "Trainmark-At-Least"
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
 
@@ -123,7 +122,6 @@ class Connection:
         self._patience_seconds = patience_seconds
         self.server = checked_address(server)
         self._has_token = token is not None
-        self._as_of = 0
         self._now = now
         self._sleep = sleep
         self._say = say
@@ -152,8 +150,6 @@ class Connection:
             asks for more than ``patience_seconds`` in total.
         """
         headers = {"Content-Type": media_type} if content is not None else {}
-        if self._as_of:
-            headers[AT_LEAST] = str(self._as_of)
         waited = 0.0
         while True:
             try:
@@ -164,7 +160,6 @@ class Connection:
                 ) from error
             if response.status_code == 401:
                 raise ServerUnreachable(self._no_access())
-            self._as_of = max(self._as_of, _entries(response))
             seconds = retry_after_seconds(response, self._now())
             if seconds is None or response.status_code not in ASKS_TO_WAIT:
                 return response
@@ -225,12 +220,6 @@ class Connection:
         if self._has_token:
             return f"{self.server} does not accept the read token in {TOKEN_SETTING}"
         return f"{self.server} is private: set {TOKEN_SETTING} to its read token"
-
-
-def _entries(response: httpx.Response) -> int:
-    """The number of log entries that an answer follows from; 0 if it does not say."""
-    value = response.headers.get(AS_OF, "")
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else 0
 
 
 def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None:

@@ -25,13 +25,7 @@ CONNECTIONS = 16
 _POOL = {"pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2}
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
 # In UTC the driver can read back every moment that was stored, the year 1 included.
-POSTGRESQL = "-c timezone=utc"
-# A read replica writes nothing, and its readers do not wait long for one that is away.
-REPLICA = {
-    "options": f"{POSTGRESQL} -c default_transaction_read_only=on",
-    "connect_timeout": 2,
-    "tcp_user_timeout": 5000,
-}
+POSTGRESQL = {"options": "-c timezone=utc"}
 # The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
 # TimeoutError: other requests have all connections.
 UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
@@ -62,8 +56,8 @@ class Lock:
 class Store:
     """Hands out sessions: ``reading()`` and ``writing()``."""
 
-    def __init__(self, database_url: str, replica: bool = False) -> None:
-        self.engine = open_engine(database_url, replica)
+    def __init__(self, database_url: str) -> None:
+        self.engine = open_engine(database_url)
         self._writer = self.engine.execution_options(write=True)
         # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         sqlite = self.engine.dialect.name == "sqlite"
@@ -154,11 +148,8 @@ def _lock_file(path: str) -> IO[str]:
         raise OperationalError(f"open {path}", None, error) from error
 
 
-def open_engine(database_url: str, replica: bool = False) -> Engine:
+def open_engine(database_url: str) -> Engine:
     """Make the engine for an address; for SQLite also the folder of the file.
-
-    Args:
-        replica: of PostgreSQL, from which this program only reads.
 
     Raises:
         UnknownDatabase: the address is of another kind of database, or of another driver.
@@ -172,10 +163,9 @@ def open_engine(database_url: str, replica: bool = False) -> Engine:
             "postgresql+psycopg://USER@HOST/NAME"
         )
     if url.get_backend_name() != "sqlite":
-        arguments = REPLICA if replica else {"options": POSTGRESQL}
         # Errors name no parameters: a log must not keep what a withdrawal erases.
         return create_engine(
-            url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments, **_POOL
+            url, pool_pre_ping=True, hide_parameters=True, connect_args=POSTGRESQL, **_POOL
         )
     in_memory = url.database in (None, "", ":memory:")
     if not in_memory:

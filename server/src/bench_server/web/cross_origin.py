@@ -16,7 +16,7 @@ HEADERS = {
 }
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD",
-    "Access-Control-Allow-Headers": "Authorization, If-None-Match, Trainmark-At-Least",
+    "Access-Control-Allow-Headers": "Authorization, If-None-Match",
     "Access-Control-Max-Age": "86400",
 }
 METHOD = "access-control-request-method"

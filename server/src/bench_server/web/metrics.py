@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..db.store import Store
 from ..projection import position
 from ..recompute import jobs
-from .replica import Replica, replica_lag
 
 router = APIRouter(tags=["health"])
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -67,39 +66,28 @@ class Metrics:
             self.seconds.labels(route).observe(time.perf_counter() - begun)
 
 
-def registry(
-    store: Callable[[], Store], replica: Callable[[], Replica | None]
-) -> CollectorRegistry:
-    """A registry for an application, with the process's memory and time, the projector's position
-    and the queue of recomputations in the store that ``store`` returns, and the lag of the replica
-    that ``replica`` returns."""
+def registry(store: Callable[[], Store]) -> CollectorRegistry:
+    """A registry for an application, with the process's memory and time, and the projector's
+    position and the queue of recomputations in the store that ``store`` returns."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
-    made.register(ProjectionCollector(store, replica))
+    made.register(ProjectionCollector(store))
     return made
 
 
 class ProjectionCollector(Collector):
     """Reads the projector's position when metrics are scraped; none if the database is down."""
 
-    def __init__(self, store: Callable[[], Store], replica: Callable[[], Replica | None]) -> None:
-        self.store, self.replica = store, replica
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self.store = store
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
             with self.store().reading() as session:
                 lag = position.lag(session)
                 waiting, waiting_real = jobs.pending(session), jobs.pending_on_real_data(session)
-            copy = replica_lag(self.replica(), self.store())
         except SQLAlchemyError:
             return
-        if copy is not None:
-            used = float(copy.state == "used")
-            yield GaugeMetricFamily("trainmark_replica_used", "1 if the replica answers", used)
-        if copy is not None and copy.lag_entries is not None:
-            words = "Projected entries that the replica does not have yet"
-            lagging = float(copy.lag_entries)
-            yield GaugeMetricFamily("trainmark_replica_lag_entries", words, lagging)
         for name, words, value in (
             ("log_entries", "Entries of the log", lag.size),
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),

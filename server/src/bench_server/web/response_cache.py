@@ -14,20 +14,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..db.store import UNAVAILABLE
-from . import problems, replica
+from ..db.store import UNAVAILABLE, Store
+from ..projection import position
+from ..projection.position import Position
+from . import problems
 
 AS_OF_HEADER = "trainmark-as-of"
-# A client that has an answer sends its number here, so that no later answer is older.
-AT_LEAST_HEADER = "trainmark-at-least"
 # Paths whose answers follow from no log entry, or name the entries themselves.
 WITHOUT_AS_OF = ("/static/", "/tile/", "/checkpoint", "/healthz", "/readyz", "/metrics", "/docs")
-# Paths whose answers a client compares with what a server has just acknowledged, so that no replica
-# gives them: the log, keys, and a result or a run by its id.
-OF_PRIMARY = (
-    *("/api/v1/log", "/log", "/api/v1/keys/", "/api/v1/results/", "/results/"),
-    "/api/v1/speed-runs",
-)
 CACHED_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
 # The operator's commands can change answers without a log entry (published figures). They show
 # after this time.
@@ -39,9 +33,8 @@ CACHED_ANSWERS = 64
 
 
 class AsOf:
-    """Chooses the database that answers, and reads its projected position before the answer is
-    computed, so that the answer includes at least these entries. Pages find the position in
-    ``request.state.as_of``, clients in a header; routes read from ``request.state.store``."""
+    """Reads the projected position before the answer is computed, so that the answer includes at
+    least these entries. Pages find the position in ``request.state.as_of``, clients in a header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -51,15 +44,13 @@ class AsOf:
         if scope["type"] != "http" or scope["method"] != "GET" or path.startswith(WITHOUT_AS_OF):
             await self.app(scope, receive, send)
             return
-        state = scope["app"].state
-        at_least = _number(Headers(scope=scope).get(AT_LEAST_HEADER, ""))
-        copy = None if path.startswith(OF_PRIMARY) else state.replica
         try:
-            source = await run_in_threadpool(replica.choose, state.store, copy, at_least)
+            projected = await run_in_threadpool(_projected, scope["app"].state.store)
         except UNAVAILABLE as error:  # the application's handlers are inside of this middleware
             await problems.unavailable(Request(scope), error)(scope, receive, send)
             return
-        scope.setdefault("state", {}).update(source._asdict(), at_least=at_least)
+        stopped = projected.stopped_reason is not None
+        scope.setdefault("state", {}).update(as_of=projected.next_index, stopped=stopped)
 
         async def with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -105,9 +96,9 @@ class ResponseCache:
         headers = Headers(scope=scope)
         host, gzip = headers.get("host", ""), "gzip" in headers.get("accept-encoding", "")
         key = (scope["scheme"], host, scope["path"], scope["query_string"], gzip)
-        as_of, at_least = scope["state"]["as_of"], scope["state"].get("at_least", 0)
+        as_of = scope["state"]["as_of"]
         cached = scope["app"].state.cached.get(key)
-        if cached is None or not self._valid(cached, as_of, at_least):
+        if cached is None or not self._valid(cached, as_of):
             await self._answer(key, as_of, scope, receive, send)
             return
         scope["route"] = cached.route
@@ -115,11 +106,9 @@ class ResponseCache:
         await send({**cached.start, "headers": list(cached.start["headers"])})
         await send(cached.body)
 
-    def _valid(self, cached: CachedAnswer, as_of: int, at_least: int) -> bool:
+    def _valid(self, cached: CachedAnswer, as_of: int) -> bool:
         age = self.clock() - cached.computed_at
-        if age < self.fresh_seconds and cached.as_of >= min(at_least, as_of):
-            return True
-        return cached.as_of == as_of and age < CACHED_SECONDS
+        return age < self.fresh_seconds or (cached.as_of == as_of and age < CACHED_SECONDS)
 
     async def _answer(
         self, key: Key, as_of: int, scope: Scope, receive: Receive, send: Send
@@ -141,6 +130,6 @@ class ResponseCache:
                 del answers[next(iter(answers))]
 
 
-def _number(text: str) -> int:
-    """A number of entries; 0 for anything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+def _projected(store: Store) -> Position:
+    with store.reading() as session:
+        return position.read(session.connection())

@@ -37,15 +37,9 @@ _EXPORTS: RunVar[Semaphore] = RunVar("exports")
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
 
 
-def _chosen(request: Request) -> Store:
-    """The database that was chosen for this question (:class:`..response_cache.AsOf`); the primary
-    for everything else."""
-    store: Store = getattr(request.state, "store", request.app.state.store)
-    return store
-
-
 async def _store(request: Request) -> Store:
-    return _chosen(request)
+    store: Store = request.app.state.store
+    return store
 
 
 @asynccontextmanager
@@ -55,9 +49,8 @@ async def _session(request: Request) -> AsyncIterator[Session]:
     It keeps its connection between threads. If sessions could take all connections, all threads
     could wait for one, and none would be left to end a session.
     """
-    store = _chosen(request)
     async with _semaphore(_READERS, READERS):
-        session = Session(store.engine)
+        session = Session(request.app.state.store.engine)
         try:
             yield session
         finally:

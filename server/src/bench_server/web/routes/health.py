@@ -3,13 +3,12 @@ how far the shown tables follow the log."""
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from ... import __version__
 from ...db import migrate
 from ...errors import NotReady
 from ...projection import position
-from ..replica import ReplicaLag, replica_lag
 from .deps import StoreDep, problems
 
 
@@ -23,13 +22,12 @@ class Health:
 
 @dataclass(frozen=True)
 class Readiness:
-    """The database answers, and how far the boards and a read replica follow the log."""
+    """The database answers, and how far the boards follow the log."""
 
     status: str
     entries: int
     projected: int
     projection_stopped: str | None = None
-    replica: ReplicaLag | None = None
 
 
 router = APIRouter(tags=["health"])
@@ -46,12 +44,11 @@ async def get_health() -> Health:
     responses=problems(503),
     response_model_exclude_none=True,
 )
-def get_readiness(request: Request, store: StoreDep) -> Readiness:
+def get_readiness(store: StoreDep) -> Readiness:
     try:
         migrate.require_current(store.engine)
     except migrate.SchemaMismatch as error:
         raise NotReady(str(error), hint="bench-server migrate") from None
     with store.reading() as session:
         lag = position.lag(session)
-    replica = replica_lag(request.app.state.replica, store)
-    return Readiness("ok", lag.size, lag.position, lag.stopped_reason, replica)
+    return Readiness("ok", lag.size, lag.position, lag.stopped_reason)
