@@ -1,17 +1,10 @@
-"""Processor seconds of an audit and a reindex in this process alone, and of this process beside two
-workers: ``python -m benchmarks.server.offline``.
-
-What this process still pays beside workers bounds what any number of them can gain.
-"""
+"""Processor seconds of an audit and of a reindex: ``python -m benchmarks.server.offline``."""
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +15,6 @@ from bench_protocol.payload.result import Challenge
 from bench_protocol.signing import keys
 from bench_server.answers import log_entries
 from bench_server.audit.verify import audit
-from bench_server.cluster import in_process, workers_at
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import challenges, key_events
@@ -37,14 +29,6 @@ from . import world
 from .lines import state
 
 MACHINES = 64
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
-        print(local.scheduler_address, flush=True)
-        sys.stdin.read()
-"""
 
 
 def main() -> None:
@@ -59,7 +43,7 @@ def main() -> None:
         try:
             _fill(store, authority, options.runs)
             print(f"{options.runs * world.RUN:,} results")
-            _compare(store, authority)
+            _measure(store, authority)
         finally:
             store.close()
     print(f"Began {began}; ended {state()}.")
@@ -86,36 +70,14 @@ def _fill(store: Store, authority: Authority, runs: int) -> None:
     Projector(store).catch_up()
 
 
-def _compare(store: Store, authority: Authority) -> None:
-    def audited(mapped):  # type: ignore[no-untyped-def]
+def _measure(store: Store, authority: Authority) -> None:
+    def audited() -> None:
         with store.reading() as session:
-            report = audit(log_entries.fetch_from(session, authority, "none"), mapped=mapped)
+            report = audit(log_entries.fetch_from(session, authority, "none"))
         assert not report.faults, report.faults[:3]
 
-    alone = {
-        "audit": _seconds(lambda: audited(in_process)),
-        "reindex": _seconds(lambda: reindex.reindex(store)),
-    }
-    with _scheduler() as address, workers_at(address) as workers:
-        list(workers.map(abs, range(8)))
-        beside = {
-            "audit": _seconds(lambda: audited(workers.map)),
-            "reindex": _seconds(lambda: reindex.reindex(store, mapped=workers.map)),
-        }
-    for name, seconds in alone.items():
-        bound = seconds / beside[name]
-        print(f"{name}: alone {seconds:.2f} s, beside workers {beside[name]:.2f} s, {bound:.2f}")
-
-
-@contextmanager
-def _scheduler() -> Iterator[str]:
-    """The address of a scheduler with two workers, all in processes of their own."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.communicate("")
+    print(f"audit: {_seconds(audited):.2f} s")
+    print(f"reindex: {_seconds(lambda: reindex.reindex(store)):.2f} s")
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import said
+from sqlalchemy import select
+from tests.fakes import integrity, results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.projected import project
 from typer.testing import CliRunner
 
 from bench_server.answers import log_entries
+from bench_server.app import utc_now
 from bench_server.audit import dump, verify
 from bench_server.audit.verify import Report, audit
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
+from bench_server.db.tables import LogEntry, Submission
+from bench_server.ingest.inbox import Inbox
 
 ENTRIES = "/api/v1/log/entries?start=0"
 STATE = "/api/v1/log"
@@ -139,6 +144,26 @@ def test_a_result_without_its_id_is_a_fault_of_its_entry(answers: dict[str, byte
     assert (2, "it should not be there: it has no result_id") in [
         (fault.log_index, fault.detail) for fault in report.faults
     ]
+
+
+def test_an_audit_names_an_edited_entry_of_each_chunk(post: Poster, store: Store) -> None:
+    """A log of two chunks, each of which has an edited result."""
+    key = results.private_key()
+    made = (results.make_result(key=key, run_id=f"{number:032x}") for number in range(1, 261))
+    post.made()
+    inbox = Inbox(store, AUTHORITY)
+    for waiting in inbox.accept([results.sealed(result, key) for result in made], utc_now()):
+        waiting.result(30)
+    project(store)
+    assert integrity.audited(store).faults == ()
+    edited = (3, 258)
+    with store.writing() as session:
+        for index in edited:
+            of_result = select(LogEntry.submission_id).where(LogEntry.log_index == index)  # type: ignore[call-overload]
+            row = session.get_one(Submission, session.scalars(of_result).one())
+            row.payload = row.payload[:40] + bytes([row.payload[40] ^ 1]) + row.payload[41:]
+    faults = [fault for fault in integrity.audited(store).faults if "edited" in fault.detail]
+    assert tuple(fault.log_index for fault in faults) == edited
 
 
 def test_a_damaged_dump_is_named(answers: dict[str, bytes], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Check some entries of a log by themselves: pure functions, which other machines may run.
+"""Check some entries of a log by themselves: pure functions.
 
 What needs the entries before them (roots of earlier checkpoints, which keys were enrolled) is
 checked where the log is replayed (:mod:`.verify`).

@@ -5,8 +5,8 @@ rebuilds the tree from the entries and compares it with the tiles and every chec
 each entry's envelope and each envelope's key, and replays the whole history into an empty database.
 Its leaderboard must equal the one shown: speeds, trust levels, and how many count.
 
-Chunks of entries are checked by themselves (:mod:`.chunk`), in this process or on workers. What
-depends on earlier entries is checked here, in the order of the log (:mod:`.replay`).
+Chunks of entries are checked by themselves (:mod:`.chunk`). What depends on earlier entries is
+checked in the order of the log (:mod:`.replay`).
 """
 
 import time
@@ -20,7 +20,6 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.signing import merkle, note, receipts
 
-from ..cluster import Map, in_process
 from . import chunk, countersigned, draws, figures, shown
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
@@ -58,17 +57,15 @@ class Shown(NamedTuple):
     as_of: int
 
 
-def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> Report:
+def audit(fetch: Fetch, trusted: Trusted = NOBODY) -> Report:
     """Audit a server.
 
     Args:
         fetch: returns the bytes at a path of the server.
         trusted: whose countersignatures are checked.
-        mapped: where chunks of entries are checked.
 
     Raises:
         ProtocolError: an answer is malformed.
-        SchedulerProblem: the workers cannot be used.
     """
     # Before the log, so that it holds every entry that the boards follow from.
     boards = _shown(fetch)
@@ -78,7 +75,7 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
     chunks = Chunks(fetch, state, checkpoint.size, boards.as_of)
     tree, faults, results = _Tree(), [], 0
     with closing(Replay(chunk.identity_of(state), boards.as_of)) as replay:
-        for checked in mapped(chunk.check, chunks):
+        for checked in map(chunk.check, chunks):
             wrong = [*tree.faults(checked), *checked.faults]
             broken = {fault.log_index for fault in wrong}
             sound = [item for item in checked.verified if item.record["log_index"] not in broken]

@@ -17,9 +17,9 @@ from . import countersign as countersigners
 from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
-from .options import DatabaseUrl, Scheduler
+from .options import DatabaseUrl
 from .project import no_traceback, progress_line, run_until_signal
-from .setup import no_answer, open_store, opened, read_settings, shown, stop, workers_of
+from .setup import no_answer, open_store, opened, read_settings, shown, stop
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -44,15 +44,14 @@ def migrate(database_url: DatabaseUrl = None) -> None:
 
 
 @others.command()
-def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> None:
+def reindex(database_url: DatabaseUrl = None) -> None:
     """Rebuild the boards from the log, from its first entry."""
     with (
-        workers_of(scheduler) as workers,
         open_store(database_url) as (store, _),
         no_traceback(),
         progress_line() as report,
     ):
-        count = reindexing.reindex(store, report, None if workers is None else workers.map)
+        count = reindexing.reindex(store, report)
     print(f"projected {count:,} log entries again")
 
 
@@ -74,13 +73,11 @@ def project(
 @others.command()
 def recompute(
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
-    scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Recompute the traces of results at the lowest priority: on one core, or on the workers of a
-    scheduler."""
-    with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
-        count = recomputing.work(store, settings, once, workers)
+    """Recompute the traces of results on one core, at the lowest priority."""
+    with open_store(database_url) as (store, settings):
+        count = recomputing.work(store, settings, once)
     print(f"{people.plural(count, 'recomputation job')} done")
 
 

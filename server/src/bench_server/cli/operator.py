@@ -28,15 +28,14 @@ from ..app import utc_now
 from ..audit import countersigned, dump
 from ..audit import verify as audit
 from ..audit.chunks import Fetch
-from ..cluster import in_process
 from ..db.store import Store
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from ..log.stamps import read_certificates
-from .options import DatabaseUrl, Scheduler
-from .setup import open_store, remark, stop, workers_of
+from .options import DatabaseUrl
+from .setup import open_store, remark, stop
 
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
@@ -205,7 +204,6 @@ def verify_log(
             help="PEM file of the roots under which the required time-stamps must verify.",
         ),
     ] = None,
-    scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Rebuild the log's tree and the leaderboard from a server's public answers, and compare.
@@ -215,11 +213,10 @@ def verify_log(
     trusted = _trusted(witness_key or [], timestamp_certificates)
     try:
         with ExitStack() as opened:
-            workers = opened.enter_context(workers_of(scheduler))
             fetch = _fetch(opened, what, database_url)
             if save is not None:
                 fetch = opened.enter_context(dump.keeping(fetch, save))
-            report = audit.audit(fetch, trusted, in_process if workers is None else workers.map)
+            report = audit.audit(fetch, trusted)
     except URLError as error:
         reason = getattr(error.reason, "strerror", None) or error.reason
         raise stop(f"{what} does not answer: {reason}") from None

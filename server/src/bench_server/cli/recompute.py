@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..cluster import Workers
 from ..db.store import Store
 from ..log.server_keys import KeysProblem, load_authority
-from ..recompute import jobs, on_workers, speed_runs
+from ..recompute import jobs, speed_runs
 from ..recompute.worker import Recomputer, utc_now
 from ..settings import Settings, child_environment
 from .setup import stop as stop_with
@@ -39,21 +38,16 @@ COMMAND = (
 logger = logging.getLogger(__name__)
 
 
-def work(store: Store, settings: Settings, once: bool, workers: Workers | None = None) -> int:
+def work(store: Store, settings: Settings, once: bool) -> int:
     """Recompute until SIGTERM or Ctrl-C, or until no job is left.
-
-    Args:
-        workers: compute; without them this process does. It alone has the server's keys.
 
     Returns:
         The number of jobs that were settled, 0 unless ``once``.
 
     Raises:
         typer.Exit: the server's keys cannot be used.
-        SchedulerProblem: the workers cannot be used.
     """
-    if workers is None:
-        be_gentle()
+    be_gentle()
     try:
         authority = load_authority(settings.origin, settings.keys_folder)
     except KeysProblem as error:
@@ -64,8 +58,6 @@ def work(store: Store, settings: Settings, once: bool, workers: Workers | None =
     if not once:
         print("recomputing", flush=True)
     with suppress(KeyboardInterrupt):
-        if workers is not None:
-            return on_workers.recompute(recomputer, workers, once)
         if once:
             return recomputer.drain()
         recomputer.run(Event())

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TypeVar
 
 import typer
@@ -11,11 +11,9 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from bench_protocol.base.scheduler import SchedulerProblem
 from bench_protocol.base.units import plain_text
 
-from .. import cluster, extras
-from ..cluster import Workers
+from .. import extras
 from ..db import migrate
 from ..db.store import UNAVAILABLE, Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
@@ -38,17 +36,6 @@ def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
         raise no_answer(error) from None
     finally:
         store.close()
-
-
-@contextmanager
-def workers_of(address: str | None) -> Iterator[Workers | None]:
-    """The workers of the scheduler at an address, None without one; stop with one line on an
-    error."""
-    try:
-        with ExitStack() as opened:
-            yield None if address is None else opened.enter_context(cluster.workers_at(address))
-    except SchedulerProblem as problem:
-        raise stop(str(problem)) from None
 
 
 Opened = TypeVar("Opened")

@@ -23,8 +23,7 @@ from .eligibility import Eligibility, Revocation, eligibility
 
 @dataclass(frozen=True)
 class ResultEntry:
-    """What follows from a logged result and its key alone, without the result itself: another
-    process may have read it (:mod:`.ahead`).
+    """What follows from a logged result and its key alone.
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding

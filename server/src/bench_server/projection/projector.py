@@ -18,7 +18,7 @@ from threading import Event
 from ..db.store import UNAVAILABLE, Store
 from ..log import reader
 from . import asks, changes, position
-from .entries import Batch, read_batch
+from .entries import read_batch
 
 LOCK = "projector"
 # Entries of one transaction: on SQLite acceptance waits for it.
@@ -138,14 +138,6 @@ class Projector:
         with self.store.reading() as session:
             limit = asks.entries_of_day(session.connection(), start, limit)
             batch = read_batch(session.connection(), start, limit)
-        return self.apply(start, batch)
-
-    def apply(self, start: int, batch: Batch) -> int:
-        """Apply a batch that was read from an index on, if the position is still there.
-
-        Returns:
-            The number of entries that were applied, erased ones included.
-        """
         if batch.next_index == start:
             return 0
         with self.store.reading() as session:

@@ -14,7 +14,6 @@ from sqlmodel import Session, col, select
 from bench_protocol.payload import acts
 from bench_protocol.signing import envelope
 
-from ..cluster import Map
 from ..db.store import Store
 from ..db.tables import (
     Aggregate,
@@ -27,31 +26,24 @@ from ..db.tables import (
 from ..ingest import key_events, moderation
 from ..log import writer
 from ..ranking import published
-from . import ahead, position
+from . import position
 from .projector import Projector
 
 
-def reindex(
-    store: Store, progress: Callable[[int], None] = lambda _: None, mapped: Map | None = None
-) -> int:
+def reindex(store: Store, progress: Callable[[int], None] = lambda _: None) -> int:
     """Project the log again. Meanwhile pages show the entries that are applied.
 
     Args:
         progress: is given the position after each batch.
-        mapped: where batches are read and their results checked; without it, here.
 
     Returns:
         The number of entries.
 
     Raises:
         ProjectionStopped: an entry cannot be applied.
-        SchedulerProblem: the workers cannot be used.
     """
     clear(store)
-    projector = Projector(store)
-    if mapped is not None:
-        ahead.project(projector, mapped, progress)
-    return projector.catch_up(progress)
+    return Projector(store).catch_up(progress)
 
 
 def clear(store: Store) -> None:

@@ -8,7 +8,6 @@ from datetime import datetime
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, delete, select, update
 
-from bench_protocol.base.scheduler import SchedulerProblem
 from bench_protocol.payload import acts
 from bench_protocol.signing import envelope
 from bench_protocol.training import speed_run
@@ -52,18 +51,12 @@ class Judge:
 
         Returns:
             Whether there was one.
-
-        Raises:
-            SchedulerProblem: the workers that compute cannot be used.
         """
         row = self._take()
         if row is None:
             return False
         try:
             self._settle(row.challenge_id, self._measured(row))
-        except SchedulerProblem:
-            self._release(row.challenge_id)
-            raise
         except Exception:
             logger.exception("witnessed run %s failed", row.challenge_id)
         except BaseException:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from sqlmodel import Session, col, select
 
 from bench_protocol.base.errors import DataProblem
-from bench_protocol.base.scheduler import SchedulerProblem
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.nonces import Purpose
@@ -71,7 +70,6 @@ class Recomputer:
     clock: Callable[[], datetime] = utc_now
     compute: Compute = compute
     processor_seconds: Callable[[], float] = time.process_time
-    distances: speed_runs.Distances = speed_runs.distances
     real: "RealData | None" = None
 
     def run(self, stop: Event) -> None:
@@ -103,19 +101,13 @@ class Recomputer:
 
         Returns:
             Whether there was one.
-
-        Raises:
-            SchedulerProblem: the workers that compute cannot be used.
         """
         row = jobs.take(self.store, self.clock(), self.real.workloads if self.real else ())
         if row is None:
-            judge = speed_runs.Judge(self.store, self.authority, self.clock, self.distances)
+            judge = speed_runs.Judge(self.store, self.authority, self.clock)
             return judge.step()
         try:
             self._work(row)
-        except SchedulerProblem:
-            jobs.release(self.store, row.id)
-            raise
         except Exception:
             logger.exception("job %s (%s, %s) failed", row.id, row.workload, row.purpose)
         except BaseException:
