@@ -43,7 +43,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --ignore tests/documents --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks test-faults test-soak
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-asks test-faults test-soak
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -157,9 +157,6 @@ benchmark-sizes: $(VENV)/installed-dev ## Bytes of each table and index, extrapo
 
 benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (an hour and a half; ARGS="--workloads fashion-mlp --pairs 1").
 	$(BIN)/python benchmarks/recipes.py $(ARGS)
-
-benchmark-beats: $(VENV)/installed-dev frameworks ## Blocks with and without a beat, in turns (a minute; ARGS="--seconds 600 --framework jax").
-	PYTHONPATH=. $(BIN)/python -m benchmarks.beats $(ARGS)
 
 benchmark-asks: $(VENV)/installed-dev ## The daily draw of asks on a log of 100,000 results (a minute; ARGS="--sizes 1000 --runs 20").
 	PYTHONPATH=. $(BIN)/python -m benchmarks.asks $(ARGS)

@@ -161,7 +161,7 @@ class WithoutChallenge:
 
     def knock(self) -> None: ...
 
-    def challenge_key(self) -> None:
+    def challenge(self) -> None:
         raise ServerUnreachable("away")
 
     def result_on_board(self, result_id: str) -> None: ...

@@ -1,7 +1,5 @@
 """docs/protocol.md documents every field of the models, and its test vectors are correct."""
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -15,8 +13,7 @@ from bench_protocol.base import errors, strict_json
 from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.payload import acts, beats, statement
-from bench_protocol.payload.evidence import Beat
+from bench_protocol.payload import acts, statement
 from bench_protocol.payload.result import Result
 from bench_protocol.recompute import figures, nonce_job, recompute, timed_job, trace_job
 from bench_protocol.signing import envelope, keys, merkle, note, receipts
@@ -41,7 +38,6 @@ SAID = {
     "Revocation": acts.Revocation,
     "Act": acts.Act,
     "ChallengeIssued": acts.ChallengeIssued,
-    "SignedTime": beats.SignedTime,
     "Recomputation": recomputation.Recomputation,
     "Figures": Figures,
     "Tolerance": recomputation.Tolerance,
@@ -195,36 +191,6 @@ def test_the_page_names_every_layer_and_optimiser() -> None:
     kinds = {layer.kind for workload in CATALOGUE for layer in workload.layers}
     for kind in kinds | {"batch_norm", "rmsprop", "adam", "sgd"}:
         assert f"`{kind}`" in section, kind
-
-
-def test_vectors_of_the_beats() -> None:
-    """By the formulas of the document, and by the code."""
-    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTOR["private seed"]))
-    run_id = VECTOR["run id of the next six lines, repeat 1, the cell above"]
-    text = f"trainmark/beat/v1/{run_id}/1/{VECTOR['cell digest']}"
-    first = hashlib.sha256(text.encode()).hexdigest()
-    assert first == VECTOR["first head"] == beats.first_head(run_id, 1, VECTOR["cell digest"])
-
-    signed, signature = (
-        VECTOR["signed time of this head"],
-        VECTOR["its signature, by the private seed"],
-    )
-    said = beats.SignedTime.model_validate_json(signed)
-    assert strict_json.dumps(said.model_dump(mode="json")).decode() == signed
-    message = envelope.pae("application/vnd.trainmark.beat.v1+json", signed.encode())
-    key.public_key().verify(base64.b64decode(signature), message)
-    assert (said.head, beats.signature(said, key)) == (first, signature)
-    beacon = hashlib.sha256(base64.b64decode(signature)).hexdigest()
-    assert beacon == VECTOR["its beacon"]
-
-    followed = VECTOR["what followed, canonical form"]
-    head = hashlib.sha256(bytes.fromhex(first + beacon) + followed.encode()).hexdigest()
-    assert head == VECTOR["next head, of `end`"]
-    answered = {"at": said.at, "signature": signature, "beacon": beacon}
-    beat = Beat(head=first, sent_ns=0, answered_ns=1, **answered)
-    members = json.loads(followed)
-    ending = beats.Ending(members["last_loss"], tuple(members["losses"]))
-    assert head == beats.next_head(beat, members["durations_ns"], ending)
 
 
 def test_vectors_of_the_log() -> None:

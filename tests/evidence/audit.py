@@ -23,7 +23,6 @@ from typing import Any
 import httpx
 from tests.evidence.attacks import Group, Line
 from tests.evidence.attacks.asks import asks
-from tests.evidence.attacks.beats import beats
 from tests.evidence.attacks.forged import forged
 from tests.evidence.attacks.mutations import mutations
 from tests.evidence.attacks.owners import fresh_owners
@@ -61,7 +60,6 @@ MUTATIONS = int(os.environ.get("MUTATIONS", "10000"))
 GROUPS: dict[str, Group] = {
     "forged": forged,
     "owners": fresh_owners,
-    "beats": beats,
     "witnessed": witnessed,
     "reproduction": reproduction,
     "asks": asks,

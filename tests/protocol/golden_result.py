@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload import statement
-from bench_protocol.payload.evidence import Asked, Attestation, Beat, DeviceProbe
+from bench_protocol.payload.evidence import Asked, Attestation, DeviceProbe
 from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import (
@@ -255,14 +255,6 @@ RESULT_2 = RESULT.model_copy(
                     ),
                 }
             )
-        ),
-        "beats": (
-            Beat(
-                head="be" * 32,
-                sent_ns=8_300_200_000,
-                beacon="ac" * 32,
-                answered_ns=8_341_000_000,
-            ),
         ),
         "asked": Asked(root="a5" * 32, reason="outlier", result="9f" * 8),
         "probes": (DeviceProbe(name="copy", figures={"bytes_per_second": 4.1e10, "of": "gpu"}),),

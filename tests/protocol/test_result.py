@@ -31,7 +31,7 @@ from bench_protocol.signing import envelope
 
 TRACE: Place = ("predicate", "outcome", "measurement", "traces", 1)
 NEW_MEMBERS: list[Place] = [
-    *(("predicate", name) for name in ("beats", "asked", "probes", "attestations")),
+    *(("predicate", name) for name in ("asked", "probes", "attestations")),
     *(("predicate", "outcome", "measurement", name) for name in ("witness", "window")),
     *(("predicate", "outcome", "measurement", "blocks", n) for n in ("least_ns", "last_block")),
     (*TRACE, "steps"),

@@ -175,7 +175,6 @@ REFUSED_2: dict[str, tuple[Place, Any, str]] = {
     "a window that ends before it begins": ((*M, "window", "finished_ns"), 1, "window"),
     "a last block of nothing": ((*B, "last_block", "steps"), 0, "last_block.steps"),
     "a trace's loss too many": ((*M, "traces", 2, "steps"), [1], "traces.2"),
-    "a beat's head": (("predicate", "beats", 0, "head"), "be", "head"),
     "a result's id": (("predicate", "asked", "result"), "9f", "result"),
 }
 

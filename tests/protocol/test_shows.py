@@ -52,11 +52,6 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     assert found(facts(4))["reproduced"].assurance == "reproduced"
 
 
-def test_the_statement_of_the_clock_names_its_allowance() -> None:
-    """Blocks may take somewhat longer than passed between the signed moments."""
-    assert found(facts())["clock"].sentence.startswith("its block times add up, within 10 %")
-
-
 @pytest.mark.parametrize(
     ("changes", "what", "status"),
     [

@@ -112,7 +112,6 @@ CONTRADICTIONS = {
 NOW = datetime.fromisoformat(results.AT)
 # Checks that need more than the result itself have cases of their own below.
 DOUBTS = {
-    "beats",
     "below_peak",
     "challenge",
     "clocks",

@@ -81,14 +81,6 @@ class BlockDone(Wire):
     share_done: float
 
 
-class TimingEnded(Wire):
-    """The last block has ended, and its loss was read. ``losses``: those of the warm-up."""
-
-    event: Literal["timed"] = "timed"
-    last_loss: Finite | None
-    losses: tuple[Finite | None, ...] = ()
-
-
 class Answer(Wire):
     """The last message: the outcome, and the software it ran on (None if its import failed)."""
 
@@ -158,7 +150,7 @@ class FormAnswer(Wire):
     problem: str | None = None
 
 
-WorkerEvent = PhaseBegan | BlockDone | TimingEnded
+WorkerEvent = PhaseBegan | BlockDone
 
 
 class SpeedRunJob(Wire):

@@ -89,7 +89,6 @@ def verify(
             "key_id": verified.key_id,
             "level_words": shows.level_words(judged),
             "shows": [vars(one) for one in statements],
-            "timing": verified.timing,
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -99,8 +98,6 @@ def verify(
     shown = console()
     for sentence in verified.sentences:
         say(shown, f"OK  {sentence}", GOOD)
-    if verified.timing is not None:
-        say(shown, f"timing: {verified.timing}")
     if bundle is not None and trusted is None:
         say(
             shown,

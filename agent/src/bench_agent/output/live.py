@@ -17,7 +17,7 @@ from bench_protocol.base import format as people
 from bench_protocol.payload.result import Failed, Result
 
 from ..base.errors import ServerUnreachable
-from ..base.messages import BlockDone, PhaseBegan, TimingEnded, WorkerEvent
+from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
@@ -203,8 +203,7 @@ class EventLines:
         self._write("started", cell=cell, repeat=repeat, estimate_seconds=seconds)
 
     def heard(self, message: WorkerEvent) -> None:
-        if not isinstance(message, TimingEnded):
-            self._write(**message.model_dump())
+        self._write(**message.model_dump())
 
     def sensed(self, reading: Reading) -> None:
         self._write("sensors", **reading)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
 from bench_protocol.base import strict_json
@@ -203,19 +203,6 @@ class Client:
             return IssuedChallenge(Challenge(**named), (expires - issued).total_seconds())
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} gave no challenge: {error}") from error
-
-    def challenge_key(self) -> Ed25519PublicKey:
-        """The key that signs the server's challenges and the times of beats.
-
-        Raises:
-            ServerUnreachable: it does not say.
-        """
-        try:
-            return statement.public_key(
-                strict_json.loads(self.fetch("/api/v1/log"))["challenge_key"]
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def license(self) -> str:
         """SPDX identifier of the licence under which the server publishes.

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import BadSignature, ProtocolError
 from bench_protocol.base.format import plural
-from bench_protocol.payload import beats, statement
+from bench_protocol.payload import statement
 from bench_protocol.payload.result import Result
 from bench_protocol.signing import envelope, keys, note, receipts
 from bench_protocol.signing.envelope import Envelope
@@ -46,7 +46,6 @@ class Verified:
     """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed.
     ``key_ids``: the keys of the rotations that ``key_id`` belongs to, whose machine it is.
 
-    ``timing``: what its beats say; None where their signatures could not be checked.
     ``stated``: what the server recomputed of it.
     """
 
@@ -55,7 +54,6 @@ class Verified:
     sentences: tuple[str, ...]
     payload: bytes
     key_ids: frozenset[str] = frozenset()
-    timing: str | None = None
     stated: tuple[Recomputation, ...] = ()
 
 
@@ -158,11 +156,10 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     events = f"{plural(len(history.kinds), 'event')}: {', '.join(history.kinds)}"
     history_words = f"the key's history is valid ({events})"
     result = statement.parse_result(opened.payload)
-    timing = _timing(result, trusted.name, challenge_key)
     stated, recomputed = _stated(bundle, result, trusted, challenge_key)
     said = (history_words, signed, logged, *recomputed)
     chain = history.chain(key_id)
-    return Verified(key_id, receipt.index, said, opened.payload, chain, timing, stated)
+    return Verified(key_id, receipt.index, said, opened.payload, chain, stated)
 
 
 def verify_own(
@@ -224,18 +221,6 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
     key_id = opened.signatures[0].key_id
     statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
     return key_id, f"key {key_id} signed it, and nothing was changed"
-
-
-def _timing(result: Result, origin: str, challenge_key: Ed25519PublicKey) -> str | None:
-    """What the beats say, after their signatures; None for those of another server.
-
-    Raises:
-        BadSignature: the server did not sign them for this key and challenge.
-    """
-    if result.challenge is None or result.challenge.server_origin != origin:
-        return None
-    beats.require_signed(result, challenge_key)
-    return beats.verdict(result).sentence
 
 
 def _stated(

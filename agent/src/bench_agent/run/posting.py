@@ -6,11 +6,8 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.signing.keys import key_id
-
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
-from ..remote.beats import BeatServer
 from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
 from ..remote.standing import standing
@@ -41,7 +38,6 @@ class Posting:
     ) -> None:
         self._run_id, self._new_clock = run_id, new_clock
         self._client = Client(server, key, home, token=token) if server else None
-        self._key_id, self._token = key_id(key.public_key()), token
         self._issued: IssuedChallenge | None = None
         self._newest: str | None = None  # id of the result that was sent last
         self._machine_hash = machine_hash
@@ -68,18 +64,13 @@ class Posting:
         used_seconds = run.clock.since_start_ns() / 1e9
         if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
             return run
-        beat_server = None
         try:
-            challenge_key = self._client.challenge_key()
             self._issued = self._challenge(self._client)
             challenge = self._issued.challenge
-            beat_server = BeatServer(
-                self._client.server, challenge, self._key_id, challenge_key, self._token
-            )
         except (ServerUnreachable, ServerRefused) as error:
             self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
             self._issued, challenge = None, None
-        return replace(run, challenge=challenge, beat_server=beat_server, clock=self._new_clock())
+        return replace(run, challenge=challenge, clock=self._new_clock())
 
     def _challenge(self, client: Client) -> IssuedChallenge:
         try:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_protocol.payload.beats import first_head as first_beat
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Result
 
@@ -15,7 +14,6 @@ from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import PlannedCell
 from ..remote.outbox import Outbox
-from .beats import Beats
 from .forms import earlier_choice
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
@@ -169,12 +167,8 @@ def _one_repeat(
     )
     cores = run.machine.cpu.logical_cores or 1
 
-    first_head = first_beat(run.run_id, repeat, cell.digest)
-    beats = Beats(run.beat_server, first_head, run.clock.since_start_ns)
-
     def heard(message: WorkerEvent) -> None:
         watch.heard(message)
-        beats.heard(message)
         reporter.heard(message)
 
     started = run.clock.now()
@@ -183,9 +177,8 @@ def _one_repeat(
     finished = run.clock.now()
     seen = watch.seen_with(answer)
     telemetry, python = watch.telemetry(), planned.python
-    posted = beats.collect()
     return make_result(
-        run, cell, repeat, seen, started, finished, before, telemetry, python, planned.asked, posted
+        run, cell, repeat, seen, started, finished, before, telemetry, python, planned.asked
     )
 
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
-from bench_protocol.payload.evidence import Asked, Beat
+from bench_protocol.payload.evidence import Asked
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.readings import Conditions, Telemetry
 from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Challenge, Clocks, Result
@@ -20,7 +20,6 @@ from bench_protocol.signing.keys import key_id
 
 from .. import __version__
 from ..base.messages import Answer
-from ..remote.beats import BeatServer
 from ..remote.client import utc_text
 from .interpreters import python_version
 
@@ -57,8 +56,7 @@ class RunClock:
 class RunIdentity:
     """The fields that all results of one run share.
 
-    ``own_nonce``: seeds what is measured without a challenge. ``beat_server``: signs the times of
-    beats under the challenge.
+    ``own_nonce``: seeds what is measured without a challenge.
     """
 
     run_id: str
@@ -68,7 +66,6 @@ class RunIdentity:
     key: Ed25519PrivateKey
     clock: RunClock
     challenge: Challenge | None = None
-    beat_server: BeatServer | None = None
 
     @property
     def nonce(self) -> str:
@@ -91,7 +88,6 @@ def make_result(
     telemetry: Telemetry,
     python: str | None = None,
     asked: Asked | None = None,
-    beats: tuple[Beat, ...] = (),
 ) -> Result:
     """Build the result that will be signed. This reads the clocks for the last time.
 
@@ -126,7 +122,6 @@ def make_result(
         telemetry=telemetry,
         warnings=answer.warnings,
         asked=asked,
-        beats=beats,
     )
 
 

@@ -21,7 +21,7 @@ from bench_protocol.payload.result import (
 from bench_protocol.training import accuracy, witness_steps
 
 from .. import data
-from ..base.messages import BlockDone, Job, PhaseBegan, TimingEnded, WorkerEvent
+from ..base.messages import BlockDone, Job, PhaseBegan, WorkerEvent
 from ..engines.seam import Data, Engine, Session
 from . import (
     conformance_trace,
@@ -149,7 +149,6 @@ class Repeat:
             after_first_call=losses.read,
         )
         loss = witness.finite(session.loss())
-        self._tell(TimingEnded(last_loss=loss, losses=tuple(losses.losses)))
         return Measurement(
             startup=startup,
             blocks=blocks,

@@ -19,7 +19,7 @@ from bench_protocol.training import recomputation, speed_run
 from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
 from bench_protocol.training.speed_run import SpeedRun
 
-from ..ingest import beats, challenges, key_registry
+from ..ingest import challenges, key_registry
 from ..log.server_keys import Identity
 from .shown import Record, State
 
@@ -222,7 +222,6 @@ def _result(
     result = statement.parse_result(payload)
     (signature,) = opened.signatures
     statement.require_author(result.agent.key_id, signature.key_id)
-    beats.require_own(result, identity)
     issued = _challenge(record, identity)
     if issued is not None and not challenges.binds(issued, result, identity.origin):
         raise ValueError("its challenge is of another result")

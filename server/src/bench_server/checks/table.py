@@ -21,7 +21,6 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Measured, Result
 from bench_protocol.training.recomputation import Known
 
-from ..ingest import beats
 from . import bounds
 from . import evidence as evidence_checks
 from . import machine as machine_checks
@@ -78,6 +77,5 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("conformance", "doubtful", training_checks.conformance),
     ("falling_loss", "doubtful", training_checks.falling_loss),
     ("mean_power", "doubtful", machine_checks.mean_power),
-    ("beats", beats.effect, beats.beats_agree),
 )
 NAMES = frozenset(name for name, _, _ in CHECKS)

@@ -24,7 +24,7 @@ from bench_protocol.signing.envelope import Envelope
 from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import Authority
-from . import beats, columns, key_registry
+from . import columns, key_registry
 from .accept import Accepted, Opened, StoredSubmission, accept_all, attempt, repeated, with_digests
 from .batching import GroupCommit
 
@@ -61,7 +61,6 @@ class Inbox:
     def __init__(self, store: Store, authority: Authority) -> None:
         self.store = store
         self.authority = authority
-        self._identity = authority.identity
         self._group_commit = GroupCommit(self._accept_all)
         # Processes begin at random, so that their ids of one second hardly ever meet.
         self._numbers = itertools.count(secrets.randbits(32))
@@ -122,7 +121,6 @@ class Inbox:
         delivery.spend(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
-        beats.require_own(result, self._identity)
         identity = new_id(delivery.received_at, next(self._numbers))
         return Opened(identity, sealed, result, delivery.received_at)
 

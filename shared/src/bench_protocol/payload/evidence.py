@@ -1,64 +1,16 @@
-"""Optional evidence beside a result: beats, asks, probes of the machine, and attestations.
+"""Optional evidence beside a result: asks, probes of the machine, and attestations.
 
 The wire format has room for them since version 2; each is left out where there is none.
 """
 
-import base64
-import hashlib
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
-from ..base.units import Count, Finite, OffsetNs, Sha256, Slug, Text, UtcTime, Wire
+from ..base.units import Finite, Sha256, Slug, Text, Wire
 from .machine import Setting
 
 RESULT_ID = r"^[0-9a-f]{16}$"
-# Standard base64 of 64 bytes: its last character before the padding has four spare bits, zero.
-SIGNATURE = r"^[A-Za-z0-9+/]{85}[AQgw]==$"
-# One every ten seconds of an hour, and more.
-MOST_BEATS = 400
-Moment = Literal["begin", "during", "end"]
-
-
-def _absent(value: object) -> bool:
-    """Whether a member that later beats have is left out."""
-    return value is None
-
-
-class Beat(Wire):
-    """One hash that the agent posted about a timed part, and the server's signed time.
-
-    ``head``: what was posted (:mod:`.beats`). ``moment``: when timing began, during it, or when it
-    ended. ``blocks``: how many blocks had been reported. ``sent_ns`` and ``answered_ns``: on the
-    agent's clock, see ``Clocks``. ``at`` and ``signature``: the server's answer. ``beacon``: the
-    SHA-256 of the signature, which nobody knew before. ``problem``: why there is no answer.
-    """
-
-    head: Sha256
-    sent_ns: OffsetNs
-    beacon: Sha256 | None = None
-    answered_ns: OffsetNs | None = None
-    moment: Moment = Field(default="begin", exclude_if=lambda value: value == "begin")
-    blocks: Count = Field(default=0, exclude_if=lambda value: value == 0)
-    at: UtcTime | None = Field(default=None, exclude_if=_absent)
-    signature: Annotated[str, StringConstraints(pattern=SIGNATURE)] | None = Field(
-        default=None, exclude_if=_absent
-    )
-    problem: Slug | None = Field(default=None, exclude_if=_absent)
-
-    @model_validator(mode="after")
-    def _a_whole_answer(self) -> "Beat":
-        if self.signature is not None:
-            if self.at is None or self.answered_ns is None or self.answered_ns < self.sent_ns:
-                raise ValueError("a signature needs at, and answered_ns from sent_ns on")
-            if self.beacon != beacon_of(self.signature):
-                raise ValueError("beacon must be the SHA-256 of the signature's 64 bytes")
-        return self
-
-
-def beacon_of(signature: str) -> str:
-    """SHA-256 of a signature in base64, lower-case hex."""
-    return hashlib.sha256(base64.b64decode(signature)).hexdigest()
 
 
 class Asked(Wire):

@@ -4,7 +4,7 @@ The result is signed, so its form can only be extended. Versions of the payload:
 
 1  (2026-11) first version.
 2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
-   blocks; ``steps``, ``movements`` and ``precision`` of a trace; ``beats``, ``asked``, ``probes``
+   blocks; ``steps``, ``movements`` and ``precision`` of a trace; ``asked``, ``probes``
    and ``attestations`` of a result. All may be left out. Version 1 has none of them.
 """
 
@@ -28,7 +28,7 @@ from ..base.units import (
     Wire,
 )
 from ..catalogue.matrix import Cell, Precision
-from .evidence import MOST_BEATS, Asked, Attestation, Beat, DeviceProbe
+from .evidence import Asked, Attestation, DeviceProbe
 from .machine import Environment, Machine, Setting
 from .readings import Conditions, Energy, Telemetry
 from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
@@ -282,7 +282,6 @@ class Result(Wire):
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
     nonce: Sha256 | None = Field(default=None, exclude_if=_absent)
-    beats: tuple[Beat, ...] = Field(default=(), max_length=MOST_BEATS, exclude_if=_absent)
     asked: Asked | None = Field(default=None, exclude_if=_absent)
     probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
     attestations: tuple[Attestation, ...] = Field(default=(), max_length=16, exclude_if=_absent)
@@ -306,7 +305,7 @@ class Result(Wire):
 
 
 VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
-    (Result, ("nonce", "beats", "asked", "probes", "attestations")),
+    (Result, ("nonce", "asked", "probes", "attestations")),
     (Measurement, ("witness", "window")),
     (Blocks, ("least_ns", "last_block")),
     (Trace, ("steps", "movements", "precision")),

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from ..base import format as people
-from ..payload.beats import BOUNDED_SHARE
 from ..payload.result import Result
 from . import trust_levels
 from .trust_levels import HIGHEST, LEVELS, Assurance, not_checkable
@@ -298,15 +296,6 @@ ROWS = (
         "what the session did between its first steps and its end",
         ("witness", "steps", "window", "data_digest"),
         _session,
-    ),
-    Row(
-        "clock",
-        "The server's clock bounds its timing",
-        f"its block times add up, within {people.percent(BOUNDED_SHARE, 0)}, to the time between "
-        "the two moments that the server signed: when timing began and when it ended",
-        "that anything was trained in that time: a forged agent can wait",
-        ("beats",),
-        _by_checks("third_party"),
     ),
     Row(
         "learning",

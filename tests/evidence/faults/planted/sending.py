@@ -95,6 +95,7 @@ def as_workload(name: str) -> Sent:
 
 
 LIMITS = "within the derived limits of a GPU that nobody measured; measured ones would tell"
+SENDERS_CLOCK = "block times and window are readings of the sender's clock alone"
 FAULTS = tuple(
     Fault(name, words, where, setup, sent=sent, unseen=unseen)
     for name, words, where, setup, sent, unseen in (
@@ -120,7 +121,8 @@ FAULTS = tuple(
          cell(lambda _: {"precision": "float32"}), ""),
         ("N46", "a witness without masks", "run/sign.py", Setup("fashion-mlp", "jax"),
          witness(masks=()), ""),
-        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, ""),
+        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window,
+         SENDERS_CLOCK),
         ("N48", "learning rate 1 % too high, losses copied", "run/sign.py", TORCH,
          measurement(moves_too_far), ""),
     )

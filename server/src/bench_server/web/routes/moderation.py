@@ -1,17 +1,14 @@
-"""``POST /api/v1/challenges``, ``/beats`` and ``/acts``: nonces and signed times for runs, and acts
-on results."""
+"""``POST /api/v1/challenges`` and ``/acts``: nonces for runs, and acts on results."""
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
 from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
-from bench_protocol.payload.beats import BeatRequest
 
 from ...answers import queries
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...db.store import Store
-from ...ingest import beats, challenges, moderation
-from ...ingest.beats import BeatAnswer
+from ...ingest import challenges, moderation
 from ...ingest.challenges import ChallengeAnswer
 from ...log import reader
 from ..client_networks import host_of, sender
@@ -52,24 +49,6 @@ async def issue_challenge(
     rate.spend(sender(host_of(request)), "challenges that an address may ask for:")
     hours = settings.challenge_hours
     return await run_in_threadpool(challenges.give, raw, store, authority, now, hours)
-
-
-@router.post(
-    "/beats",
-    summary="Sign when the server had a hash, which bounds the timing of a result",
-    responses=problems(400, 413, 415, 422),
-    openapi_extra=json_body(
-        BeatRequest.model_json_schema(),
-        {
-            "challenge": "0f1e2d3c4b5a6978" * 2,
-            "nonce": "0f1e2d3c4b5a6978" * 4,
-            "key_id": "0f1e2d3c4b5a6978" * 4,
-            "head": "0f1e2d3c4b5a6978" * 4,
-        },
-    ),
-)
-async def sign_beat(authority: AuthorityDep, raw: Body, now: Now) -> BeatAnswer:
-    return beats.answer(raw, authority.origin, authority.challenge, now)
 
 
 @router.post(
