@@ -15,7 +15,7 @@ from tests.fakes.runs import a_run
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import FoundDevice, Probe
-from bench_agent.doctor import Finding, show
+from bench_agent.doctor.finding import Finding, print_findings
 from bench_agent.output import plan_table
 from bench_agent.output.ab_table import show_answer
 from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, show_table, table_lines
@@ -73,7 +73,7 @@ def an_end(shown: Console) -> None:
 
 
 def findings(shown: Console) -> None:
-    show.print_findings(FINDINGS, shown)
+    print_findings(FINDINGS, shown)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_table_too_wide_for_its_terminal_becomes_paragraphs() -> None:
 
 
 def test_a_doctor_without_a_problem_says_so() -> None:
-    text = printed(lambda shown: show.print_findings(FINDINGS[:3], shown), io.StringIO())
+    text = printed(lambda shown: print_findings(FINDINGS[:3], shown), io.StringIO())
     assert text.endswith("\nEverything that was checked works.\n")
     text = printed(findings, io.StringIO())
     assert (

@@ -10,16 +10,19 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx
 import pytest
 from rich.console import Console
 from tests.fakes.datasets import put
 from tests.fakes.environments import distribution
 
+from bench_agent import engines
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
-from bench_agent.doctor import CHECKS, Finding, diagnose, examine, show, surroundings
-from bench_agent.doctor.surroundings import Surroundings
+from bench_agent.doctor import storage, table
+from bench_agent.doctor.finding import Finding, document, print_findings
+from bench_agent.doctor.table import CHECKS, Surroundings, examine
 from bench_protocol.real_data.manifest import MANIFEST
 
 MAIN = "from bench_agent.cli.main import main; main()"
@@ -86,11 +89,11 @@ def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "probe_each", lambda logs, interpreters: {})
+    monkeypatch.setattr(table, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
     assert findings[-1].verdict == "fail"
     assert findings[-1].hint is not None
-    assert "agent[jax,mlx,tensorflow,torch]'" in findings[-1].hint
+    assert all(f"locks/{name}.txt" in findings[-1].hint for name in engines.names())
 
 
 def test_keys_that_others_may_read(bench: Bench, tmp_path: Path) -> None:
@@ -180,11 +183,14 @@ def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> Non
 
 
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnose, "answers", lambda url: False)
-    monkeypatch.setattr(surroundings, "probe_each", lambda logs, interpreters: {})
+    def offline(*_: object, **__: object) -> None:
+        raise httpx.ConnectError("offline")
+
+    monkeypatch.setattr(storage.httpx, "head", offline)
+    monkeypatch.setattr(table, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path / "home"))))
     seen = {finding.id.partition(".")[0] for finding in findings}
-    assert seen >= {check.id for check in CHECKS} - {"data", "power"}
+    assert seen >= CHECKS.keys() - {"data", "power"}
     assert not (tmp_path / "home").exists()
     for finding in findings:
         assert finding.sentence
@@ -197,29 +203,12 @@ def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None
     assert tmp_path not in here.logs.parents
 
 
-def test_the_short_training_is_a_job_that_a_worker_understands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = (
-        "import sys, os; from bench_agent.base.messages import *; "
-        "from bench_protocol.payload.result import Failed; "
-        "Job.model_validate_json(sys.stdin.buffer.read()); "
-        "answer = Answer(outcome=Failed(kind='wrong_result', phase='build'), environment=None); "
-        "os.write(int(sys.argv[-1]), answer.model_dump_json().encode() + b'\\n')"
-    )
-    monkeypatch.setattr(
-        diagnose, "worker_command", lambda python: [python or sys.executable, "-c", script]
-    )
-    problem = diagnose.short_training("tensorflow", "metal", tmp_path)
-    assert problem == (None, "wrong result in phase build", True)
-
-
 def test_a_hint_is_printed_unbroken() -> None:
     hint = "x" * 300
     console = Console(width=60, record=True)
-    show.print_findings([Finding("home", "fail", "a [bold] sentence", hint)], console)
+    print_findings([Finding("home", "fail", "a [bold] sentence", hint)], console)
     text = console.export_text()
     assert f"  fix: {hint}\n" in text
     assert text.endswith("\n1 failure.\n")
     assert "a [bold] sentence" in text
-    assert show.document([Finding("home", "fail", "x")])["healthy"] is False
+    assert document([Finding("home", "fail", "x")])["healthy"] is False

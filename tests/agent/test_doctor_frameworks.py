@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from tests.fakes.findings import only, verdicts
 
-from bench_agent.doctor import frameworks, nvidia
+from bench_agent.doctor import frameworks, gpu
 from bench_agent.doctor.finding import Finding, exit_code
-from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe
-from bench_agent.doctor.nvidia import Nvidia
-from bench_agent.doctor.software import Software
+from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software
+from bench_agent.doctor.gpu import Nvidia
 
 GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
 BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
 ABSENT = FrameworkProbe(installed=False)
+CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
 
 
 def test_frameworks() -> None:
@@ -26,10 +26,10 @@ def test_frameworks() -> None:
         return list(frameworks.check_frameworks(having))
 
     assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
-        "frameworks.mlx": "ok",
-        "frameworks.tensorflow": "skip",
+        "mlx": "ok",
+        "tensorflow": "skip",
     }
-    assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["frameworks.tensorflow"] == "fail"
+    assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["tensorflow"] == "fail"
     hint = check({"tensorflow": BROKEN})[0].hint or ""
     pins = "tensorflow==2.21.0 tensorflow-cpu==2.21.0"
     assert f"install --force-reinstall --no-deps {pins} && " in hint
@@ -40,13 +40,13 @@ def test_frameworks() -> None:
     nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
     assert exit_code(nothing) == 1
     assert nothing[-1].hint is not None
-    assert "agent[mlx,tensorflow]'" in nothing[-1].hint
+    assert nothing[-1].hint.endswith("locks/tensorflow.txt")
 
 
 def test_a_mac_without_metal_is_said() -> None:
     seen = {"mlx": FrameworkProbe(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
-    seen_verdicts = verdicts(frameworks.check_metal(seen, apple_silicon=True))
-    assert seen_verdicts == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
+    seen_verdicts = verdicts(gpu.check_metal(seen, apple_silicon=True))
+    assert seen_verdicts == {"mlx": "ok", "tensorflow": "warn"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_mac_without_metal_is_said() -> None:
 )
 def test_jax_on_metal_is_marked(devices: tuple[str, ...], verdict: str, words: str) -> None:
     seen = {"jax": FrameworkProbe(installed=True, devices=devices)}
-    (finding,) = frameworks.check_metal(seen, apple_silicon=True)
+    (finding,) = gpu.check_metal(seen, apple_silicon=True)
     assert finding.verdict == verdict
     assert words in finding.sentence
 
@@ -70,26 +70,6 @@ def test_jax_on_metal_is_marked(devices: tuple[str, ...], verdict: str, words: s
             "fail",
             "--force-reinstall --no-deps mlx==0.32.4 mlx-cpu==0.32.4",
         ),
-        (
-            {"mlx": "0.32.4", "mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.4"},
-            "warn",
-            "--no-deps mlx==0.32.4 mlx-cuda-13==0.32.4",
-        ),
-        (
-            {"mlx": "0.32.4", "mlx-cuda-12": "0.32.4", "mlx-cuda-13": "0.32.4"},
-            "warn",
-            "--no-deps mlx==0.32.4 mlx-cuda-12==0.32.4",
-        ),
-        (
-            {
-                "mlx": "0.32.4",
-                "mlx-cuda-12": "0.32.4",
-                "mlx-cuda-13": "0.32.4",
-                "nvidia-cudnn-cu13": "9.20.0.48",
-            },
-            "warn",
-            "--no-deps mlx==0.32.4 mlx-cuda-13==0.32.4",
-        ),
         ({}, "skip", ""),
     ],
 )
@@ -101,12 +81,11 @@ def test_mlx_backend(packages: Mapping[str, str], verdict: str, hint: str) -> No
 
 def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frameworks, "system_package", lambda need: f"install {need}")
-    slow = FrameworkProbe(installed=True, devices=("cpu",), libraries={"blas": BUNDLED_BLAS})
-    fast = FrameworkProbe(installed=True, devices=("cpu",), libraries={"blas": "libopenblas.so.0"})
-    gpu = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
+    slow = FrameworkProbe(installed=True, devices=("cpu",), blas=BUNDLED_BLAS)
+    fast = FrameworkProbe(installed=True, devices=("cpu",), blas="libopenblas.so.0")
     assert only(frameworks.check_mlx_blas(slow, "Linux")) == ("warn", "install blas")
     assert only(frameworks.check_mlx_blas(fast, "Linux"))[0] == "ok"
-    assert only(frameworks.check_mlx_blas(gpu, "Linux"))[0] == "skip"
+    assert only(frameworks.check_mlx_blas(CUDA_CPU, "Linux"))[0] == "skip"
     assert only(frameworks.check_mlx_blas(slow, "Darwin"))[0] == "skip"
     assert only(frameworks.check_compiler(slow, "Linux", compiler=False)) == ("warn", "install g++")
     assert only(frameworks.check_compiler(slow, "Linux", compiler=True))[0] == "ok"
@@ -120,26 +99,25 @@ def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         (Nvidia(driver="580.1"), False, (), "ok", ""),
         (Nvidia(driver="580.1", hidden=True), False, (), "warn", "unset CUDA_VISIBLE_DEVICES"),
         (
-            Nvidia(on_bus=True, problem="Driver/library version mismatch"),
+            Nvidia(present=True, problem="Driver/library version mismatch"),
             False,
             (),
             "fail",
             "reboot",
         ),
-        (Nvidia(kernel_driver=True, problem="Not Found"), True, (), "warn", "--gpus all"),
-        (Nvidia(on_bus=True), False, ("apt-get",), "warn", "nvidia-driver"),
-        (Nvidia(on_bus=True), False, ("apt-get", "ubuntu-drivers"), "warn", "ubuntu-drivers"),
+        (Nvidia(present=True, problem="Not Found"), True, (), "warn", "--gpus all"),
+        (Nvidia(present=True), False, ("apt-get",), "warn", "nvidia-driver"),
+        (Nvidia(present=True), False, ("apt-get", "ubuntu-drivers"), "warn", "ubuntu-drivers"),
     ],
 )
 def test_nvidia_driver(
     facts: Nvidia, container: bool, tools: tuple[str, ...], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(nvidia.check_driver(facts, container, tools))
+    actual, actual_hint = only(gpu.check_driver(facts, container, tools))
     assert actual == verdict
     assert hint in actual_hint
 
 
-CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
 NEW, MIDDLE, OLD = (
     Nvidia(driver=driver, capabilities=("9.0",)) for driver in ("580.65", "560.35", "535.1")
 )
@@ -164,9 +142,8 @@ NEW, MIDDLE, OLD = (
 def test_mlx_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(
-        nvidia.check_cuda_mlx(facts, replace(seen, software=Software(packages)))
-    )
+    having = {"mlx": replace(seen, software=Software(packages))}
+    actual, actual_hint = only(gpu.check_cuda(facts, having))
     assert actual == verdict
     assert hint in actual_hint
 
@@ -177,7 +154,7 @@ def test_mlx_beside_an_nvidia_gpu(
         (Nvidia(), GOOD, {}, "skip", ""),
         (NEW, ABSENT, {}, "skip", ""),
         (NEW, CUDA_CPU, {"tensorflow": "2.21.0"}, "ok", ""),
-        (NEW, GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "agent[tensorflow-cuda]"),
+        (NEW, GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "locks/tensorflow-cuda.txt"),
         (NEW, GOOD, {"tensorflow": "2.21.0"}, "warn", "tensorflow[and-cuda]==2.21.0"),
         (
             NEW,
@@ -191,9 +168,8 @@ def test_mlx_beside_an_nvidia_gpu(
 def test_tensorflow_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(
-        nvidia.check_cuda_tensorflow(facts, replace(seen, software=Software(packages)))
-    )
+    having = {"tensorflow": replace(seen, software=Software(packages))}
+    actual, actual_hint = only(gpu.check_cuda(facts, having))
     assert actual == verdict
     assert hint in actual_hint
 
@@ -204,22 +180,22 @@ def test_nothing_that_works_beside_cuda_12_brings_no_second_cuda(
     monkeypatch.setattr(frameworks, "has_cuda_12", lambda: True)
     seen = dict.fromkeys(("tensorflow", "mlx", "jax", "torch"), ABSENT)
     hint = list(frameworks.check_frameworks(seen))[-1].hint or ""
-    assert "agent[tensorflow-cuda,mlx-cuda]'" in hint
+    assert hint.count("-r ") == 2
+    assert hint.endswith("locks/mlx-cuda.txt")
 
 
 @pytest.mark.parametrize(
     ("facts", "seen", "verdict"),
     [
-        (Nvidia(), {"jax": GOOD}, {"cuda": "skip"}),
-        (NEW, {"jax": GOOD}, {"cuda.jax": "warn", "cuda.torch": "skip"}),
-        (NEW, {"jax": CUDA_CPU, "torch": GOOD}, {"cuda.jax": "ok", "cuda.torch": "warn"}),
-        (NEW, {"jax": BROKEN, "torch": ABSENT}, {"cuda.jax": "skip", "cuda.torch": "skip"}),
+        (Nvidia(), {"jax": GOOD}, {"": "skip"}),
+        (NEW, {"jax": CUDA_CPU, "torch": GOOD}, {"jax": "ok", "torch": "warn"}),
+        (NEW, {"jax": BROKEN, "torch": ABSENT}, {"jax": "skip", "torch": "skip"}),
     ],
 )
 def test_jax_and_pytorch_beside_an_nvidia_gpu(
     facts: Nvidia, seen: Mapping[str, FrameworkProbe], verdict: Mapping[str, str]
 ) -> None:
-    findings = list(nvidia.check_cuda_others(facts, seen))
+    findings = list(gpu.check_cuda(facts, seen))
     assert verdicts(findings) == verdict
     for finding in findings:
         assert (finding.verdict == "warn") == ("frameworks" in (finding.hint or ""))

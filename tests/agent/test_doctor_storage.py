@@ -1,64 +1,71 @@
-"""Doctor's checks of disk, folder, keys, data and server, as pure functions."""
+"""Doctor's checks of disk, folder, keys, data and server, each by itself."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.fakes.findings import only, verdicts
+from tests.fakes.datasets import put
+from tests.fakes.findings import only
 
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.doctor import network, storage
 from bench_agent.doctor.network import ServerAnswer, offset_seconds
-from bench_agent.doctor.storage import DataSet, Folder, Secret
+from bench_protocol.real_data.manifest import MANIFEST
 
 
 def test_disk() -> None:
-    def check(free: int | None, logs: int = 0) -> tuple[str, str]:
-        return only(storage.check_disk(Path("/x y"), free, logs, Path("/x y/logs")))
+    def check(free: int | None) -> tuple[str, str]:
+        return only(storage.check_disk(Path("/x"), free))
 
     assert check(None)[0] == "skip"
     assert check(2**40)[0] == "ok"
     assert check(2**30)[0] == "warn"
-    assert check(2**20) == ("fail", "delete large files below /x y")
-    assert check(2**20, 2**30) == ("fail", "rm -r '/x y/logs'")
+    assert check(2**20) == ("fail", "delete large files on the disk of /x")
 
 
-def test_home() -> None:
-    def check(problem: str | None, owned: bool, elsewhere: str | None) -> tuple[str, str]:
-        place = Path(elsewhere) if elsewhere else None
-        return only(storage.check_home(Folder(Path("/h"), problem, True, owned, place)))
+def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(problem: str | None, path: Path = tmp_path) -> tuple[str, str]:
+        return only(storage.check_home(path, problem, {"HOME": str(tmp_path)}))
 
-    assert check(None, True, None)[0] == "ok"
-    assert check("Permission denied", True, "/e") == ("fail", "chmod -R u+rwX /h")
-    assert check("Permission denied", False, "/e") == ("fail", "export BENCH_HOME=/e")
-    assert check("Read-only file system", True, "/e") == ("fail", "export BENCH_HOME=/e")
-    assert "sudo chown" in check("Permission denied", False, None)[1]
-
-
-def test_keys() -> None:
-    good = Secret(Path("/k/machine.pem"), 0o600, owned=True)
-    bad = Secret(Path("/k/salt"), 0o640, owned=True)
-    assert verdicts(storage.check_keys(())) == verdicts(storage.check_keys((good,)))
-    assert only(storage.check_keys((good, bad))) == ("fail", "chmod 600 /k/salt")
-    other = Secret(Path("/k/salt"), 0o600, owned=False)
-    assert "chown" in only(storage.check_keys((other,)))[1]
-    unreadable = Secret(Path("/k/salt"), 0, owned=True)
-    assert only(storage.check_keys((unreadable,))) == ("fail", "chmod 600 /k/salt")
-    folder = Secret(Path("/k"), 0o755, owned=True, is_folder=True)
-    assert only(storage.check_keys((good, folder))) == ("fail", "chmod 700 /k")
+    assert check(None)[0] == "ok"
+    assert check("Permission denied") == ("fail", f"chmod -R u+rwX {tmp_path}")
+    monkeypatch.setattr(storage.platformdirs, "user_data_path", lambda name: tmp_path / "e")
+    assert check("Read-only file system") == ("fail", f"export BENCH_HOME={tmp_path}/e")
+    assert check("Permission denied", Path("/none"))[1] == f"export BENCH_HOME={tmp_path}/e"
+    monkeypatch.setattr(storage, "why_not_writable", lambda path: "full")
+    assert "sudo chown" in check("Read-only file system")[1]
 
 
-def test_data() -> None:
-    here = DataSet("mnist", (), Path("/d"), "")
-    away = DataSet("cifar-100", ("c.tar.gz",), Path("/d"), "https://example.org/c.tar.gz")
-    _, missing = storage.check_data((here, away), {})
-    assert missing.sentence == "cifar-100 cannot be downloaded: tried example.org, and got no file"
-    assert verdicts(storage.check_data((here, away), {"cifar-100": False})) == {
-        "data.mnist": "ok",
-        "data": "warn",
-    }
-    actual, hint = only(storage.check_data((away,), {"cifar-100": True}))
-    assert actual == "ok"
-    assert hint == "bench-agent data fetch cifar-100"
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    assert only(storage.check_keys(home))[0] == "ok"
+    load_or_create_key(home)
+    machine_hash(home, b"x")
+    assert only(storage.check_keys(home))[0] == "ok"
+    for path, mode, right in (
+        (home.salt, 0o640, "600"),
+        (home.salt, 0o000, "600"),
+        (home.key.parent, 0o755, "700"),
+    ):
+        good = path.stat().st_mode
+        path.chmod(mode)
+        assert only(storage.check_keys(home)) == ("fail", f"chmod {right} {path}")
+        path.chmod(good)
+    monkeypatch.setattr(storage, "_owned", lambda path: path != home.salt)
+    assert "chown" in only(storage.check_keys(home))[1]
+
+
+def test_data(tmp_path: Path) -> None:
+    for file in next(real for real in MANIFEST if real.name == "mnist").files:
+        with put(tmp_path, file.path, b"").open("wb") as sparse:
+            sparse.truncate(file.size_bytes)
+    environ = {"BENCH_DATA_DIR": str(tmp_path), "KERAS_HOME": str(tmp_path / "none")}
+    here, missing = storage.check_data(environ, lambda url: False)
+    assert (here.id, here.verdict, missing.id, missing.verdict) == ("mnist", "ok", "", "warn")
+    assert "cifar-100 cannot be downloaded: tried " in missing.sentence
+    *_, found = storage.check_data(environ, lambda url: True)
+    assert (found.verdict, found.hint) == ("ok", f"bench-agent data fetch {found.id}")
 
 
 def test_server() -> None:

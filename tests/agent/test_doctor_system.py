@@ -1,13 +1,13 @@
-"""Doctor's checks of Python, the system, and TensorFlow's version pairs, as pure functions."""
+"""Doctor's checks of Python, the system, its load, and TensorFlow's pairs, as pure functions."""
 
 from collections.abc import Mapping
 
 import pytest
 from tests.fakes.findings import only, verdicts
 
-from bench_agent.doctor import apple, python
-from bench_agent.doctor.software import Software
-from bench_agent.doctor.versions import at_least, release
+from bench_agent.doctor import gpu, system
+from bench_agent.doctor.frameworks import Software, at_least, release
+from bench_agent.machine.sensors import Governor, GpuUse, Load, Power
 
 
 @pytest.mark.parametrize(
@@ -44,63 +44,43 @@ from bench_agent.doctor.versions import at_least, release
 def test_pairs_of_tensorflow_and_its_plug_in(
     packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(apple.check_pair(Software(packages), apple_silicon=True))
+    actual, actual_hint = only(gpu.check_pair(Software(packages), apple_silicon=True))
     assert actual == verdict
     assert hint in actual_hint
 
 
 def test_elsewhere_no_plug_in_is_missed() -> None:
     assert (
-        only(apple.check_pair(Software({"tensorflow": "2.21.0"}), apple_silicon=False))[0] == "skip"
+        only(gpu.check_pair(Software({"tensorflow": "2.21.0"}), apple_silicon=False))[0] == "skip"
     )
 
 
 @pytest.mark.parametrize(
-    ("layers", "problem", "fuses", "verdict", "words"),
+    ("version", "name", "machine", "verdict"),
     [
-        ("stock", None, True, "ok", "layers and optimisers compute correctly"),
-        ("stock", None, False, "warn", "TURN_OFF_REMAPPER=1"),
-        ("safe", None, True, "warn", "layers=safe"),
-        (None, None, True, "skip", "no Metal device"),
-        (None, "wrong result in phase build", True, "fail", "in every form"),
-        (None, "stalled in phase warm_up", True, "fail", "stalled in phase warm_up"),
-    ],
-)
-def test_the_metal_probe(
-    layers: str | None, problem: str | None, fuses: bool, verdict: str, words: str
-) -> None:
-    (finding,) = apple.check_probe(layers, problem, fuses)
-    assert finding.verdict == verdict
-    assert words in finding.sentence
-
-
-@pytest.mark.parametrize(
-    ("version", "system", "machine", "verdict"),
-    [
-        ((3, 10), "Linux", "x86_64", "fail"),
         ((3, 11), "Linux", "x86_64", "ok"),
         ((3, 12), "Darwin", "arm64", "ok"),
         ((3, 13), "Darwin", "arm64", "warn"),
         ((3, 14), "Linux", "aarch64", "warn"),
     ],
 )
-def test_python(version: tuple[int, int], system: str, machine: str, verdict: str) -> None:
-    actual, hint = only(python.check_python(version, system, machine))
+def test_python(version: tuple[int, int], name: str, machine: str, verdict: str) -> None:
+    actual, hint = only(system.check_python(version, name, machine))
     assert actual == verdict
     assert verdict == "ok" or "--python 3.12" in hint
 
 
 def test_architecture() -> None:
-    check = python.check_architecture
+    check = system.check_architecture
     assert only(check("Darwin", "x86_64", rosetta=True))[0] == "fail"
     assert only(check("Darwin", "arm64", rosetta=False))[0] == "ok"
     assert only(check("Linux", "aarch64", rosetta=False))[0] == "ok"
-    assert verdicts(check("Darwin", "x86_64", rosetta=False)) == {"architecture": "warn"}
-    assert verdicts(check("Linux", "riscv64", rosetta=False)) == {"architecture": "warn"}
+    assert verdicts(check("Darwin", "x86_64", rosetta=False)) == {"": "warn"}
+    assert verdicts(check("Linux", "riscv64", rosetta=False)) == {"": "warn"}
 
 
 @pytest.mark.parametrize(
-    ("system", "wsl", "version", "verdict", "hint"),
+    ("name", "wsl", "version", "verdict", "hint"),
     [
         ("Windows", None, (), "fail", "wsl --install"),
         ("Linux", 1, (), "fail", "--set-version"),
@@ -114,18 +94,18 @@ def test_architecture() -> None:
     ],
 )
 def test_system(
-    system: str, wsl: int | None, version: tuple[int, ...], verdict: str, hint: str
+    name: str, wsl: int | None, version: tuple[int, ...], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(python.check_system(system, wsl, version))
+    actual, actual_hint = only(system.check_system(name, wsl, version))
     assert actual == verdict
     assert hint in actual_hint
 
 
 def test_glibc() -> None:
-    assert only(python.check_glibc("Linux", (2, 36)))[0] == "ok"
-    assert only(python.check_glibc("Linux", (2, 31)))[0] == "warn"
-    assert only(python.check_glibc("Linux", ()))[0] == "fail"
-    assert only(python.check_glibc("Darwin", ()))[0] == "skip"
+    assert only(system.check_glibc("Linux", (2, 36)))[0] == "ok"
+    assert only(system.check_glibc("Linux", (2, 31)))[0] == "warn"
+    assert only(system.check_glibc("Linux", ()))[0] == "fail"
+    assert only(system.check_glibc("Darwin", ()))[0] == "skip"
 
 
 def test_versions() -> None:
@@ -133,3 +113,54 @@ def test_versions() -> None:
     assert at_least("580.65.06", "580")
     assert not at_least("550.54", "550.54.14")
     assert not at_least("odd", "1")
+
+
+def test_power() -> None:
+    assert only(system.check_power(Power(), "Linux"))[0] == "skip"
+    assert only(system.check_power(Power(False, False), "Darwin"))[0] == "ok"
+    assert verdicts(system.check_power(Power(True, True), "Darwin")) == {
+        "mode": "warn",
+        "battery": "warn",
+    }
+
+
+@pytest.mark.parametrize(
+    ("governor", "verdict", "hint"),
+    [
+        (None, "skip", ""),
+        (Governor("performance", "acpi-cpufreq"), "ok", ""),
+        (Governor("schedutil", "cppc_cpufreq"), "ok", ""),
+        (Governor("powersave", "intel_pstate", "balance_performance"), "ok", ""),
+        (Governor("powersave", "intel_pstate", "power"), "warn", "balance_performance"),
+        (Governor("powersave", "acpi-cpufreq"), "warn", "scaling_governor"),
+        (Governor("performance", "intel_pstate", turbo=False), "warn", "no_turbo"),
+    ],
+)
+def test_governor(governor: Governor | None, verdict: str, hint: str) -> None:
+    actual, actual_hint = only(system.check_governor(governor))
+    assert actual == verdict
+    assert hint in actual_hint
+
+
+def test_energy() -> None:
+    assert only(system.check_energy("nvml", None, "Linux"))[0] == "ok"
+    findings = list(system.check_energy(None, "RAPL counters are for administrators only", "Linux"))
+    assert (findings[0].verdict, findings[0].hint) == ("skip", None)
+    assert "administrators" in findings[0].sentence
+    verdict, hint = only(system.check_energy(None, "zeus-apple-silicon is not installed", "Darwin"))
+    assert verdict == "warn"
+    assert hint.endswith("locks/energy.txt")
+
+
+def test_busy() -> None:
+    assert only(system.check_busy(Load(0.1, 8)))[0] == "ok"
+    assert only(system.check_busy(Load(7.5, 8, 60.0, ("make", 99.0))))[0] == "warn"
+    gpus = (GpuUse("NVIDIA L4", 0), GpuUse("NVIDIA L4", 0, 2), GpuUse("Apple M3 Max", 80))
+    _, one = system.check_busy(Load(None, 8, gpus=(GpuUse("NVIDIA L4", 0, 1),)))
+    assert one.sentence == "NVIDIA L4 is 0 % busy, used by 1 process"
+    assert verdicts(system.check_busy(Load(None, 8, gpus=gpus))) == {
+        "": "ok",
+        "gpu0": "ok",
+        "gpu1": "warn",
+        "gpu2": "warn",
+    }

@@ -14,7 +14,8 @@ from bench_agent.base.install_hints import (
     extras_for,
     size_note,
 )
-from bench_agent.doctor import fixes
+from bench_agent.doctor.frameworks import system_package
+from bench_agent.doctor.system import uv_command
 
 
 def make_checkout(folder: Path) -> Path:
@@ -29,15 +30,15 @@ def test_hints_use_the_tools_that_are_there() -> None:
     assert Pip("/p", has_pip=False).uninstall("x") == "uv pip uninstall --python /p x"
     for manager, need in itertools.product(("apt-get", "dnf", "pacman", "apk"), ("g++", "blas")):
         there = {manager: f"/bin/{manager}"}
-        command = fixes.system_package(need, there.get)
+        command = system_package(need, there.get)
         assert command is not None
         assert command.startswith(manager)
-    assert fixes.system_package("g++", {}.get) is None
+    assert system_package("g++", {}.get) is None
 
 
 def test_uv_is_fetched_where_it_is_missing() -> None:
-    assert fixes.uv_command({"uv": "/bin/uv"}.get) == ("", "uv")
-    fetch, uv = fixes.uv_command({}.get)
+    assert uv_command({"uv": "/bin/uv"}.get) == ("", "uv")
+    fetch, uv = uv_command({}.get)
     assert fetch.endswith("-m pip install uv && ")
     assert uv.endswith("-m uv")
 

@@ -10,7 +10,7 @@ from tests.fakes.environments import distribution, make_environment
 from bench_agent.base.errors import HomeProblem, UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.messages import FoundDevice, Probe
-from bench_agent.doctor.software import check_environments, check_shared_libraries
+from bench_agent.doctor.frameworks import check_environments, check_shared_libraries
 from bench_agent.output.console import console
 from bench_agent.output.plan_table import print_plan
 from bench_agent.plan.plan import Selection, make_plan

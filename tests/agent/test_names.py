@@ -11,8 +11,7 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.names import unknown
 from bench_agent.cli import main
-from bench_agent.doctor.surroundings import Surroundings
-from bench_agent.doctor.table import examine
+from bench_agent.doctor.table import Surroundings, examine
 from bench_agent.plan.plan import Selection, check_names
 from bench_agent.plan.presets import preset_named
 

@@ -8,9 +8,8 @@ import pytest
 
 from bench_agent.base.errors import HomeProblem, UsageProblem
 from bench_agent.base.home import Home
-from bench_agent.doctor import unfit
-from bench_agent.doctor.surroundings import Surroundings
-from bench_agent.doctor.unfit import refuse_unfit
+from bench_agent.doctor import table
+from bench_agent.doctor.table import Surroundings, refuse_unfit
 from bench_agent.run.run_lock import alone
 
 HOLDS_THE_LOCK = """
@@ -34,7 +33,7 @@ def on(monkeypatch: pytest.MonkeyPatch, **facts: object) -> None:
             super().__init__(home)
             self.system = str(facts.get("system", "Linux"))
 
-    monkeypatch.setattr(unfit, "Surroundings", Elsewhere)
+    monkeypatch.setattr(table, "Surroundings", Elsewhere)
 
 
 def test_this_system_is_fit(tmp_path: Path) -> None:

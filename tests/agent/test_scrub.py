@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from bench_agent.base.home import Home
-from bench_agent.doctor import private
+from bench_agent.doctor import scrub as scrubbing
 from bench_agent.doctor.bundle import LONGEST_LINE, as_json, cut
-from bench_agent.doctor.private import private_words
-from bench_agent.doctor.scrub import scrub
+from bench_agent.doctor.scrub import private_words, scrub
 
 
 @pytest.mark.parametrize(
@@ -111,8 +110,8 @@ def test_a_long_line_is_cut_between_words() -> None:
 
 
 def test_the_words_of_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(private.machine, "identifiers", lambda: frozenset({"C02XK0AAJG5H"}))
-    monkeypatch.setattr(private.platform, "node", lambda: "annas-mac.acme.example")
+    monkeypatch.setattr(scrubbing.machine, "identifiers", lambda: frozenset({"C02XK0AAJG5H"}))
+    monkeypatch.setattr(scrubbing.platform, "node", lambda: "annas-mac.acme.example")
     environ = {
         "HOME": "/Users/annab",
         "USER": "annab",
@@ -135,7 +134,7 @@ def test_the_words_of_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_a_name_that_names_nobody_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(private.platform, "node", lambda: "mac")
+    monkeypatch.setattr(scrubbing.platform, "node", lambda: "mac")
     words = private_words(Home(tmp_path), {"USER": "root", "HOME": "/root"})
     assert not {"mac", "root"} & set(words)
     assert words["/root"] == "<home>"

@@ -26,7 +26,7 @@ from bench_agent.base.self_test import (
 from bench_agent.cli import ab as cli_ab
 from bench_agent.cli import plan as cli_plan
 from bench_agent.cli.main import app
-from bench_agent.doctor import surroundings
+from bench_agent.doctor import table
 from bench_agent.doctor.deep import to_test
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
@@ -69,7 +69,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Fault],
         monkeypatch.setattr(self_test, "worker_command", lambda python=None: command)
 
     answers = {(None, "mlx"): FOUND["mlx"]}
-    monkeypatch.setattr(surroundings, "probe_each", lambda *_: answers)
+    monkeypatch.setattr(table, "probe_each", lambda *_: answers)
     monkeypatch.setattr(cli_plan, "probe_frameworks", lambda *_: FOUND)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
     place("none")

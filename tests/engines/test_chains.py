@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.fakes.workloads import cell_of, small, variant
 
-from bench_agent.doctor import fixes
+from bench_agent.doctor.frameworks import system_package
 from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import SGD
@@ -114,7 +114,7 @@ def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
     loaded = ctypes.CDLL(None)
     setters = [name for name in blas.SET_THREADS if hasattr(loaded, name)]
     if not setters:
-        command = fixes.system_package("g++") or "install g++"
+        command = system_package("g++") or "install g++"
         pytest.skip(f"no OpenBLAS and no C compiler: {command}")
     threads = getattr(loaded, setters[0].replace("set", "get"))
     before = threads()

@@ -10,7 +10,7 @@ from bench_protocol.payload import doubts
 
 from .. import data
 from ..base.home import Home
-from ..doctor.unfit import refuse_unfit
+from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.ab_table import AbDisplay, document, show_answer
 from ..output.console import WARNING, complain, console

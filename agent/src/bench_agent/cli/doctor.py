@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from ..base.home import find_home
-from ..doctor import examine, exit_code, show
 from ..doctor.bundle import Bundle, make_bundle, summary
-from ..doctor.surroundings import Surroundings
+from ..doctor.finding import document, exit_code, print_findings
+from ..doctor.table import Surroundings, examine
 from ..machine import read_machine
 from ..output.console import SOFT, complain, console
 from ..output.inventory import devices_document, print_devices
@@ -32,11 +32,11 @@ def devices(as_json: Json = False) -> None:
     """Show this machine and the devices that each framework sees."""
     home = open_home()
     answers = in_use(probe_each(home.logs, usable_interpreters(home)))
-    document = devices_document(read_machine(home), answers)
+    found = devices_document(read_machine(home), answers)
     if as_json:
-        print_json(document)
+        print_json(found)
     else:
-        print_devices(document)
+        print_devices(found)
 
 
 def doctor(
@@ -66,9 +66,9 @@ def doctor(
     )
     findings = list(examine(surroundings, tuple(only)))
     if as_json:
-        print_json(show.document(findings))
+        print_json(document(findings))
     else:
-        show.print_findings(findings, console())
+        print_findings(findings, console())
     if bundle:
         _write(make_bundle(surroundings, findings), bundle)
     raise typer.Exit(exit_code(findings))

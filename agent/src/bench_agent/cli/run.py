@@ -13,7 +13,7 @@ from bench_protocol.base.format import plural
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
-from ..doctor.unfit import refuse_unfit
+from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import console
 from ..output.documents import summary_document

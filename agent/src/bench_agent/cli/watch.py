@@ -15,7 +15,7 @@ from bench_protocol.payload.machine import Machine
 from ..base.errors import NotIdle, ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
-from ..doctor.unfit import refuse_unfit
+from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import console, say
 from ..output.documents import summary_document

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,8 @@ from ..remote.outbox import Outbox
 from ..run import self_test
 from ..run.probe import log_of
 from .finding import Finding
-from .private import private_words
-from .scrub import scrub
-from .surroundings import Surroundings
+from .scrub import private_words, scrub
+from .table import Surroundings
 
 LAST_LINES, LONGEST_LINE = 60, 1000
 MOST_FAILURES = 10
@@ -35,19 +34,11 @@ PACKAGES = re.compile(
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the bundle: its heading, what it holds in one line, and its text."""
-
-    heading: str
-    holds: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Bundle:
-    """The whole report. ``text`` is scrubbed."""
+    """The whole report. ``holds``: each heading, and what its part holds in one line. ``text`` is
+    scrubbed."""
 
-    sections: tuple[Section, ...]
+    holds: Mapping[str, str]
     text: str
 
 
@@ -57,20 +48,24 @@ def make_bundle(surroundings: Surroundings, findings: Sequence[Finding]) -> Bund
     Args:
         findings: doctor's, of the same surroundings.
     """
-    parts: tuple[tuple[str, Callable[[], tuple[str, str]]], ...] = (
-        ("findings", lambda: _findings(findings)),
-        ("machine", lambda: _machine(surroundings)),
-        ("environments", lambda: _environments(surroundings)),
-        ("frameworks", lambda: _frameworks(surroundings)),
-        ("last run", lambda: _last_run(surroundings.home)),
-    )
-    sections = tuple(_section(heading, read) for heading, read in parts)
+    parts: dict[str, Callable[[], tuple[str, str]]] = {
+        "findings": lambda: _findings(findings),
+        "machine": lambda: _machine(surroundings),
+        "environments": lambda: _environments(surroundings),
+        "frameworks": lambda: _frameworks(surroundings),
+        "last run": lambda: _last_run(surroundings.home),
+    }
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     text = f"Trainmark bundle of bench-agent {__version__}, {written}\n"
-    for section in sections:
-        text += f"\n== {section.heading}: {section.holds}\n\n{section.text.rstrip()}\n"
+    holds = {}
+    for heading, read in parts.items():
+        try:
+            holds[heading], part = read()
+        except Exception as error:  # a broken machine is what a bundle is for
+            holds[heading], part = "could not be read", f"{type(error).__name__}: {error}"
+        text += f"\n== {heading}: {holds[heading]}\n\n{part.rstrip()}\n"
     words = private_words(surroundings.home, surroundings.environ)
-    return Bundle(sections, scrub("\n".join(map(cut, text.split("\n"))), words))
+    return Bundle(holds, scrub("\n".join(map(cut, text.split("\n"))), words))
 
 
 def cut(line: str) -> str:
@@ -85,20 +80,13 @@ def summary(bundle: Bundle, path: Path) -> str:
     """What the bundle holds and where it is, on one screen."""
     kilobytes = max(1, round(len(bundle.text.encode()) / 1000))
     lines = [f"wrote {path} ({kilobytes} kB, text). It holds:"]
-    lines += [f"  {section.heading:14}{section.holds}" for section in bundle.sections]
+    lines += [f"  {heading:14}{holds}" for heading, holds in bundle.holds.items()]
     lines += [
         "Replaced: names of users and hosts, paths, addresses, serial numbers, identifiers, keys,",
         "tokens, and the values of environment variables. Nothing was sent.",
         "Read it before you attach it to an issue.",
     ]
     return "\n".join(lines)
-
-
-def _section(heading: str, read: Callable[[], tuple[str, str]]) -> Section:
-    try:
-        return Section(heading, *read())
-    except Exception as error:  # a broken machine is what a bundle is for
-        return Section(heading, "could not be read", f"{type(error).__name__}: {error}")
 
 
 def _findings(findings: Sequence[Finding]) -> tuple[str, str]:
@@ -112,8 +100,7 @@ def _findings(findings: Sequence[Finding]) -> tuple[str, str]:
 
 
 def _machine(surroundings: Surroundings) -> tuple[str, str]:
-    facts = asdict(surroundings.facts)
-    return "what results say about it, without its hash", as_json(facts)
+    return "what results say about it, without its hash", as_json(asdict(surroundings.facts))
 
 
 def _environments(surroundings: Surroundings) -> tuple[str, str]:
@@ -127,9 +114,8 @@ def _environments(surroundings: Surroundings) -> tuple[str, str]:
         for name, package in sorted(there.packages.items()) if there else ():
             if PACKAGES.fullmatch(name):
                 lines.append(f"   {name}=={package}")
-    return f"{plural(len(surroundings.interpreters), 'interpreter')}, with versions", "\n".join(
-        lines
-    )
+    holds = f"{plural(len(surroundings.interpreters), 'interpreter')}, with versions"
+    return holds, "\n".join(lines)
 
 
 def _frameworks(surroundings: Surroundings) -> tuple[str, str]:
@@ -140,11 +126,10 @@ def _frameworks(surroundings: Surroundings) -> tuple[str, str]:
             lines.append(as_json(probe.environment.model_dump(exclude={"packages"})))
         if probe.problem:
             failed += 1
-            lines += [
-                f"problem: {probe.problem}",
-                *_log(log_of(surroundings.logs, surroundings.interpreters, path, name)),
-            ]
-    return f"{len(surroundings.answers)} asked for their devices, {failed} failed", "\n".join(lines)
+            log = log_of(surroundings.logs, surroundings.interpreters, path, name)
+            lines += [f"problem: {probe.problem}", *_log(log)]
+    holds = f"{len(surroundings.answers)} asked for their devices, {failed} failed"
+    return holds, "\n".join(lines)
 
 
 def _last_run(home: Home) -> tuple[str, str]:
@@ -156,11 +141,10 @@ def _last_run(home: Home) -> tuple[str, str]:
     failures = [each for each in enumerate(results, 1) if isinstance(each[1].outcome, Failed)]
     lines: list[str] = []
     for number, result in failures[:MOST_FAILURES]:
-        cell, outcome = result.cell, result.outcome
+        outcome = result.outcome.model_dump(exclude={"measurement"}, exclude_none=True)
         lines += [
-            f"{cell.workload} {cell.framework} {cell.device} {cell.recipe} "
-            f"batch {cell.batch_size} {cell.precision} {cell.data}:",
-            as_json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
+            f"{result.cell}:",
+            as_json(outcome),
             *_log(_log_of(home, number, result)),
         ]
     holds = f"{plural(len(results), 'repeat')}, {len(failures)} failed, with the ends of their logs"
@@ -187,8 +171,6 @@ def as_json(value: Any) -> str:
 
 
 def _plain(value: object) -> object:
-    return (
-        value.model_dump(mode="json", exclude_none=True)
-        if isinstance(value, BaseModel)
-        else str(value)
-    )
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    return str(value)

@@ -10,9 +10,8 @@ from ..base.messages import Probe
 from ..base.precisions import ALL_PRECISIONS, too_old
 from ..run.patience import Place
 from ..run.self_test import Outcome, recipes_for
-from .finding import Finding
-from .frameworks import reinstall
-from .software import Software
+from .finding import Finding, fail, ok, skip
+from .frameworks import Software, reinstall
 
 # Variables that change a precision whatever the framework was told.
 OVERRIDES = (
@@ -54,22 +53,15 @@ def check_self_tests(
         tests: None if none was asked for.
     """
     if not tests:
-        why = "only doctor --deep runs it" if tests is None else "no framework sees a device"
-        yield Finding("self-test", "skip", why)
+        yield skip("only doctor --deep runs it" if tests is None else "no framework sees a device")
+    overrides = [name for name in OVERRIDES if name in environ]
     for tested in tests or ():
         place = tested.place
-        check = f"self-test.{place.framework}-{place.device.kind}-{tested.precision}"
+        subject = f"{place.framework}-{place.device.kind}-{tested.precision}"
         what = f"{place} in {tested.precision}"
         if tested.outcome.problems:
-            sentence = f"{what} cannot be measured: {tested.outcome.words}"
-            yield Finding(check, "fail", sentence, _fix(tested, environ))
+            unset = f"unset {' '.join(overrides)}" if overrides else None
+            hint = unset or reinstall(place.framework, tested.software)
+            yield fail(f"{what} cannot be measured: {tested.outcome.words}", hint, of=subject)
         else:
-            yield Finding(check, "ok", f"{what} synchronises, computes and copies correctly")
-
-
-def _fix(tested: Tested, environ: Mapping[str, str]) -> str:
-    """Unset what overrides precisions; else write the framework's files again."""
-    chosen = [name for name in OVERRIDES if name in environ]
-    if chosen:
-        return f"unset {' '.join(chosen)}"
-    return reinstall(tested.place.framework, tested.software)
+            yield ok(f"{what} synchronises, computes and copies correctly", of=subject)

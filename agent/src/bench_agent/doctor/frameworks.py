@@ -1,63 +1,145 @@
-"""Check each framework: installed, imports, sees devices; MLX: backend, fast BLAS, compiler."""
+"""Check each interpreter's packages and each framework: installed, imports, sees a device."""
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..base.install_hints import Pip, extras_for, has_cuda_12, size_note
-from .finding import Finding
-from .fixes import system_package
-from .software import CUDA_12, CUDA_13, Software
+from packaging.version import InvalidVersion, Version
 
+from ..base.install_hints import CUDA_12_LIBRARY, Pip, extras_for, has_cuda_12, size_note
+from ..run.interpreters import Interpreter
+from .finding import Finding, fail, ok, skip, warn
+
+CUDA_12, CUDA_13 = "cuda12", "cuda13"
 MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 BUNDLED_BLAS = "bundled reference BLAS"
+# Package managers: what comes before a package, and the packages of a compiler and a fast BLAS.
+# The first manager that is installed is used.
+MANAGERS = {
+    "apt-get": ("apt-get update && {sudo}apt-get install -y", "g++", "libopenblas0"),
+    "dnf": ("dnf install -y", "gcc-c++", "openblas"),
+    "yum": ("yum install -y", "gcc-c++", "openblas"),
+    "pacman": ("pacman -S --needed", "gcc", "openblas"),
+    "zypper": ("zypper install -y", "gcc-c++", "libopenblas0"),
+    "apk": ("apk add", "g++", "openblas"),
+}
+
+
+@dataclass(frozen=True)
+class Software:
+    """The packages of one interpreter, and the commands that change them.
+
+    ``packages``: versions of the installed distributions by normalised name. ``place``: goes into
+    a sentence; empty for the agent's own interpreter.
+    """
+
+    packages: Mapping[str, str] = field(default_factory=dict)
+    pip: Pip = field(default_factory=Pip)
+    place: str = ""
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA whose cuDNN is installed; None without one. CUDA 12 where both are, because
+        TensorFlow has no other."""
+        if CUDA_12_LIBRARY in self.packages:
+            return CUDA_12
+        return CUDA_13 if "nvidia-cudnn-cu13" in self.packages else None
 
 
 @dataclass(frozen=True)
 class FrameworkProbe:
     """The answer of one framework's probe.
 
-    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine reports them. ``software``:
-    the packages of its interpreter, the one that its GPU's workers start under if it sees one.
+    ``devices`` like ``("metal", "cpu")``; ``blas`` as the engine reports it. ``software``: the
+    packages of its interpreter, the one that its GPU's workers start under if it sees one.
     """
 
     installed: bool
     devices: tuple[str, ...] = ()
     version: str | None = None
-    libraries: Mapping[str, str] | None = None
+    blas: str | None = None
     problem: str | None = None
     software: Software = field(default_factory=Software)
 
 
+def software_of(interpreter: Interpreter) -> Software:
+    """An interpreter that was asked for its packages."""
+    there = interpreter.description
+    place = f" in {interpreter.path}" if interpreter.path else ""
+    return Software(there.packages if there else {}, interpreter.pip, place)
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The numbers of a version: ``2.19.1rc0`` is (2, 19, 1); empty for an unreadable one."""
+    try:
+        return Version(version).release
+    except InvalidVersion:
+        return ()
+
+
+def at_least(version: str, limit: str) -> bool:
+    """Whether a version is the limit or newer. False for an unreadable version."""
+    return release(version) >= release(limit)
+
+
+def check_environments(every: Sequence[Interpreter], unreadable: str | None) -> Iterator[Finding]:
+    """One finding for each added interpreter: whether a worker can start under it.
+
+    Args:
+        unreadable: why the list of added interpreters cannot be read.
+    """
+    if unreadable:
+        yield fail(unreadable)
+    elif len(every) == 1:
+        yield skip("no interpreter was added to the agent's own")
+    for interpreter in every[1:]:
+        if interpreter.problem:
+            sentence = f"{interpreter.place}: {interpreter.problem}; runs leave it out"
+            yield fail(sentence, interpreter.hint)
+        else:
+            frameworks = ", ".join(interpreter.frameworks) or "no framework"
+            yield ok(f"{interpreter.place} has {frameworks}")
+
+
+def check_shared_libraries(every: Sequence[Interpreter]) -> Iterator[Finding]:
+    """Check that no two distributions install different content into one file.
+
+    Which content is there depends on the order of their installation, and reinstalling one leaves
+    a mixture. cuDNN and NCCL for CUDA 12 and for CUDA 13 are such pairs; pip reports nothing.
+    """
+    sound = True
+    for interpreter in every:
+        for group in interpreter.description.shared if interpreter.description else ():
+            sound = False
+            names = " and ".join(group.distributions)
+            others = f" and {group.libraries - 1} more" if group.libraries > 1 else ""
+            where = f"{group.example}{others}{software_of(interpreter).place}"
+            advice = "make separate environments, one for each CUDA"
+            hint = interpreter.pip.separate_environments()
+            yield fail(f"{names} both install {where}: {advice}", hint)
+    if sound:
+        yield ok("each shared library has one owner")
+
+
 def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Finding]:
     """One finding for each framework, and a failure if none works."""
-    usable = [name for name, seen in frameworks.items() if seen.devices]
     for name, seen in frameworks.items():
-        place = seen.software.place
+        software = seen.software
         if not seen.installed:
-            cuda_12 = seen.software.cuda == CUDA_12
-            install = seen.software.pip.install_framework(name, cuda_12=cuda_12)
-            sentence = f"{name} is not installed{size_note(name)}"
-            yield Finding(f"frameworks.{name}", "skip", sentence, install)
+            hint = software.pip.install_framework(name, cuda_12=software.cuda == CUDA_12)
+            yield skip(f"{name} is not installed{size_note(name)}", hint, of=name)
         elif seen.devices:
-            devices = ", ".join(seen.devices)
             version = f" {seen.version}" if seen.version else ""
-            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {devices}{place}")
+            devices = ", ".join(seen.devices)
+            yield ok(f"{name}{version} sees {devices}{software.place}", of=name)
         else:
-            yield Finding(
-                f"frameworks.{name}",
-                "fail",
-                f"{name} is installed{place} but cannot be used: "
-                f"{seen.problem or 'it sees no device'}",
-                reinstall(name, seen.software),
-            )
-    if not usable:
+            why = seen.problem or "it sees no device"
+            sentence = f"{name} is installed{software.place} but cannot be used: {why}"
+            yield fail(sentence, reinstall(name, software), of=name)
+    if not any(seen.devices for seen in frameworks.values()):
         extras = extras_for(frameworks or ("mlx",), cuda_12=has_cuda_12())
-        yield Finding(
-            "frameworks",
-            "fail",
-            "no framework works here, so nothing can be measured",
-            Pip().install_extras(*extras),
-        )
+        sentence = "no framework works here, so nothing can be measured"
+        yield fail(sentence, Pip().install_extras(*extras))
 
 
 def reinstall(name: str, software: Software) -> str:
@@ -78,87 +160,37 @@ def reinstall(name: str, software: Software) -> str:
     return f"{pip.reinstall(*requirements)} && {pip.install(*requirements)}"
 
 
-def check_metal(frameworks: Mapping[str, FrameworkProbe], apple_silicon: bool) -> Iterator[Finding]:
-    """Check that every framework with a GPU build sees the Mac's GPU.
-
-    JAX has none of its own: jax-mps is another project's plug-in.
-    """
-    if not apple_silicon:
-        yield Finding("metal", "skip", "no Mac with Apple's processor")
-        return
-    for name, seen in frameworks.items():
-        if "metal" in seen.devices:
-            untested = " through jax-mps, which was never tested on a Mac" if name == "jax" else ""
-            yield Finding(f"metal.{name}", "ok", f"{name} sees Apple's GPU{untested}")
-        elif seen.devices and name == "jax":
-            yield Finding(
-                "metal.jax",
-                "skip",
-                "jax runs on the CPU; its plug-in jax-mps needs an environment of its own",
-            )
-        elif seen.devices:
-            yield Finding(
-                f"metal.{name}",
-                "warn",
-                f"{name} runs on the CPU only",
-                reinstall(name, seen.software),
-            )
-
-
 def check_mlx_backend(software: Software, system: str) -> Iterator[Finding]:
     """Check MLX's backend on Linux. ``pip install mlx`` installs none; both need one version."""
     packages, pip = software.packages, software.pip
     mlx = packages.get("mlx")
-    if mlx is None:
-        yield Finding("mlx-backend", "skip", "MLX is not installed")
-        return
     backends = {name: packages[name] for name in MLX_BACKENDS if name in packages}
-    extra = "" if system == "Darwin" else "[cpu]"
-    if not backends:
-        yield Finding(
-            "mlx-backend",
-            "fail",
-            f"MLX {mlx} has no backend: importing it fails",
-            pip.install(f"mlx{extra}=={mlx}"),
-        )
-        return
-    odd = [f"{name} {version}" for name, version in backends.items() if version != mlx]
-    if odd:
+    odd = [name for name, version in backends.items() if version != mlx]
+    if mlx is None:
+        yield skip("MLX is not installed")
+    elif not backends:
+        extra = "" if system == "Darwin" else "[cpu]"
+        hint = pip.install(f"mlx{extra}=={mlx}")
+        yield fail(f"MLX {mlx} has no backend: importing it fails", hint)
+    elif odd:
         # Pinned: without a version pip leaves an installed backend alone. Both are reinstalled:
         # they write into one folder, and removing one breaks the other.
-        wanted = [f"{name}=={mlx}" for name, version in backends.items() if version != mlx]
-        yield Finding(
-            "mlx-backend",
-            "fail",
-            f"MLX {mlx} with {', '.join(odd)}: the two must have one version",
-            pip.reinstall(f"mlx=={mlx}", *wanted),
-        )
-    elif len(backends) > 1:
-        yield Finding(
-            "mlx-backend",
-            "warn",
-            f"MLX has several backends, which write the same files: {', '.join(backends)}",
-            _only_backend(mlx, backends, software),
-        )
+        hint = pip.reinstall(f"mlx=={mlx}", *(f"{name}=={mlx}" for name in odd))
+        versions = ", ".join(f"{name} {backends[name]}" for name in odd)
+        yield fail(f"MLX {mlx} with {versions}: the two must have one version", hint)
     else:
-        yield Finding("mlx-backend", "ok", f"MLX {mlx} with {', '.join(backends)}")
+        yield ok(f"MLX {mlx} with {', '.join(backends)}")
 
 
 def check_mlx_blas(mlx: FrameworkProbe | None, system: str) -> Iterator[Finding]:
     """MLX's own BLAS on Linux CPUs is about twenty times slower than a fast BLAS."""
     if system != "Linux" or mlx is None or not mlx.devices or "cuda" in mlx.devices:
-        yield Finding("mlx-blas", "skip", "only MLX on a Linux CPU needs a BLAS")
-        return
-    blas = (mlx.libraries or {}).get("blas", BUNDLED_BLAS)
-    if blas == BUNDLED_BLAS:
-        yield Finding(
-            "mlx-blas",
-            "warn",
-            "MLX computes matrix products with its slow reference BLAS",
-            system_package("blas"),
-        )
+        yield skip("only MLX on a Linux CPU needs a BLAS")
+    elif mlx.blas in (None, BUNDLED_BLAS):
+        sentence = "MLX computes matrix products with its slow reference BLAS"
+        yield warn(sentence, system_package("blas"))
     else:
-        yield Finding("mlx-blas", "ok", f"MLX computes matrix products with {blas}")
+        yield ok(f"MLX computes matrix products with {mlx.blas}")
 
 
 def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> Iterator[Finding]:
@@ -168,21 +200,19 @@ def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> I
         compiler: g++ is on PATH.
     """
     if system != "Linux" or mlx is None or not mlx.installed or "cuda" in mlx.devices:
-        yield Finding("compiler", "skip", "only MLX on a Linux CPU compiles with g++")
+        yield skip("only MLX on a Linux CPU compiles with g++")
     elif compiler:
-        yield Finding("compiler", "ok", "g++ for MLX's compiled kernels is installed")
+        yield ok("g++ for MLX's compiled kernels is installed")
     else:
-        yield Finding(
-            "compiler",
-            "warn",
-            "g++ is missing: MLX's tuned recipe runs without compiled kernels, slower",
-            system_package("g++"),
-        )
+        sentence = "g++ is missing: MLX's tuned recipe runs without compiled kernels, slower"
+        yield warn(sentence, system_package("g++"))
 
 
-def _only_backend(mlx: str, backends: Mapping[str, str], software: Software) -> str:
-    """Keep one backend: for the GPU, and for the CUDA that is there."""
-    unwanted = "mlx-cuda-12" if software.cuda == CUDA_13 else "mlx-cuda-13"
-    kept = min(backends, key=lambda name: (name == "mlx-cpu", name == unwanted))
-    pip = software.pip
-    return f"{pip.uninstall(*backends)} && {pip.reinstall(f'mlx=={mlx}', f'{kept}=={mlx}')}"
+def system_package(need: str, which: Callable[[str], str | None] = shutil.which) -> str | None:
+    """Install a compiler (``g++``) or a fast BLAS (``blas``); None without a known manager."""
+    sudo = "sudo " if which("sudo") else ""
+    for manager, (command, compiler, blas) in MANAGERS.items():
+        if which(manager):
+            package = compiler if need == "g++" else blas
+            return f"{sudo}{command.format(sudo=sudo)} {package}"
+    return None

@@ -1,154 +1,198 @@
-"""Check the agent's folder, its key, free space, and data sets."""
+"""Check the agent's folder, its key, free space, and data sets. What is absent is no error."""
 
 import errno
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench_protocol.base import format as people
+import httpx
+import platformdirs
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from .finding import Finding
+from bench_protocol.base import format as people
+from bench_protocol.real_data import files
+from bench_protocol.real_data.manifest import MANIFEST
+
+from ..base.home import Home
+from ..data import sources
+from .finding import Finding, fail, ok, skip, warn
 
 NEEDED_BYTES = 200 * 2**20
 COMFORTABLE_BYTES = 2 * 2**30
+HOST_TIMEOUT_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class Folder:
-    """The agent's folder. ``problem``: why it is not writable; ``elsewhere``: a folder that is."""
-
-    path: Path
-    problem: str | None
-    exists: bool
-    owned: bool
-    elsewhere: Path | None
-
-
-@dataclass(frozen=True)
-class Secret:
-    """A private file or its folder: permission bits, whether this user owns it, and what is wrong
-    with its content."""
-
-    path: Path
-    mode: int
-    owned: bool
-    problem: str | None = None
-    is_folder: bool = False
-
-    @property
-    def right_mode(self) -> int:
-        return 0o700 if self.is_folder else 0o600
+def why_not_writable(path: Path) -> str | None:
+    """Why a file cannot be created in a folder, or None. A missing folder is created and removed
+    again."""
+    try:
+        made = [level for level in (path, *path.parents) if not level.exists()]
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path) as file:
+                file.write(b"doctor")
+        finally:
+            for level in made:
+                with suppress(OSError):
+                    level.rmdir()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """A data set: its missing files, their folder, and the address of one of them."""
+def check_home(path: Path, problem: str | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Check that the agent's folder can be written: it holds keys, outbox and logs.
 
-    name: str
-    missing: tuple[str, ...]
-    folder: Path
-    url: str
-
-
-def check_home(folder: Folder) -> Iterator[Finding]:
-    """Check that the agent's folder can be written: it holds keys, outbox and logs."""
-    if folder.problem is None:
-        yield Finding("home", "ok", f"{folder.path} can be written")
+    Args:
+        problem: why it cannot, or None.
+    """
+    if problem is None:
+        yield ok(f"{path} can be written")
         return
-    path = shlex.quote(str(folder.path))
-    if folder.exists and folder.owned and folder.problem == os.strerror(errno.EACCES):
-        hint: str | None = f"chmod -R u+rwX {path}"
-    elif folder.elsewhere:
-        hint = f"export BENCH_HOME={shlex.quote(str(folder.elsewhere))}"
+    quoted = shlex.quote(str(path))
+    if problem == os.strerror(errno.EACCES) and _is_dir(path) and _owned(path):
+        hint = f"chmod -R u+rwX {quoted}"
+    elif elsewhere := _writable_folder(path, environ):
+        hint = f"export BENCH_HOME={shlex.quote(str(elsewhere))}"
     else:
-        hint = f'sudo mkdir -p {path} && sudo chown -R "$(id -un)" {path}'
-    yield Finding(
-        "home",
-        "fail",
-        f"{folder.path} cannot be written ({folder.problem}): no result can be stored",
-        hint,
+        hint = f'sudo mkdir -p {quoted} && sudo chown -R "$(id -un)" {quoted}'
+    yield fail(f"{path} cannot be written ({problem}): no result can be stored", hint)
+
+
+def _writable_folder(path: Path, environ: Mapping[str, str]) -> Path | None:
+    """Another folder that can be the agent's."""
+    user = environ.get("USER") or str(os.getuid() if hasattr(os, "getuid") else "me")
+    candidates = (
+        platformdirs.user_data_path("trainmark"),
+        Path(environ.get("HOME") or "/nonexistent") / "trainmark",
+        Path(tempfile.gettempdir()) / f"trainmark-{user}",
     )
+    others = (place for place in candidates if place != path)
+    return next((place for place in others if not why_not_writable(place)), None)
 
 
-def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
+def check_keys(home: Home) -> Iterator[Finding]:
     """Check that only their owner can read the signing key and the salt."""
-    if not secrets:
-        yield Finding("keys", "ok", "no key yet; the first run makes one")
-        return
-    sound = True
-    for secret in secrets:
-        path = shlex.quote(str(secret.path))
-        chmod = f"chmod {secret.right_mode:o} {path}"
-        if not secret.owned:
-            sentence = f"{secret.path} belongs to another user"
-            hint = f'sudo chown "$(id -un)" {path} && {chmod}'
-        elif secret.mode & 0o077:
-            sentence = f"{secret.path} is open to others (mode {secret.mode:o})"
-            hint = chmod
-        elif not secret.mode & 0o400:
-            sentence = f"{secret.path} cannot be read (mode {secret.mode:o})"
-            hint = chmod
-        elif secret.problem:
-            sentence = f"{secret.path} {secret.problem}; the next run makes a new one"
-            hint = f"mv {path} {shlex.quote(str(secret.path) + '.broken')}"
-        else:
-            continue
-        sound = False
-        yield Finding(f"keys.{secret.path.stem}", "fail", sentence, hint)
-    if sound:
-        yield Finding("keys", "ok", "key and salt are for their owner only")
+    modes: dict[Path, int] = {}
+    for path in (home.key, home.salt, home.key.parent):
+        with suppress(OSError):
+            modes[path] = path.stat().st_mode & 0o777
+    findings = [
+        fail(*wrong, of=path.stem)
+        for path, mode in modes.items()
+        if (wrong := _wrong(path, mode, 0o700 if path == home.key.parent else 0o600))
+    ]
+    yield from findings
+    if not modes:
+        yield ok("no key yet; the first run makes one")
+    elif not findings:
+        yield ok("key and salt are for their owner only")
 
 
-def check_disk(
-    path: Path, free_bytes: int | None, logs_bytes: int, logs: Path
-) -> Iterator[Finding]:
+def _wrong(path: Path, mode: int, right: int) -> tuple[str, str] | None:
+    """What is wrong with a private file or its folder, and its fix."""
+    quoted = shlex.quote(str(path))
+    chmod = f"chmod {right:o} {quoted}"
+    if not _owned(path):
+        return f"{path} belongs to another user", f'sudo chown "$(id -un)" {quoted} && {chmod}'
+    if mode & 0o077:
+        return f"{path} is open to others (mode {mode:o})", chmod
+    if not mode & 0o400:
+        return f"{path} cannot be read (mode {mode:o})", chmod
+    if problem := _key_problem(path):
+        broken = shlex.quote(f"{path}.broken")
+        return f"{path} {problem}; the next run makes a new one", f"mv {quoted} {broken}"
+    return None
+
+
+def _key_problem(path: Path) -> str | None:
+    """Why a file is no signing key; None of the salt and of a folder."""
+    if path.suffix != ".pem":
+        return None
+    try:
+        loaded = load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "is not a PEM private key"
+    return None if isinstance(loaded, Ed25519PrivateKey) else "is not an Ed25519 key"
+
+
+def check_disk(path: Path, free: int | None) -> Iterator[Finding]:
     """Check free space for results, logs and compiled kernels.
 
     Args:
         path: where the free space was measured.
-        logs_bytes: size of the agent's own logs.
+        free: free bytes, None if unknown.
     """
-    if free_bytes is None:
-        yield Finding("disk", "skip", f"free space at {path} is unknown")
+    if free is None:
+        yield skip(f"free space at {path} is unknown")
         return
-    free_words = f"{people.size(free_bytes)} free at {path}"
-    if free_bytes >= COMFORTABLE_BYTES:
-        yield Finding("disk", "ok", free_words)
+    words = f"{people.size(free)} free at {path}"
+    if free >= COMFORTABLE_BYTES:
+        yield ok(words)
         return
-    hint = (
-        f"rm -r {shlex.quote(str(logs))}"
-        if logs_bytes > NEEDED_BYTES
-        else f"delete large files below {path}"
-    )
-    verdict = "fail" if free_bytes < NEEDED_BYTES else "warn"
-    yield Finding("disk", verdict, f"only {free_words}", hint)  # type: ignore[arg-type]
+    hint = f"delete large files on the disk of {path}"
+    yield (fail if free < NEEDED_BYTES else warn)(f"only {words}", hint)
 
 
-def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterator[Finding]:
+def free_bytes(path: Path) -> int | None:
+    """Free bytes on the disk of a folder that exists or will be created."""
+    for level in (path, *path.parents):
+        with suppress(OSError):
+            return shutil.disk_usage(level).free
+    return None
+
+
+def answers(url: str) -> bool:
+    """Whether a host answers. Sends one request without data."""
+    try:
+        return httpx.head(url, timeout=HOST_TIMEOUT_SECONDS, follow_redirects=True).is_success
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+
+
+def check_data(
+    environ: Mapping[str, str], answers: Callable[[str], bool] = answers
+) -> Iterator[Finding]:
     """Check that real data is on this machine or can be downloaded. Generated data needs neither.
 
     Args:
-        reachable: whether a mirror answers, for each data set with missing files.
+        answers: whether the host of an address answers.
     """
-    away: list[DataSet] = []
-    for item in sets:
-        if not item.missing:
-            yield Finding(f"data.{item.name}", "ok", f"{item.name} is here")
-        elif reachable.get(item.name):
-            sentence = f"{item.name} is not here yet, and its mirror answers"
-            hint = f"bench-agent data fetch {item.name}"
-            yield Finding(f"data.{item.name}", "ok", sentence, hint)
+    places = sources.folders(environ)
+    away = []
+    for real in MANIFEST:
+        if not files.missing(real, places):
+            yield ok(f"{real.name} is here", of=real.name)
+        elif answers(real.files[0].mirrors[0]):
+            sentence = f"{real.name} is not here yet, and its mirror answers"
+            yield ok(sentence, f"bench-agent data fetch {real.name}", of=real.name)
         else:
-            away.append(item)
+            away.append(real)
     if away:
-        names = ", ".join(item.name for item in away)
-        hosts = ", ".join(dict.fromkeys(urlsplit(item.url).netloc for item in away))
-        yield Finding(
-            "data",
-            "warn",
-            f"{names} cannot be downloaded: tried {hosts}, and got no file",
-            "bench-agent run --preset smoke --data generated",
-        )
+        names = ", ".join(real.name for real in away)
+        hosts = ", ".join(dict.fromkeys(urlsplit(real.files[0].mirrors[0]).netloc for real in away))
+        sentence = f"{names} cannot be downloaded: tried {hosts}, and got no file"
+        yield warn(sentence, "bench-agent run --preset smoke --data generated")
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _owned(path: Path) -> bool:
+    if not hasattr(os, "getuid"):
+        return True
+    try:
+        return path.stat().st_uid == os.getuid()
+    except OSError:
+        return False

@@ -1,0 +1,214 @@
+"""Check the operating system, Python and the processor, and that the machine is idle."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+
+from bench_protocol.base.format import plural
+
+from ..base.install_hints import Pip
+from ..machine.sensors import Governor, GpuUse, Load, Power
+from .finding import Finding, fail, ok, skip, warn
+
+TESTED = ((3, 11), (3, 12))
+# tensorflow-metal's wheels end here.
+METAL_LAST_PYTHON = (3, 12)
+OLDEST_MACOS_FOR_MLX = (14,)
+# pip installs MLX's wheels for macOS 26 from 26.0 on; their libraries are built for this one.
+MLX_BUILT_FOR = (26, 2)
+OLDEST_GLIBC_FOR_MLX = (2, 35)
+# Run in the checkout; uv downloads a Python if the system has none.
+NEW_ENVIRONMENT = (
+    "{fetch}{uv} venv --python 3.12 .venv312 && "
+    "{uv} pip install --python .venv312 --require-hashes -r locks/agent.txt {locks} && "
+    "{uv} pip install --python .venv312 --no-deps ./shared ./agent"
+)
+NATIVE_PYTHON = (
+    'arch -arm64 /bin/zsh -c "curl -LsSf https://astral.sh/uv/install.sh | sh && '
+    '~/.local/bin/uv venv --python cpython-3.12-macos-aarch64 .venv312"'
+)
+UPDATE_MACOS = "sudo softwareupdate --install --all --restart"
+CONTAINER = 'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash'
+CPU_FOLDER = "/sys/devices/system/cpu"
+
+BUSY_LOAD_PER_CORE = 0.5
+BUSY_PRESSURE_PERCENT = 20.0
+BUSY_PROCESS_PERCENT = 20.0
+BUSY_GPU_PERCENT = 10
+# With these drivers "powersave" means that the processor chooses its clock itself.
+SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
+
+
+def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
+    """Check the system: native Windows has no GPU wheels, old systems have no MLX wheels.
+
+    Args:
+        system: ``platform.system()``.
+        wsl: version of the Windows Subsystem for Linux.
+        version: of macOS, empty elsewhere.
+    """
+    release, built_for = (".".join(map(str, each)) for each in (version, MLX_BUILT_FOR))
+    if system == "Windows":
+        sentence = "native Windows is not supported: the frameworks' GPU wheels are for Linux"
+        yield fail(sentence, "wsl --install -d Ubuntu-24.04")
+    elif wsl == 1:
+        sentence = "WSL 1 translates system calls, has no GPU and cannot be compared with anything"
+        yield fail(sentence, 'wsl.exe --set-version "$WSL_DISTRO_NAME" 2')
+    elif system == "Darwin" and version and version < OLDEST_MACOS_FOR_MLX:
+        sentence = f"macOS {release}: MLX has wheels for macOS 14 and newer only"
+        yield warn(sentence, UPDATE_MACOS)
+    elif system == "Darwin" and MLX_BUILT_FOR[:1] <= version < MLX_BUILT_FOR:
+        libraries = f"MLX's libraries for macOS 26 are built for {built_for} and newer"
+        yield warn(f"macOS {release}: {libraries}", UPDATE_MACOS)
+    elif system in ("Linux", "Darwin"):
+        yield ok(f"{system} is supported" + (" (WSL 2)" if wsl else ""))
+    else:
+        yield warn(f"nothing was ever tested on {system or 'this system'}")
+
+
+def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
+    """Check that the frameworks have wheels for this Python.
+
+    Args:
+        machine: ``platform.machine()``.
+    """
+    release = f"Python {'.'.join(map(str, version))}"
+    fetch, uv = uv_command()
+    names = ("tensorflow", "mlx", *(("energy",) if system == "Darwin" else ()))
+    locks = " ".join(f"-r locks/{name}.txt" for name in names)
+    hint = NEW_ENVIRONMENT.format(locks=locks, fetch=fetch, uv=uv)
+    if system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:
+        what = f"tensorflow-metal has no wheel for {release}"
+        yield warn(f"{what}: TensorFlow would not see the GPU", hint)
+    elif version not in TESTED:
+        unknown = "was never tested, and some frameworks may have no wheel for it"
+        yield warn(f"{release} {unknown}", hint)
+    else:
+        yield ok(f"{release} has wheels of every framework")
+
+
+def uv_command(which: Callable[[str], str | None] = shutil.which) -> tuple[str, str]:
+    """The command that installs uv if it is missing (ends in ``&&``), and the command for uv."""
+    if which("uv"):
+        return "", "uv"
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip install uv && ", f"{python} -m uv"
+
+
+def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
+    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator.
+
+    Args:
+        rosetta: this process is translated.
+    """
+    if rosetta:
+        sentence = "this Python is for Intel and runs translated by Rosetta: no GPU, wrong speeds"
+        yield fail(sentence, NATIVE_PYTHON)
+    elif system == "Darwin" and machine != "arm64":
+        yield warn("an Intel Mac: no framework has current wheels for it")
+    elif machine.lower() in ("x86_64", "amd64", "arm64", "aarch64"):
+        yield ok(f"a native Python for {machine}")
+    else:
+        yield warn(f"no framework has wheels for {machine or 'this processor'}")
+
+
+def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
+    """Check the C library: MLX on Linux needs a recent one.
+
+    Args:
+        glibc: its version, empty for another C library.
+    """
+    release = ".".join(map(str, glibc))
+    if system != "Linux":
+        yield skip("only Linux has it")
+    elif not glibc:
+        sentence = "the C library is not glibc (Alpine?): no framework has wheels for it"
+        yield fail(sentence, CONTAINER)
+    elif glibc < OLDEST_GLIBC_FOR_MLX:
+        needed = "MLX needs 2.35 or newer (Ubuntu 22.04, Debian 12)"
+        yield warn(f"glibc {release}: {needed}", CONTAINER)
+    else:
+        yield ok(f"glibc {release} is new enough for MLX")
+
+
+def check_power(power: Power, system: str) -> Iterator[Finding]:
+    """Check for battery and low-power mode: both slow everything down."""
+    if power.on_battery is None and power.low_power_mode is None:
+        yield skip("no battery, or the system does not report one")
+        return
+    if power.low_power_mode:
+        mac = f"sudo pmset -a {'powermode' if power.mode else 'lowpowermode'} 0"
+        hint = mac if system == "Darwin" else "powerprofilesctl set performance"
+        yield warn("low-power mode slows everything down", hint, of="mode")
+    if power.on_battery:
+        sentence = "on battery, which slows everything down"
+        yield warn(sentence, "connect the charger", of="battery")
+    if not (power.low_power_mode or power.on_battery):
+        mode = ", High Power Mode" if power.mode == "high-power" else ""
+        yield ok(f"on mains power, no low-power mode{mode}")
+
+
+def check_governor(governor: Governor | None) -> Iterator[Finding]:
+    """Check the CPU governor: a power-saving one changes the figures."""
+    if governor is None:
+        yield skip("the system does not let the clock be chosen")
+    elif governor.turbo is False:
+        hint = f"echo 0 | sudo tee {CPU_FOLDER}/intel_pstate/no_turbo"
+        yield warn("turbo clocks are switched off", hint)
+    elif governor.driver in SELF_GOVERNED and governor.name == "powersave":
+        if governor.preference == "power":
+            file = f"{CPU_FOLDER}/cpu*/cpufreq/energy_performance_preference"
+            hint = f"echo balance_performance | sudo tee {file}"
+            yield warn("the processor is set to save power", hint)
+        else:
+            yield ok(f"the processor chooses its clock ({governor.driver})")
+    elif governor.name in ("powersave", "conservative", "ondemand"):
+        hint = f"echo performance | sudo tee {CPU_FOLDER}/cpu*/cpufreq/scaling_governor"
+        yield warn(f"the governor {governor.name} raises the clock late or never", hint)
+    else:
+        yield ok(f"the governor is {governor.name}")
+
+
+def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:
+    """Check whether results will contain energy. Speed does not need it.
+
+    Args:
+        source: name of the counter that can be read, or None.
+        problem: why there is none.
+    """
+    sentence = f"results will contain no energy: {problem}"
+    if source is not None:
+        yield ok(f"energy comes from {source}")
+    elif system == "Darwin":
+        yield warn(sentence, Pip().install_extras("energy"))
+    else:
+        yield skip(sentence)
+
+
+def check_busy(load: Load) -> Iterator[Finding]:
+    """Check for other load on the processor or a GPU: it slows every figure down."""
+    signs = []
+    if load.load is not None and load.load / max(1, load.cores) > BUSY_LOAD_PER_CORE:
+        signs.append(f"load {load.load:.1f} on {load.cores} cores")
+    if load.pressure_percent is not None and load.pressure_percent > BUSY_PRESSURE_PERCENT:
+        signs.append(f"tasks wait for a core {load.pressure_percent:.0f} % of the time")
+    if signs:
+        name, percent = load.busiest or ("", 0.0)
+        known = percent > BUSY_PROCESS_PERCENT
+        culprit = f"; busiest: {name} with {percent:.0f} %" if known else ""
+        hint = f"close {name if known else 'other programs'}, or wait until it is done"
+        yield warn(f"other work runs: {', '.join(signs)}{culprit}", hint)
+    else:
+        yield ok("the processor is idle")
+    for number, gpu in enumerate(load.gpus):
+        yield _gpu(gpu, f"gpu{number}")
+
+
+def _gpu(gpu: GpuUse, subject: str) -> Finding:
+    if not gpu.processes and (gpu.busy_percent or 0) <= BUSY_GPU_PERCENT:
+        return ok(f"{gpu.name} is idle", of=subject)
+    use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
+    if gpu.processes:
+        use += f", used by {plural(gpu.processes, 'process', 'processes')}"
+    return warn(f"{gpu.name} is {use}", "close the programs that use this GPU", of=subject)
