@@ -33,7 +33,7 @@ REFUSED = (
         for table in ("log_node", "log_checkpoint", "withdrawn")
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET {{}} = {{}}")
     ),
-    *(f"DELETE FROM {table}" for table in ("signing_key", "owner", "invite", "countersignature")),
+    *(f"DELETE FROM {table}" for table in ("signing_key", "owner", "invite", "cosignature")),
 )
 KEY = results.key_id(results.private_key())
 A_COLUMN = {"log_node": "level", "log_checkpoint": "size", "withdrawn": "log_index"}

@@ -210,16 +210,6 @@ class Settings(BaseSettings):
         description="slug of the measured hardware that speed-ups and scores are relative to, as "
         "in /hardware/SLUG; without it the hardware on most boards",
     )
-    timestamp_url: str | None = Field(
-        default=None,
-        pattern=r"^https?://\S{1,380}$",
-        description="address of an RFC 3161 time-stamp authority that stamps the daily checkpoint, "
-        "with http:// or https://; needs BENCH_SERVER_TIMESTAMP_CERTIFICATES",
-    )
-    timestamp_certificates: Path | None = Field(
-        default=None,
-        description="PEM file with the root certificates that its stamps must lead to",
-    )
     witnesses: str = Field(
         default="",
         description="witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier "

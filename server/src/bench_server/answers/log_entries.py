@@ -17,7 +17,7 @@ from ..checks.verdicts import Finding
 from ..db.lists import among
 from ..db.tables import (
     Challenge,
-    Countersignature,
+    Cosignature,
     LogCheckpoint,
     LogEntry,
     Submission,
@@ -30,13 +30,12 @@ from ..ranking.rows import RESULTS
 from .filters import BoardFilters
 from .leaderboard import leaderboard
 from .types import (
-    CountersignedAnswer,
-    CountersignedCheckpoint,
+    CosignedAnswer,
+    CosignedCheckpoint,
     LeaderboardAnswer,
     LogAnswer,
     LogPage,
     LogRecord,
-    Stamp,
     envelope_document,
     flat,
 )
@@ -78,39 +77,24 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
     return LogPage(records, following, as_of=after if after == before else None)
 
 
-def countersigned(session: Session, days: int) -> CountersignedAnswer:
-    """The checkpoints of the last days on which somebody countersigned."""
-    newest = (
-        select(Countersignature.day)
-        .distinct()
-        .order_by(col(Countersignature.day).desc())
-        .limit(days)
-    )
+def cosigned(session: Session, days: int) -> CosignedAnswer:
+    """The checkpoints of the last days on which a witness cosigned."""
+    newest = select(Cosignature.day).distinct().order_by(col(Cosignature.day).desc()).limit(days)
     rows = session.exec(
-        select(Countersignature, LogCheckpoint.note)
-        .join(LogCheckpoint, col(LogCheckpoint.size) == col(Countersignature.size))
-        .where(col(Countersignature.day).in_(newest))
+        select(Cosignature, LogCheckpoint.note)
+        .join(LogCheckpoint, col(LogCheckpoint.size) == col(Cosignature.size))
+        .where(col(Cosignature.day).in_(newest))
         .order_by(
-            col(Countersignature.day).desc(),
-            col(Countersignature.size).desc(),
-            col(Countersignature.signer),
+            col(Cosignature.day).desc(), col(Cosignature.size).desc(), col(Cosignature.witness)
         )
     ).all()
     checkpoints = []
     for (day, size, note), group in groupby(rows, lambda row: (row[0].day, row[0].size, row[1])):
         signed = [row[0] for row in group]
-        cosigned = [row for row in signed if row.kind == "cosignature"]
-        stamps = (
-            Stamp(row.signer, row.signed_at, base64.b64encode(row.value).decode())
-            for row in signed
-            if row.kind == "stamp"
-        )
-        lines = "".join(row.value.decode() for row in cosigned)
-        witnesses = tuple(row.signer for row in cosigned)
-        checkpoints.append(
-            CountersignedCheckpoint(day, size, note + lines, note, witnesses, tuple(stamps))
-        )
-    return CountersignedAnswer(tuple(checkpoints))
+        lines = "".join(row.line for row in signed)
+        witnesses = tuple(row.witness for row in signed)
+        checkpoints.append(CosignedCheckpoint(day, size, note + lines, witnesses))
+    return CosignedAnswer(tuple(checkpoints))
 
 
 def _records(
@@ -182,9 +166,9 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
             return reader.newest_checkpoint(session).note.encode()
         if address.path == "/api/v1/log":
             return TypeAdapter(LogAnswer).dump_json(state(session, authority, license))
-        if address.path == "/api/v1/log/countersigned":
-            signed = countersigned(session, int(query["limit"]))
-            return TypeAdapter(CountersignedAnswer).dump_json(signed)
+        if address.path == "/api/v1/log/cosigned":
+            signed = cosigned(session, int(query["limit"]))
+            return TypeAdapter(CosignedAnswer).dump_json(signed)
         if address.path == "/api/v1/log/entries":
             shown = page(session, authority, int(query["start"]), 256)
             return TypeAdapter(LogPage).dump_json(shown)

@@ -79,32 +79,23 @@ class Board(TypedDict):
     next_cursor: str | None
 
 
-class Stamp(TypedDict):
-    """A time-stamp; ``response`` in base64."""
-
-    authority: str
-    response: str
-
-
-class Countersigned(TypedDict):
-    """A checkpoint that others signed."""
+class Cosigned(TypedDict):
+    """A checkpoint that witnesses signed."""
 
     size: int
     checkpoint: str
-    note: str
-    stamps: list[Stamp]
 
 
-class CountersignedDays(TypedDict):
-    """The checkpoints of the last days."""
+class CosignedDays(TypedDict):
+    """The cosigned checkpoints of the last days."""
 
-    checkpoints: list[Countersigned]
+    checkpoints: list[Cosigned]
 
 
 RECORDS = TypeAdapter(Records)
 STATE = TypeAdapter(State)
 BOARD = TypeAdapter(Board)
-COUNTERSIGNED = TypeAdapter(CountersignedDays)
+COSIGNED = TypeAdapter(CosignedDays)
 
 
 def read(form: TypeAdapter[Answer], path: str, raw: bytes) -> Answer:

@@ -10,7 +10,7 @@ checked in the order of the log (:mod:`.replay`).
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from bench_protocol.base.errors import InvalidProof
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.signing import merkle, note, receipts
+from bench_protocol.signing.cosignatures import WitnessKey
 
-from . import chunk, countersigned, draws, figures, shown
+from . import chunk, cosigned, draws, figures, shown
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
-from .countersigned import NOBODY, Trusted
 from .figures import Compared
 from .replay import Replay
 
@@ -57,12 +57,12 @@ class Shown(NamedTuple):
     as_of: int
 
 
-def audit(fetch: Fetch, trusted: Trusted = NOBODY) -> Report:
+def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
     """Audit a server.
 
     Args:
         fetch: returns the bytes at a path of the server.
-        trusted: whose countersignatures are checked.
+        witnesses: whose cosignatures are required.
 
     Raises:
         ProtocolError: an answer is malformed.
@@ -87,8 +87,7 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY) -> Report:
         faults += figures.level_faults(replay.levels(), chunks.levels)
         complete = not chunks.withheld
         faults += draws.faults(replay.draws(), chunks.notes, key, complete=complete)
-    found = countersigned.faults(fetch, key, chunks.notes, trusted)
-    faults += [Fault(*fault) for fault in found]
+    faults += [Fault(*fault) for fault in cosigned.faults(fetch, key, chunks.notes, witnesses)]
     return Report(
         origin=checkpoint.origin,
         key=str(key),

@@ -13,7 +13,7 @@ from ..db.store import Store
 from ..projection import reindex as reindexing
 from ..projection.projector import Projector
 from ..ranking import published
-from . import countersign as countersigners
+from . import cosign as cosigners
 from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
@@ -82,21 +82,18 @@ def recompute(
 
 
 @others.command()
-def countersign(database_url: DatabaseUrl = None) -> None:
-    """Ask for today's time-stamp and cosignatures of the log, as serve does once a day."""
+def cosign(database_url: DatabaseUrl = None) -> None:
+    """Ask witnesses for today's cosignatures of the log, as serve does once a day."""
     with open_store(database_url) as (store, settings):
-        signers = countersigners.signers_of(settings)
-        if not signers:
-            raise stop(
-                "neither a witness nor a time-stamp authority is configured: set "
-                "BENCH_SERVER_WITNESSES or BENCH_SERVER_TIMESTAMP_URL first"
-            )
-        asked = countersigners.once(store, signers, datetime.now(UTC))
-    for signer, outcome in asked:
+        witnesses = cosigners.cosigners_of(settings)
+        if not witnesses:
+            raise stop("no witness is configured: set BENCH_SERVER_WITNESSES first")
+        asked = cosigners.once(store, witnesses, datetime.now(UTC))
+    for witness, outcome in asked:
         signed = isinstance(outcome, int)
-        print(f"{signer.name}: {f'signed {outcome:,} entries' if signed else outcome}")
-    rest = "; the others have signed today" if len(asked) < len(signers) else ""
-    print(f"asked {len(asked)} of {len(signers)} signers{rest}")
+        print(f"{witness.name}: {f'signed {outcome:,} entries' if signed else outcome}")
+    rest = "; the others have signed today" if len(asked) < len(witnesses) else ""
+    print(f"asked {len(asked)} of {len(witnesses)} witnesses{rest}")
     if any(not isinstance(outcome, int) for _, outcome in asked):
         raise typer.Exit(1)
 

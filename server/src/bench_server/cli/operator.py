@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.error import URLError
@@ -20,12 +19,12 @@ from sqlmodel import col, select
 from bench_protocol.base import format as people
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
 from bench_protocol.payload import acts, statement
-from bench_protocol.signing import cosignatures, envelope
+from bench_protocol.signing import envelope
+from bench_protocol.signing.cosignatures import WitnessKey, parse_witness_key
 
-from .. import extras
 from ..answers import log_entries
 from ..app import utc_now
-from ..audit import countersigned, dump
+from ..audit import dump
 from ..audit import verify as audit
 from ..audit.chunks import Fetch
 from ..db.store import Store
@@ -33,7 +32,6 @@ from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
-from ..log.stamps import read_certificates
 from .options import DatabaseUrl
 from .setup import open_store, remark, stop
 
@@ -197,26 +195,19 @@ def verify_log(
             help="Verifier key of a witness whose cosignature is required. Repeatable.",
         ),
     ] = None,
-    timestamp_certificates: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="PEM file of the roots under which the required time-stamps must verify.",
-        ),
-    ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Rebuild the log's tree and the leaderboard from a server's public answers, and compare.
 
     Exit code 1 if something does not match.
     """
-    trusted = _trusted(witness_key or [], timestamp_certificates)
+    witnesses = _witnesses(witness_key or [])
     try:
         with ExitStack() as opened:
             fetch = _fetch(opened, what, database_url)
             if save is not None:
                 fetch = opened.enter_context(dump.keeping(fetch, save))
-            report = audit.audit(fetch, trusted)
+            report = audit.audit(fetch, witnesses)
     except URLError as error:
         reason = getattr(error.reason, "strerror", None) or error.reason
         raise stop(f"{what} does not answer: {reason}") from None
@@ -239,23 +230,17 @@ def verify_log(
     if report.faults:
         raise typer.Exit(1)
     print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
-    if trusted != countersigned.NOBODY:
-        print("every named witness and time-stamp authority has signed the log")
+    if witnesses:
+        print("every named witness has signed the log")
 
 
-def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigned.Trusted:
+def _witnesses(texts: list[str]) -> tuple[WitnessKey, ...]:
     try:
-        keys = tuple(cosignatures.parse_witness_key(key) for key in witness_keys)
-        roots = () if certificates is None else read_certificates(certificates)
+        return tuple(parse_witness_key(text) for text in texts)
     except ProtocolError as error:
         raise stop(
             f"--witness-key: {error.detail}; give NAME+HASH+KEY, as the witness publishes it"
         ) from None
-    except ValueError as error:
-        raise stop(f"--timestamp-certificates: {error}") from None
-    if roots and find_spec("rfc3161_client") is None:
-        raise stop(f"--timestamp-certificates: {extras.install('timestamps')}")
-    return countersigned.Trusted(keys, roots)
 
 
 def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fetch:

@@ -13,12 +13,13 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from bench_protocol.base.units import plain_text
 
-from .. import extras
 from ..db import migrate
 from ..db.store import UNAVAILABLE, Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
 
 LONGEST_REASON = 4000
+# From a checkout: the package is on no index yet.
+INSTALL_DRIVER = "in a checkout: pip install ./shared './server[postgresql]'"
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
     except (UnknownDatabase, ArgumentError) as error:
         raise stop(f"{url_from}: {error}") from None
     except ImportError:
-        words = f"the driver is not installed; {extras.install('postgresql')}"
+        words = f"the driver is not installed; {INSTALL_DRIVER}"
         raise stop(f"{url_from}: {words}") from None
     except OSError as error:
         raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None

@@ -42,7 +42,7 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
     from ..db.store import Store
     from ..log import writer
     from ..log.server_keys import KeysProblem, load_authority
-    from .countersign import countersigning_daily
+    from .cosign import cosigning_daily
     from .project import projecting
     from .recompute import recomputing
 
@@ -69,6 +69,6 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
     with (
         projecting(store) if settings.project == "yes" else nullcontext(),
         recomputing(store, settings) if settings.recomputes else nullcontext(),
-        countersigning_daily(store, settings),
+        cosigning_daily(store, settings),
     ):
         run()

@@ -20,7 +20,7 @@ PRIVILEGES = {
     "withdrawn": ONLY_ADDED,
     "log_entry": ONLY_ADDED,
     "submission": f"{ONLY_ADDED}, DELETE",
-    "countersignature": NEVER_DELETED,
+    "cosignature": NEVER_DELETED,
     "signing_key": NEVER_DELETED,
     "owner": NEVER_DELETED,
     "invite": NEVER_DELETED,

@@ -1,1 +1,1 @@
-"""The transparency log in the database: append, sign, read, have countersigned."""
+"""The transparency log in the database: append, sign, read, have cosigned."""

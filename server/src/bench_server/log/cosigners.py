@@ -2,15 +2,30 @@
 
 import base64
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from bench_protocol.base.errors import InvalidProof
 from bench_protocol.signing import cosignatures
 from bench_protocol.signing.cosignatures import WitnessKey
 
-from .countersigning import Countersigned, NoCountersignature, Wanted
 from .outgoing import Answer, NoAnswer, post
+
+
+class NoCosignature(RuntimeError):
+    """A witness gave none; the message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a witness is asked for. ``note``: the checkpoint as the log signed it;
+    ``signed_before``: the largest size that this witness has cosigned, 0 if none; ``growth``: the
+    consistency proof from an older size."""
+
+    note: str
+    size: int
+    signed_before: int
+    growth: Callable[[int], Sequence[bytes]]
 
 
 @dataclass(frozen=True)
@@ -19,40 +34,38 @@ class Cosigner:
 
     key: WitnessKey
     url: str
-    kind = "cosignature"
 
     @property
     def name(self) -> str:
         return self.key.name
 
-    def sign(self, wanted: Wanted) -> Countersigned:
+    def sign(self, wanted: Wanted) -> str:
         """Ask for a cosignature, with the proof that the log grew from what the witness signed.
 
+        Returns:
+            The signature line, verified.
+
         Raises:
-            NoCountersignature: there is no answer, or no cosignature of this witness in it.
+            NoCosignature: there is no answer, or no cosignature of this witness in it.
         """
         answer = self._ask(wanted, wanted.signed_before)
         if answer.status == 409:  # it has signed another size: its answer says which
-            known = _size(answer.body)
-            if known is None or known > wanted.size:
-                raise NoCountersignature(
-                    f"{self.name} says that it has signed size {known}; the log has {wanted.size}"
+            signed = _size(answer.body)
+            if signed is None or signed > wanted.size:
+                raise NoCosignature(
+                    f"{self.name} says that it has signed size {signed}; the log has {wanted.size}"
                 )
-            answer = self._ask(wanted, known)
+            answer = self._ask(wanted, signed)
         if answer.status != 200:
-            raise NoCountersignature(f"{self.name} answered HTTP {answer.status}")
+            raise NoCosignature(f"{self.name} answered HTTP {answer.status}")
         try:
             lines = "".join(cosignatures.lines_of(answer.body.decode()))
-            found = cosignatures.cosignatures(wanted.note + lines, [self.key])
+            verified = cosignatures.cosignatures(wanted.note + lines, [self.key])
         except (InvalidProof, UnicodeDecodeError) as error:
-            raise NoCountersignature(f"{self.name} sent no cosignature: {error}") from None
-        if not found:
-            raise NoCountersignature(f"{self.name} sent no cosignature of its key")
-        try:
-            at = datetime.fromtimestamp(found[0].at, UTC)
-        except (OverflowError, OSError, ValueError):
-            raise NoCountersignature(f"{self.name} signed at no time of a calendar") from None
-        return Countersigned(found[0].line.encode(), at)
+            raise NoCosignature(f"{self.name} sent no cosignature: {error}") from None
+        if not verified:
+            raise NoCosignature(f"{self.name} sent no cosignature of its key")
+        return verified[0].line
 
     def _ask(self, wanted: Wanted, old_size: int) -> Answer:
         proof = [base64.b64encode(each).decode() for each in wanted.growth(old_size)]
@@ -61,7 +74,7 @@ class Cosigner:
             address = f"{self.url.rstrip('/')}/add-checkpoint"
             return post(address, body.encode(), "text/plain; charset=utf-8")
         except NoAnswer as error:
-            raise NoCountersignature(f"{self.name}: {error}") from None
+            raise NoCosignature(f"{self.name}: {error}") from None
 
 
 def parse(text: str) -> tuple[Cosigner, ...]:
@@ -73,15 +86,15 @@ def parse(text: str) -> tuple[Cosigner, ...]:
     words = text.split()
     if len(words) % 2:
         raise ValueError("each witness is a verifier key and an address")
-    found = []
+    cosigners = []
     for key, url in zip(words[::2], words[1::2], strict=True):
         if not re.fullmatch(r"https?://\S+", url):
             raise ValueError(f"{url} is no address with http:// or https://")
         try:
-            found.append(Cosigner(cosignatures.parse_witness_key(key), url))
+            cosigners.append(Cosigner(cosignatures.parse_witness_key(key), url))
         except InvalidProof as error:
             raise ValueError(error.detail) from None
-    return tuple(found)
+    return tuple(cosigners)
 
 
 def _size(body: bytes) -> int | None:

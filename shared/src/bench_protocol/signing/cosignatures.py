@@ -1,65 +1,56 @@
-"""Cosignatures of checkpoints by witnesses (C2SP tlog-cosignature): Ed25519 and ML-DSA-44.
+"""Cosignatures of checkpoints by witnesses (C2SP tlog-cosignature), by Ed25519.
 
 A witness signs a checkpoint only if the log grew to it from the last one that it signed. So a log
-that shows different histories to different readers needs different witnesses too. Ed25519
-(``cosignature/v1``) signs the text of the checkpoint, ML-DSA-44 (``subtree/v1``) its size and root.
+that shows different histories to different readers needs different witnesses too. An Ed25519
+cosignature (``cosignature/v1``) signs the time and the text of the checkpoint.
 """
 
 import base64
 import hashlib
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ..base.errors import InvalidProof
 from .note import KEY_NAME, MAX_SIGNATURES, raw_of, split
-from .receipts import Checkpoint, parse_checkpoint
+from .receipts import parse_checkpoint
 
-Algorithm = Literal["ed25519", "ml-dsa-44"]
-# The byte of the signature type (C2SP signed-note), and the bytes of public key and signature.
-TYPES: dict[int, Algorithm] = {0x04: "ed25519", 0x06: "ml-dsa-44"}
-SIZES: dict[Algorithm, tuple[int, int]] = {"ed25519": (32, 64), "ml-dsa-44": (1312, 2420)}
+# The byte of the signature type (C2SP signed-note).
+COSIGNATURE_V1 = b"\x04"
+KEY_BYTES = 32
 TIMESTAMP_BYTES = 8
+SIGNATURE_BYTES = 64
 LATEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class WitnessKey:
-    """The key of a witness. ``public_key``: 32 bytes of Ed25519, 1,312 of ML-DSA-44."""
+    """The key of a witness. ``public_key``: 32 bytes."""
 
     name: str
-    algorithm: Algorithm
     public_key: bytes
 
     @property
     def hint(self) -> bytes:
-        """SHA-256(name || 0x0A || type || public key), its first four bytes."""
-        named = self.name.encode() + b"\n" + self._typed
+        """SHA-256(name || 0x0A || 0x04 || public key), its first four bytes."""
+        named = self.name.encode() + b"\n" + COSIGNATURE_V1 + self.public_key
         return hashlib.sha256(named).digest()[:4]
 
-    @property
-    def _typed(self) -> bytes:
-        code = next(code for code, name in TYPES.items() if name == self.algorithm)
-        return bytes([code]) + self.public_key
-
     def __str__(self) -> str:
-        return f"{self.name}+{self.hint.hex()}+{base64.b64encode(self._typed).decode()}"
+        key = base64.b64encode(COSIGNATURE_V1 + self.public_key).decode()
+        return f"{self.name}+{self.hint.hex()}+{key}"
 
 
 @dataclass(frozen=True)
 class Cosignature:
-    """What a witness signed. ``at``: seconds since 1970 by its clock; ``verified``: False where
-    this machine's cryptography has no ML-DSA-44. ``line``: the signature line, with its newline."""
+    """What a witness signed. ``at``: seconds since 1970 by its clock. ``line``: the signature line,
+    with its newline."""
 
     witness: str
-    algorithm: Algorithm
     at: int
-    verified: bool
     line: str
 
 
@@ -72,11 +63,10 @@ def parse_witness_key(text: str) -> WitnessKey:
     name, _, rest = text.strip().partition("+")
     hint, _, encoded = rest.partition("+")
     raw = raw_of(encoded, "witness key")
-    algorithm = TYPES.get(raw[0]) if raw else None
-    if algorithm is None or not KEY_NAME.fullmatch(name):
-        raise InvalidProof("not a verifier key of a witness (type 0x04 or 0x06)", field="witness")
-    key = WitnessKey(name, algorithm, raw[1:])
-    if len(key.public_key) != SIZES[algorithm][0] or key.hint.hex() != hint:
+    if raw[:1] != COSIGNATURE_V1 or len(raw) != 1 + KEY_BYTES or not KEY_NAME.fullmatch(name):
+        raise InvalidProof("not a verifier key of an Ed25519 witness (type 0x04)", field="witness")
+    key = WitnessKey(name, raw[1:])
+    if key.hint.hex() != hint:
         raise InvalidProof("the witness key's id is not that of its key", field="witness")
     return key
 
@@ -89,14 +79,14 @@ def cosignatures(note: str, keys: Iterable[WitnessKey]) -> tuple[Cosignature, ..
         InvalidProof: the note is malformed, or a line of one of these keys does not verify.
     """
     text, lines = split(note)
-    checkpoint = parse_checkpoint(text)
-    known = {(key.name, key.hint): key for key in keys}
-    found = []
+    parse_checkpoint(text)
+    by_name = {(key.name, key.hint): key for key in keys}
+    verified = []
     for line in lines:
-        key = known.get((line.name, line.raw[:4]))
+        key = by_name.get((line.name, line.raw[:4]))
         if key is not None:
-            found.append(_verified(key, line.raw[4:], text, checkpoint, line.text))
-    return tuple(found)
+            verified.append(_verified(key, line.raw[4:], text, line.text))
+    return tuple(verified)
 
 
 def lines_of(answer: str) -> tuple[str, ...]:
@@ -114,57 +104,20 @@ def lines_of(answer: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def ed25519_message(text: str, at: int) -> bytes:
-    """What an Ed25519 witness signs: a header, its time, and the checkpoint's text."""
+def message(text: str, at: int) -> bytes:
+    """What a witness signs: a header, its time, and the checkpoint's text."""
     return f"cosignature/v1\ntime {at}\n{text}".encode()
 
 
-def ml_dsa_message(witness: str, at: int, checkpoint: Checkpoint) -> bytes:
-    """What an ML-DSA-44 witness signs: names, time, and the range and root of the whole tree, as
-    the structure ``cosigned_message`` of the specification."""
-    name, origin = witness.encode(), checkpoint.origin.encode()
-    if max(len(name), len(origin)) > 255:
-        raise InvalidProof("a name is longer than 255 bytes", field="cosignature")
-    return b"".join(
-        (
-            b"subtree/v1\n\0",
-            bytes([len(name)]) + name,
-            struct.pack(">Q", at),
-            bytes([len(origin)]) + origin,
-            struct.pack(">QQ", 0, checkpoint.size),
-            checkpoint.root,
-        )
-    )
-
-
-def _verified(
-    key: WitnessKey, signed: bytes, text: str, checkpoint: Checkpoint, line: str
-) -> Cosignature:
+def _verified(key: WitnessKey, signed: bytes, text: str, line: str) -> Cosignature:
     at = int.from_bytes(signed[:TIMESTAMP_BYTES], "big")
     signature = signed[TIMESTAMP_BYTES:]
-    if len(signature) != SIZES[key.algorithm][1] or not 0 < at <= LATEST:
+    if len(signature) != SIGNATURE_BYTES or not 0 < at <= LATEST:
         raise InvalidProof(f"not a cosignature of {key.name}", field="cosignature")
     try:
-        if key.algorithm == "ed25519":
-            public_key = Ed25519PublicKey.from_public_bytes(key.public_key)
-            public_key.verify(signature, ed25519_message(text, at))
-            verified = True
-        else:
-            verified = _ml_dsa(key, signature, ml_dsa_message(key.name, at, checkpoint))
+        Ed25519PublicKey.from_public_bytes(key.public_key).verify(signature, message(text, at))
     except InvalidSignature:
         raise InvalidProof(
             f"the cosignature of {key.name} does not verify", field="cosignature"
         ) from None
-    return Cosignature(key.name, key.algorithm, at, verified, line)
-
-
-def _ml_dsa(key: WitnessKey, signature: bytes, message: bytes) -> bool:
-    """Verify; False where the installed cryptography cannot."""
-    try:
-        from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PublicKey
-
-        public_key = MLDSA44PublicKey.from_public_bytes(key.public_key)
-    except (ImportError, UnsupportedAlgorithm):
-        return False
-    public_key.verify(signature, message)
-    return True
+    return Cosignature(key.name, at, line)

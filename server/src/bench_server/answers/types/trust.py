@@ -79,33 +79,20 @@ class LogAnswer:
 
 
 @dataclass(frozen=True)
-class Stamp:
-    """An RFC 3161 time-stamp of a checkpoint's note without cosignatures. ``response``: the
-    time-stamp response in DER, base64."""
-
-    authority: str
-    stamped_at: datetime
-    response: str
-
-
-@dataclass(frozen=True)
-class CountersignedCheckpoint:
-    """A checkpoint that others signed too. ``checkpoint``: the note with their cosignatures;
-    ``note``: as the log signed it, which is what is stamped."""
+class CosignedCheckpoint:
+    """A checkpoint that witnesses signed. ``checkpoint``: the note with their cosignatures."""
 
     day: str
     size: int
     checkpoint: str
-    note: str
     witnesses: tuple[str, ...]
-    stamps: tuple[Stamp, ...]
 
 
 @dataclass(frozen=True)
-class CountersignedAnswer:
-    """Countersigned checkpoints, the newest day first, the largest of a day first."""
+class CosignedAnswer:
+    """Cosigned checkpoints, the newest day first, the largest of a day first."""
 
-    checkpoints: tuple[CountersignedCheckpoint, ...]
+    checkpoints: tuple[CosignedCheckpoint, ...]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .results import EnvironmentRow, Measurement, Submission
 from .speed_runs import OpenedSegment, SpeedRunRow, WitnessedSpeed
 from .trust import (
     Challenge,
-    Countersignature,
+    Cosignature,
     Invite,
     LogCheckpoint,
     LogEntry,
@@ -33,7 +33,7 @@ __all__ = [
     "Ask",
     "AskDay",
     "Challenge",
-    "Countersignature",
+    "Cosignature",
     "EnvironmentRow",
     "Invite",
     "LogCheckpoint",

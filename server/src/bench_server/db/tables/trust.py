@@ -141,23 +141,16 @@ class LogCheckpoint(Table, table=True):
     note: str = Field(sa_type=Text)
 
 
-class Countersignature(Table, table=True):
-    """What somebody else signed of a checkpoint on a day: an RFC 3161 time-stamp (``value``: the
-    response in DER) or a witness's cosignature (``value``: the signature line, UTF-8).
+class Cosignature(Table, table=True):
+    """What a witness signed of a checkpoint on a day. ``day``: YYYY-MM-DD in UTC. ``line``: the
+    signature line, with its newline."""
 
-    ``day``: YYYY-MM-DD in UTC. ``signer``: the authority's address, or the witness's name.
-    ``signed_at``: by the signer's clock.
-    """
-
-    __tablename__ = "countersignature"
-    __table_args__ = (CheckConstraint("kind IN ('stamp', 'cosignature')", name="kind_known"),)
+    __tablename__ = "cosignature"
 
     day: str = Field(primary_key=True, max_length=10)
-    kind: str = Field(primary_key=True, max_length=16)
-    signer: str = Field(primary_key=True, max_length=400)
+    witness: str = Field(primary_key=True, max_length=200)
     size: int = Field(sa_type=BigInteger, index=True)
-    value: bytes = Field(sa_type=LargeBinary)
-    signed_at: datetime = Field(sa_type=UtcDateTime)
+    line: str = Field(sa_type=Text)
 
 
 class Withdrawn(InCell, Table, table=True):

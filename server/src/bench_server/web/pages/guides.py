@@ -15,7 +15,7 @@ from bench_protocol.trust.shows import Row
 from bench_protocol.trust.trust_levels import TrustLevel
 
 from ...answers import log_entries, query_names
-from ...answers.types import CountersignedCheckpoint, LogAnswer, LogRecord
+from ...answers.types import CosignedCheckpoint, LogAnswer, LogRecord
 from ...errors import NotFound
 from ...export import daily
 from ...log.server_keys import Authority
@@ -95,7 +95,7 @@ class SubmitPage:
 class LogPage:
     """``/log``: how large is the log, who signed it, and how is it verified? ``heading`` states the
     finding. ``records``: a page of entries, newest first, with the addresses of the pages beside
-    it; ``countersigned``: what others signed in the last days."""
+    it; ``cosigned``: what witnesses signed in the last days."""
 
     title: str
     heading: str
@@ -104,7 +104,7 @@ class LogPage:
     records: tuple[LogRecord, ...]
     older_href: str | None
     newer_href: str | None
-    countersigned: tuple[CountersignedCheckpoint, ...]
+    cosigned: tuple[CosignedCheckpoint, ...]
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ def log_page(
     end = min(before or answer.size, answer.size)
     start = max(end - ENTRIES, 0)
     newer = end + ENTRIES
-    countersigned = log_entries.countersigned(session, NEWEST_DAYS).checkpoints
+    cosigned = log_entries.cosigned(session, NEWEST_DAYS).checkpoints
     return LogPage(
         title="The log",
-        heading=log_finding(answer.size, countersigned),
+        heading=log_finding(answer.size, cosigned),
         json_href="/api/v1/log",
         answer=answer,
         records=log_entries.page(session, authority, start, end - start).records[::-1],
@@ -175,19 +175,19 @@ def log_page(
         else "/log#entries"
         if newer >= answer.size
         else f"/log?before={newer}#entries",
-        countersigned=countersigned,
+        cosigned=cosigned,
     )
 
 
-def log_finding(size: int, countersigned: Sequence[CountersignedCheckpoint]) -> str:
-    """``The log has 4,510 entries; 2 others have signed the first 4,400``: the signers of the
-    newest checkpoint that anybody countersigned."""
+def log_finding(size: int, cosigned: Sequence[CosignedCheckpoint]) -> str:
+    """``The log has 4,510 entries; 2 witnesses have signed the first 4,400``: the signers of the
+    newest checkpoint that a witness cosigned."""
     entries = f"The log has {size:,} {'entry' if size == 1 else 'entries'}"
-    if not countersigned:
+    if not cosigned:
         return f"{entries}, signed by this server alone"
-    newest = countersigned[0]
-    signers = len(newest.witnesses) + len(newest.stamps)
-    others = "1 other has" if signers == 1 else f"{signers} others have"
+    newest = cosigned[0]
+    signers = len(newest.witnesses)
+    others = "1 witness has" if signers == 1 else f"{signers} witnesses have"
     part = "all of them" if newest.size == size else f"the first {newest.size:,}"
     return f"{entries}; {others} signed {part}"
 

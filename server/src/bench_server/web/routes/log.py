@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from ...answers import log_entries
-from ...answers.types import CountersignedAnswer, LogAnswer, LogPage
-from ...log import countersigning, reader
+from ...answers.types import CosignedAnswer, LogAnswer, LogPage
+from ...log import cosigning, reader
 from .deps import AuthorityDep, Reading, SettingsDep, problems
 from .listing import next_page
 
@@ -56,17 +56,17 @@ def list_log_entries(
 
 
 @router.get(
-    "/api/v1/log/countersigned",
-    summary="Daily checkpoints that others signed too: time-stamps and cosignatures of witnesses",
+    "/api/v1/log/cosigned",
+    summary="Daily checkpoints with the cosignatures of witnesses",
     responses=problems(422),
 )
-def list_countersigned(
+def list_cosigned(
     session: Reading,
     limit: Annotated[
         int, Query(ge=1, le=366, description="how many days at most", examples=[7])
     ] = 31,
-) -> CountersignedAnswer:
-    return log_entries.countersigned(session, limit)
+) -> CosignedAnswer:
+    return log_entries.cosigned(session, limit)
 
 
 @router.get(
@@ -75,7 +75,7 @@ def list_countersigned(
     response_class=PlainTextResponse,
 )
 def get_checkpoint(session: Reading) -> Response:
-    note = countersigning.with_cosignatures(session, reader.newest_checkpoint(session))
+    note = cosigning.with_cosignatures(session, reader.newest_checkpoint(session))
     return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
 

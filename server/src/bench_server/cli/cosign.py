@@ -1,0 +1,89 @@
+"""Asks witnesses to cosign the daily checkpoint: as a command, and in a thread of a server."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Event, Thread
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..db.store import Store
+from ..log import cosigners, cosigning
+from ..log.cosigners import Cosigner, NoCosignature
+from ..settings import Settings
+from .setup import stop as stop_with
+
+LOOK_SECONDS = 60.0
+RETRY_SECONDS = 900.0
+# At its end the server does not wait for an answer from far away.
+JOIN_SECONDS = 1.0
+logger = logging.getLogger(__name__)
+
+
+def cosigners_of(settings: Settings) -> tuple[Cosigner, ...]:
+    """The configured witnesses.
+
+    Raises:
+        typer.Exit: the setting is invalid.
+    """
+    try:
+        return cosigners.parse(settings.witnesses)
+    except ValueError as error:
+        raise stop_with(f"BENCH_SERVER_WITNESSES: {error}") from None
+
+
+def once(
+    store: Store, cosigners: Sequence[Cosigner], now: datetime
+) -> tuple[tuple[Cosigner, int | NoCosignature], ...]:
+    """Ask each witness that has not cosigned today.
+
+    Returns:
+        For each that was asked the size that it signed, or why it signed none.
+    """
+    asked: list[tuple[Cosigner, int | NoCosignature]] = []
+    for cosigner in cosigning.due(store, cosigners, now):
+        try:
+            asked.append((cosigner, cosigning.cosign(store, cosigner, now)))
+        except NoCosignature as error:
+            asked.append((cosigner, error))
+    return tuple(asked)
+
+
+@contextmanager
+def cosigning_daily(store: Store, settings: Settings) -> Iterator[None]:
+    """A thread that asks every day, until the context ends; none without witnesses."""
+    cosigners = cosigners_of(settings)
+    if not cosigners:
+        yield
+        return
+    stop = Event()
+    follow = Thread(target=_follow, args=(store, cosigners, stop), name="cosign", daemon=True)
+    follow.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        follow.join(JOIN_SECONDS)
+
+
+def _follow(
+    store: Store,
+    cosigners: Sequence[Cosigner],
+    stop: Event,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> None:
+    while True:
+        failed = False
+        try:
+            for _, outcome in once(store, cosigners, clock()):
+                if isinstance(outcome, NoCosignature):
+                    failed = True
+                    logger.warning("not cosigned, asked again later: %s", outcome)
+        except SQLAlchemyError as error:
+            if stop.is_set():
+                return
+            failed = True
+            logger.warning("the database does not answer: %s", type(error).__name__)
+        if stop.wait(RETRY_SECONDS if failed else LOOK_SECONDS):
+            return
