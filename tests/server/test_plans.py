@@ -12,7 +12,7 @@ from tests.fakes.client import Poster
 from tests.fakes.statements import statements
 
 from bench_protocol.catalogue.matrix import Device
-from bench_server.answers import queries
+from bench_server.answers import stored_results
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, Submission
 from bench_server.projection import outliers
@@ -85,7 +85,7 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
     post(results.make_failure())
     identity = post.made()
     with store.writing() as session:
-        submission, row = queries.result_with_id(session, identity)
+        submission, row = stored_results.result_with_id(session, identity)
         session.connection().execute(
             insert(Submission),
             [

@@ -7,7 +7,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..ranking.rows import TABLE
 from ..ranking.score import PRECISION
-from . import queries
+from . import query_names
 
 _C = TABLE.c
 # Confirmed and established owners come first: new ones must not move every speed-up.
@@ -43,7 +43,7 @@ def baseline_slug(session: Session, of_operator: str | None) -> str | None:
     boards, of those the one with most owners, of those the slowest: by confirmed and established
     owners first, then by all. Published hardware only where nothing was measured; None where
     nothing is ranked."""
-    if of_operator is not None and queries.is_hardware(session, of_operator):
+    if of_operator is not None and query_names.is_hardware(session, of_operator):
         return of_operator
     slug: str | None = session.connection().scalar(_MOST_BOARDS)
     return slug

@@ -6,14 +6,21 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
+from ..db.tables import PublishedFigure
 from ..errors import InvalidQuery, NotFound
-from ..ranking.figures import Figure
+from ..ranking import published
+from ..ranking.figures import Figure, Setup
 from ..ranking.medians import names_machine
 from ..ranking.rows import figure_of_result
-from . import queries
+from . import stored_figures, stored_results
 from .types import ThingKind
 
 SETUP = "setup-"
+MOST_COMPARED = 20
+HINT_IDS = (
+    "ids=A,B with hardware slugs, ids of machines, results and published figures, or setup-ID for "
+    "the set-up of result ID"
+)
 
 
 class ComparedId(NamedTuple):
@@ -27,23 +34,47 @@ class ComparedId(NamedTuple):
     further: str = ""
 
 
+def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
+    """Read ``ids=a,b,c``: hardware slugs, ids of results and of set-ups, each once.
+
+    Raises:
+        InvalidQuery: fewer than ``at_least``, more than twenty, or not of that form.
+    """
+    ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not at_least <= len(ids) <= MOST_COMPARED:
+        raise InvalidQuery(
+            f"ids names {len(ids)} different things, 2 to {MOST_COMPARED} can be compared",
+            field="ids",
+            hint=HINT_IDS,
+        )
+    for item in ids:
+        if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
+            raise InvalidQuery(
+                f"{item[:100]!r} is neither a hardware slug nor a result id",
+                field="ids",
+                hint=HINT_IDS,
+            )
+    return ids
+
+
 def find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     """The thing that an id names, and its figures, fastest first.
 
     Raises:
         InvalidQuery: the id names nothing that can be compared.
     """
-    figures = queries.hardware_figures(session, item)
+    figures = stored_figures.hardware_figures(session, item)
     if figures:
         first = figures[0]
         return ComparedId(item, "hardware", first.hardware, item, first.hardware), figures
-    figures = queries.machine_figures(session, item)
+    figures = stored_figures.machine_figures(session, item)
     if figures:
         first = names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
         return ComparedId(item, "machine", name, first.hardware_slug, first.hardware), figures
-    copied = queries.published_figure(session, item)
-    if copied is not None:
+    row = session.get(PublishedFigure, item)
+    if row is not None:
+        copied = published.figure(row)
         name = f"{copied.hardware}, {copied.setup.words}"
         return _setup_thing(item, "published", name, copied), [copied]
     return _find_result(session, item)
@@ -52,7 +83,7 @@ def find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
 def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     whole = item.startswith(SETUP)
     try:
-        _, row = queries.result_with_id(session, item.removeprefix(SETUP))
+        _, row = stored_results.result_with_id(session, item.removeprefix(SETUP))
     except NotFound:
         raise InvalidQuery(
             f"ids: {item[:100]!r} is no hardware or machine with ranked results, no result, no "
@@ -61,7 +92,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
             hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",
         ) from None
-    setup, hardware = queries.setup_of(row), row.hardware
+    setup, hardware = Setup._make(getattr(row, name) for name in Setup._fields), row.hardware
     name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
     further = (
         f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "
@@ -70,7 +101,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
     kind: ThingKind = "setup" if whole else "result"
     thing = ComparedId(item, kind, name, row.hardware_slug, hardware, further)
     if whole:
-        of_hardware = queries.hardware_figures(session, row.hardware_slug)
+        of_hardware = stored_figures.hardware_figures(session, row.hardware_slug)
         same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
         return thing, same
     return thing, [figure_of_result(row)] if row.rankable else []

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import InvalidQuery
@@ -31,6 +32,23 @@ def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
         and all(part.isprintable() for part in place if isinstance(part, str))
     ):
         return tuple(place)
-    raise InvalidQuery(
+    raise _invalid()
+
+
+def moment_of(text: str) -> datetime:
+    """The moment in a cursor, in UTC.
+
+    Raises:
+        InvalidQuery: it is none.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _invalid() from None
+
+
+def _invalid() -> InvalidQuery:
+    return InvalidQuery(
         "cursor is not from this server", field="cursor", hint="copy next_cursor, or omit cursor"
     )

@@ -1,13 +1,14 @@
 """Facets: how many hardware models a further filter would leave on the boards."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
+from .criteria import Search
 from .families import FAMILIES, contains
-from .filters import BoardFilters
-from .leaderboard import Standing, searched
+from .leaderboard import Standing
 
 FacetName = Literal["family", "framework", "recipe"]
 
@@ -21,20 +22,21 @@ class Facet:
     counts: dict[str, int]
 
 
-def facets(standings: Sequence[Standing], filters: BoardFilters) -> tuple[Facet, ...]:
+def facets(standings: Sequence[Standing], search: Search) -> tuple[Facet, ...]:
     """Counts among the rows of boards and their further set-ups. Those of families are counted
     without the chosen family, the others within all filters."""
-    any_family = filters.model_copy(update={"family": None})
+    any_family = replace(search, family=None)
+    rows = [row for one in standings for row in one.rows if any_family.finds(row.figure)]
     families = {
         name: {
             figure.hardware_slug
-            for figure in _figures(standings, any_family)
+            for figure in _figures(rows)
             if contains(name, figure.hardware, figure.setup.device)
         }
         for name in FAMILIES
     }
     found = [Facet("family", {name: len(slugs) for name, slugs in families.items() if slugs})]
-    shown = list(_figures(standings, filters))
+    shown = list(_figures(row for one in standings for row in one.shown))
     names: tuple[FacetName, ...] = ("framework", "recipe")
     for name in names:
         pairs = {(getattr(figure.setup, name), figure.hardware_slug) for figure in shown}
@@ -45,10 +47,8 @@ def facets(standings: Sequence[Standing], filters: BoardFilters) -> tuple[Facet,
     return tuple(found)
 
 
-def _figures(standings: Sequence[Standing], filters: BoardFilters) -> Iterator[Figure]:
-    """All figures of the hardware that is searched for."""
-    for standing in standings:
-        for row in standing.rows:
-            if searched(row.figure, filters):
-                yield row.figure
-                yield from row.others
+def _figures(rows: Iterable[RankedRow]) -> Iterator[Figure]:
+    """The figures of rows and of their further set-ups."""
+    for row in rows:
+        yield row.figure
+        yield from row.others

@@ -1,156 +1,41 @@
-"""Query parameters with their limits. The address is the state of a page."""
+"""Filters: the parameters of each query, and what they mean for its rows."""
 
-import re
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
-from bench_protocol.payload.figures import TimingKind
+from bench_protocol.catalogue.matrix import Precision
 
-from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
-from ..errors import InvalidQuery
 from . import cursors
-from .families import FAMILIES
-
-ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
-MOST_COMPARED = 20
-MOST_CONDITIONS = 8
-HINT_IDS = (
-    "ids=A,B with hardware slugs, ids of machines, results and published figures, or setup-ID for "
-    "the set-up of result ID"
+from .criteria import Criteria, Search
+from .parameters import (
+    ATTRIBUTES,
+    MOST_CONDITIONS,
+    ABatchSize,
+    AData,
+    ADevice,
+    AFramework,
+    AHardware,
+    APrecision,
+    ARecipe,
+    ATiming,
+    AWorkload,
+    BatchSize,
+    Condition,
+    Cursor,
+    Empty,
+    FamilyName,
+    Group,
+    HardwareSlug,
+    KeyId,
+    Limit,
+    MachineId,
+    Name,
+    PartOfName,
+    RankBy,
+    Sort,
 )
-CONDITION = re.compile(r"([a-z_]+) ?(=|!=|<=|>=|<|>) ?([^\x00-\x1f]{1,100})")
-
-
-def _empty_is_none(value: Any) -> Any:
-    """An empty field of a form means that nothing was chosen."""
-    return None if value == "" else value
-
-
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-HardwareSlug = Annotated[
-    str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
-]
-Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
-Empty = BeforeValidator(_empty_is_none)
-BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
-KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-Cursor = Annotated[str, StringConstraints(max_length=1000)]
-Group = Literal["hardware", "machine", "result", "setup"]
-RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
-# Fields of an answer that a board is sorted by (.orders).
-SORT_FIELDS = (
-    *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
-    *("accuracy", "spread", "trust_level", "newest_at"),
-)
-SORTS = tuple(sign + name for name in SORT_FIELDS for sign in ("", "-"))
-
-
-def _sortable(text: str) -> str:
-    if text not in SORTS:
-        raise ValueError(
-            f"no sort {text[:40]!r}; there are {', '.join(SORT_FIELDS)}, and each with a - before "
-            "it for the greatest first"
-        )
-    return text
-
-
-Sort = Annotated[
-    str, AfterValidator(_sortable), WithJsonSchema({"type": "string", "enum": [*SORTS]})
-]
-
-
-def _condition(text: str) -> str:
-    """Check ``driver>=560.35``: a known attribute, an operator, and a value that fits it."""
-    match = CONDITION.fullmatch(text)
-    if match is None:
-        raise ValueError("a condition is NAME, one of = != < <= > >=, and a value: driver>=560.35")
-    name, operator, value = match.groups()
-    if name not in ATTRIBUTES:
-        raise ValueError(f"no attribute {name!r}; there are {', '.join(ATTRIBUTES)}")
-    if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
-        raise ValueError(f"{name} is a whole number, not {value[:40]!r}")
-    if name in VERSIONS and version_key(value) is None:
-        raise ValueError(f"{value[:40]!r} is not a version, such as 2.18.1")
-    if name in WORDS and operator not in ("=", "!="):
-        raise ValueError(f"{name} has no order; use = or !=")
-    return text
-
-
-Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
-
-
-WORKLOADS = tuple(workload.name for workload in CATALOGUE)
-
-
-def _in_catalogue(name: str | None) -> str | None:
-    if name is not None and name not in WORKLOADS:
-        raise ValueError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}")
-    return name
-
-
-def _in_families(name: str) -> str:
-    if name not in FAMILIES:
-        raise ValueError(f"no family {name[:40]!r}; there are {', '.join(FAMILIES)}")
-    return name
-
-
-FamilyName = Annotated[
-    str, AfterValidator(_in_families), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
-]
-
-# Filters that several queries share; each None if nothing was chosen.
-AWorkload = Annotated[
-    Name | None,
-    Empty,
-    AfterValidator(_in_catalogue),
-    Field(description="name of a workload", examples=["mnist-cnn"]),
-]
-AFramework = Annotated[
-    Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
-]
-ADevice = Annotated[
-    DeviceKind | None, Empty, Field(description="kind of device", examples=["metal"])
-]
-ARecipe = Annotated[
-    Recipe | None,
-    Empty,
-    Field(description="how the training loop is written (/methodology)", examples=["tuned"]),
-]
-AData = Annotated[
-    DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
-]
-ATiming = Annotated[
-    TimingKind | None,
-    Empty,
-    Field(description="long: 10 s or more on a CPU, 30 s on a GPU; else short", examples=["long"]),
-]
-ABatchSize = Annotated[
-    BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
-]
-APrecision = Annotated[
-    Precision | None, Empty, Field(description="of the arithmetic", examples=["float32"])
-]
-AHardware = Annotated[
-    HardwareSlug | None,
-    Empty,
-    Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
-]
-PartOfName = Annotated[
-    Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
-]
-Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]
 
 
 class Parameters(BaseModel):
@@ -160,7 +45,7 @@ class Parameters(BaseModel):
 
 
 class SetupFilters(Parameters):
-    """Filters by workload and set-up."""
+    """Filters by workload and set-up. Each is named like the column that must be equal."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -168,6 +53,13 @@ class SetupFilters(Parameters):
     recipe: ARecipe = None
     data: AData = None
     timing: ATiming = None
+
+
+# Columns that must be equal to the filter of their name, where a query has such a filter.
+COLUMNS = {
+    *SetupFilters.model_fields,
+    *("machine_id", "batch_size", "precision", "status", "key_id"),
+}
 
 
 class CellFilters(SetupFilters):
@@ -191,6 +83,16 @@ class CellFilters(SetupFilters):
         f"os=macos; versions are ordered as versions. There are {', '.join(ATTRIBUTES)}",
         examples=[["framework_version>=2.18", "os=macos"]],
     )
+
+    @property
+    def criteria(self) -> Criteria:
+        """What these filters mean for rows."""
+        return Criteria(
+            self.model_dump(include=COLUMNS, exclude_none=True),
+            search=Search(self.q, self.hardware, self.family),
+            trust=self.trust,
+            where=self.where,
+        )
 
 
 class BoardFilters(CellFilters):
@@ -239,6 +141,29 @@ class BoardFilters(CellFilters):
         description="next_cursor of the page before; needs workload",
         examples=[cursors.write(0, 0, 1234.5, 1234.5, "0" * 32)],
     )
+
+    @property
+    def criteria(self) -> Criteria:
+        """What these filters mean for rows: a board has one batch size and one precision, unless
+        any is asked for."""
+        chosen = super().criteria
+        equal = {"precision": "float32", **chosen.equal}
+        equal = {name: value for name, value in equal.items() if value != "any"}
+        return replace(chosen, equal=equal, default_batch=self.batch_size is None)
+
+    @property
+    def searches_first(self) -> bool:
+        """Whether a search selects rows before they are ranked: machines, results, or the hardware
+        of one machine. To rank all of them would read all that the board has."""
+        return self.group in ("machine", "result") or self.machine_id is not None
+
+    @property
+    def ranks_rows(self) -> bool:
+        """Whether rows have ranks: not those that a search selected before, and not results in
+        another order than that of the ranks."""
+        search = self.criteria.search or self.machine_id
+        sorted_results = self.group == "result" and self.sort is not None
+        return not (self.searches_first and search) and not sorted_results
 
 
 class BoardPageFilters(BoardFilters):
@@ -311,26 +236,3 @@ class ResultListFilters(ResultPageFilters):
     """The same on a page, where a link from another site may have added parameters."""
 
     model_config = ConfigDict(extra="ignore")
-
-
-def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
-    """Read ``ids=a,b,c``: hardware slugs, ids of results and of set-ups, each once.
-
-    Raises:
-        InvalidQuery: fewer than ``at_least``, more than twenty, or not of that form.
-    """
-    ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not at_least <= len(ids) <= MOST_COMPARED:
-        raise InvalidQuery(
-            f"ids names {len(ids)} different things, 2 to {MOST_COMPARED} can be compared",
-            field="ids",
-            hint=HINT_IDS,
-        )
-    for item in ids:
-        if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
-            raise InvalidQuery(
-                f"{item[:100]!r} is neither a hardware slug nor a result id",
-                field="ids",
-                hint=HINT_IDS,
-            )
-    return ids

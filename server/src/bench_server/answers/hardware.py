@@ -15,7 +15,7 @@ from ..db.tables import Submission
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
-from . import queries, query_names
+from . import query_names, stored_figures
 from .baseline import baseline_slug
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
@@ -80,7 +80,7 @@ class HardwareAnswer:
 
 
 def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
-    rows, cursor = queries.listed(session, "hardware", filters)
+    rows, cursor = stored_figures.listed(session, "hardware", filters)
     figures_found = [
         HardwareSummary(
             *(row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners),
@@ -102,12 +102,12 @@ def hardware(
     Raises:
         NotFound: it has no figure.
     """
-    figures = queries.hardware_figures(session, slug)
+    figures = stored_figures.hardware_figures(session, slug)
     if not figures:
         raise query_names.no_hardware(session, slug)
     first = figures[0]
     relative_to = baseline_slug(session, of_operator)
-    baseline = queries.hardware_figures(session, relative_to) if relative_to else ()
+    baseline = stored_figures.hardware_figures(session, relative_to) if relative_to else ()
     best = best_of(figures)
     on_board = next((place(of_kinds) for of_kinds in best.values()), None)
     machines, described = _machines(session, slug, on_board)
@@ -143,7 +143,7 @@ def _machines(
     rows = session.connection().execute(query).all()
     speeds: dict[str, Figure] = {}
     if on_board is not None:
-        figures = queries.figures_where(
+        figures = stored_figures.figures_where(
             session,
             TABLE.c.level == "machine",
             TABLE.c.machine_id.in_([row[0] for row in rows]),

@@ -18,7 +18,7 @@ from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
-from . import queries
+from . import stored_figures
 from .filters import HistoryFilters
 from .runs import Repeat, Run, changes_of_level, counting_runs, middle_of, runs_of
 
@@ -128,7 +128,7 @@ def changes_among(session: Session, runs: Sequence[Run]) -> tuple[Change, ...]:
 
 
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
-    figures = queries.machine_figures(session, machine_id)
+    figures = stored_figures.machine_figures(session, machine_id)
     if not figures:
         raise NotFound(f"no machine {machine_id[:40]!r} with ranked results", field="id")
     wanted = filters.model_dump(exclude_none=True)

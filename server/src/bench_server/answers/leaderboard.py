@@ -16,8 +16,9 @@ from ..ranking import compare as ranking
 from ..ranking.compare import RankedRow, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
-from . import families, leaderboard_sql, query_names, unranked
+from . import leaderboard_sql, query_names, unranked
 from .baseline import baseline_slug
+from .criteria import Search
 from .filters import BoardFilters
 from .orders import RANK_BY, Order
 from .types import (
@@ -42,11 +43,13 @@ class Leaderboard(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """All rows of a workload's board, and the baseline's best figures. By energy the rows are of
-    one of the ``energy_scopes``, the most common one if none was asked for."""
+    """All rows of a workload's board, those of the hardware that is searched for (``shown``), and
+    the baseline's best figures. By energy the rows are of one of the ``energy_scopes``, the most
+    common one if none was asked for."""
 
     workload: Workload
     rows: Sequence[RankedRow]
+    shown: Sequence[RankedRow]
     baseline: Bests
     energy_scope: str | None
     energy_scopes: tuple[str, ...]
@@ -66,14 +69,18 @@ def leaderboard(
     """
     workloads = asked_for(filters)
     found = standings(session, workloads, filters, of_operator)
-    unranked_rows = {} if filters.cursor else unranked.unranked_rows(session, workloads, filters)
+    unranked_rows = (
+        {} if filters.cursor else unranked.unranked_rows(session, workloads, filters.criteria)
+    )
     boards = tuple(
         _board(session, standing, filters, unranked_rows.get(standing.workload.digest, ()))
         for standing in found
     )
     by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
     scores = _scores(found) if by_hardware else ()
-    return Leaderboard(boards, _of_family(scores, found, filters), tuple(found))
+    if filters.family:
+        scores = _of_family(scores, found, filters.family)
+    return Leaderboard(boards, scores, tuple(found))
 
 
 def board(
@@ -92,60 +99,25 @@ def standings(
 ) -> list[Standing]:
     """All rows of the workloads' boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
-    figures = {}
+    figures, baselines, criteria = {}, {}, filters.criteria
     if filters.rank_by == "energy" or filters.group != "result":
-        figures = leaderboard_sql.figures(session, workloads, _question(filters))
-    baselines = {}
+        # A search selects among ranked rows, unless it comes first.
+        of_ranked = criteria if filters.searches_first else replace(criteria, search=Search())
+        of_machines = filters.group == "machine"
+        figures = leaderboard_sql.figures(session, workloads, of_ranked, of_machines)
     slug = filters.baseline or baseline_slug(session, of_operator)
     if slug is not None:
-        baselines = leaderboard_sql.figures(session, workloads, _baseline_filters(filters, slug))
-    return [
-        _standing(
-            workload,
-            figures.get(workload.digest, ()),
-            bests(baselines.get(workload.digest, ())),
-            filters,
-        )
-        for workload in workloads
-    ]
-
-
-def _standing(
-    workload: Workload,
-    figures: Sequence[Figure],
-    baseline: Bests,
-    filters: BoardFilters,
-) -> Standing:
-    scopes = _energy_scopes(figures) if filters.rank_by == "energy" else ()
-    scope = filters.energy_scope or next(iter(scopes), None)
-    rows = _ranked(figures, scope, filters)
-    return Standing(workload, rows, baseline, scope, scopes)
-
-
-def _question(filters: BoardFilters) -> BoardFilters:
-    """The filters without a search for hardware, by name or family, which selects rows and leaves
-    their ranks alone."""
-    if _searches_machines(filters):
-        return filters
-    return filters.model_copy(update={"q": None, "hardware": None, "family": None})
-
-
-def _searches_machines(filters: BoardFilters) -> bool:
-    """Whether some of a board's machines or results are searched for. Their rows have no
-    ranks: to rank them, all machines or results of the board would be read."""
-    named = filters.q or filters.hardware or filters.family or filters.machine_id
-    return bool(named) and (filters.group in ("machine", "result") or bool(filters.machine_id))
-
-
-def searched(figure: Figure, filters: BoardFilters) -> bool:
-    """Whether a row is among the hardware that is searched for."""
-    named = not filters.q or filters.q.casefold() in figure.hardware.casefold()
-    family = filters.family
-    return (
-        named
-        and filters.hardware in (None, figure.hardware_slug)
-        and (not family or families.contains(family, figure.hardware, figure.setup.device))
-    )
+        baselines = leaderboard_sql.figures(session, workloads, criteria.of_baseline(slug))
+    found = []
+    for workload in workloads:
+        of_workload = figures.get(workload.digest, ())
+        scopes = _energy_scopes(of_workload) if filters.rank_by == "energy" else ()
+        scope = filters.energy_scope or next(iter(scopes), None)
+        rows = _ranked(of_workload, scope, filters)
+        shown = [row for row in rows if criteria.search.finds(row.figure)]
+        baseline = bests(baselines.get(workload.digest, ()))
+        found.append(Standing(workload, rows, shown, baseline, scope, scopes))
+    return found
 
 
 def _board(
@@ -155,31 +127,30 @@ def _board(
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
     """A workload's board."""
-    workload, rows, baselines, scope, scopes = standing
+    baselines, by_result = standing.baseline, filters.group == "result"
     baseline = place(baselines) if baselines else None
-    by_result = filters.group == "result"
     if by_result:
-        of_scope = filters.model_copy(update={"energy_scope": scope})
-        results = leaderboard_sql.results(session, workload, of_scope)
+        results = leaderboard_sql.results(
+            session, standing.workload, filters, standing.energy_scope
+        )
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
     else:
         order = Order.of(filters, baselines)
-        rows = order.sorted([row for row in rows if searched(row.figure, filters)])
-        page, cursor = order.page(rows, filters.limit, filters.cursor)
-    if _searches_machines(filters) or (by_result and filters.sort):
+        page, cursor = order.page(order.sorted(standing.shown), filters.limit, filters.cursor)
+    if not filters.ranks_rows:
         page = [replace(row, rank=None) for row in page]
     return Board(
-        workload=workload_answer(workload),
+        workload=workload_answer(standing.workload),
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baselines.get(kind_of(row.figure))) for row in page),
-        row_count=None if by_result else len(rows),
+        row_count=None if by_result else len(standing.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in standing.rows),
         unranked=unranked_rows,
-        energy_scope=scope,
-        energy_scopes=scopes,
+        energy_scope=standing.energy_scope,
+        energy_scopes=standing.energy_scopes,
         next_cursor=cursor,
     )
 
@@ -213,19 +184,13 @@ def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
 
 
 def _of_family(
-    scores: tuple[HardwareScore, ...], standings: Sequence[Standing], filters: BoardFilters
+    scores: tuple[HardwareScore, ...], standings: Sequence[Standing], family: str
 ) -> tuple[HardwareScore, ...]:
-    """The scores of the family that is searched for, with their ranks among all."""
-    name = filters.family
-    if not name:
-        return scores
+    """The scores of a family's hardware, with their ranks among all."""
+    search = Search(family=family)
     figures = (row.figure for standing in standings for row in standing.rows)
-    family = {
-        figure.hardware_slug
-        for figure in figures
-        if families.contains(name, figure.hardware, figure.setup.device)
-    }
-    return tuple(one for one in scores if one.hardware_slug in family)
+    slugs = {figure.hardware_slug for figure in figures if search.finds(figure)}
+    return tuple(one for one in scores if one.hardware_slug in slugs)
 
 
 def _score_order(one: tuple[str, str, bool, Score]) -> tuple[bool, float, str]:
@@ -264,13 +229,6 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     if filters.workload is None:
         return CATALOGUE
     return (workload_named(filters.workload),)
-
-
-def _baseline_filters(filters: BoardFilters, slug: str) -> BoardFilters:
-    """Queries for the baseline's figures. Only batch size and precision select among them, so that
-    it stays the same whatever rows are asked for."""
-    chosen = {"batch_size": filters.batch_size, "precision": filters.precision}
-    return BoardFilters.model_validate({"hardware": slug} | chosen)
 
 
 def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:

@@ -13,7 +13,7 @@ from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
-from . import leaderboard, queries
+from . import leaderboard, stored_figures
 from .filters import BoardFilters
 from .types import rate_fields
 
@@ -76,7 +76,7 @@ def _place(
         TABLE.c.workload_digest == figure.subject.workload_digest,
         *(TABLE.c[name] == value for name, value in setup._asdict().items()),
     ]
-    same = queries.figures_where(session, TABLE.c.level == "hardware", *in_setup)
+    same = stored_figures.figures_where(session, TABLE.c.level == "hardware", *in_setup)
     slower = cast(TABLE.c.ns_per_sample > figure.ns_per_sample, Integer)
     counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
         TABLE.c.level == "machine", *in_setup

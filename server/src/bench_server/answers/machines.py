@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlmodel import Session
 
 from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
+from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
-from . import asks, queries, witnessed_speeds
+from . import asks, stored_figures, stored_results, witnessed_speeds
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
 from .machine_places import MachinePlace, places_of
@@ -58,12 +60,25 @@ class MachineAnswer:
 
 
 def machine_page(session: Session, filters: ListFilters) -> MachinePage:
-    rows, cursor = queries.listed(session, "machine", filters)
-    names = queries.hardware_of_machines(session, [row.id for row in rows])
+    rows, cursor = stored_figures.listed(session, "machine", filters)
+    names = _hardware_of(session, [row.id for row in rows])
     figures_found = [
         MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
     ]
     return MachinePage(tuple(figures_found), cursor)
+
+
+def _hardware_of(session: Session, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Slugs and names of the hardware of each machine."""
+    query = (
+        select(TABLE.c.machine_id, TABLE.c.hardware_slug, TABLE.c.hardware)
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(ids))
+        .distinct()
+    )
+    names: dict[str, dict[str, str]] = {identity: {} for identity in ids}
+    for identity, slug, name in session.connection().execute(query):
+        names[identity][slug] = name
+    return names
 
 
 def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> MachineAnswer:
@@ -79,7 +94,7 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
     """One machine, from all of its figures."""
     machine_id = figures[0].subject.machine_id
     newest = max(figures, key=lambda figure: figure.newest_at)
-    submission, _ = queries.result_with_id(session, newest.evidence.result_id)
+    submission, _ = stored_results.result_with_id(session, newest.evidence.result_id)
     signed = stored_result(submission.payload)
     return MachineAnswer(
         machine_id,
@@ -118,7 +133,7 @@ def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
     Raises:
         NotFound: it has none.
     """
-    if figures := queries.machine_figures(session, machine_id):
+    if figures := stored_figures.machine_figures(session, machine_id):
         return figures
     raise NotFound(
         f"no machine {machine_id[:40]!r} with ranked results",

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlmodel import Session
 
 from bench_protocol.payload.hardware import slug
 
 from ..errors import InvalidQuery, NotFound
-from ..ranking.rows import RESULTS
-from . import queries
+from ..ranking.rows import RESULTS, TABLE
 
 # Frameworks that the agent has engines for. The server takes results of any other too.
 FRAMEWORKS = ("jax", "mlx", "tensorflow", "torch")
 LEAST_ALIKE = 0.6
 ALL_HARDWARE = "GET /api/v1/hardware lists all hardware"
+MOST_HARDWARE = 500
 
 
 def require_known(session: Session, parameters: Any) -> None:
@@ -34,14 +34,14 @@ def require_known(session: Session, parameters: Any) -> None:
     """
     framework = getattr(parameters, "framework", None)
     if framework and framework not in FRAMEWORKS and not _has(session, "framework", framework):
-        names = sorted({*FRAMEWORKS, *queries.frameworks(session)})
+        names = sorted({*FRAMEWORKS, *frameworks(session)})
         raise InvalidQuery(
             f"framework: no framework {framework!r}; there are {', '.join(names)}",
             field="framework",
         )
     for field in ("hardware", "baseline", "cpu", "gpu"):
         wanted = getattr(parameters, field, None)
-        if not wanted or queries.is_hardware(session, wanted):
+        if not wanted or is_hardware(session, wanted):
             continue
         # A baseline has a figure; a filter may be for results that are not ranked.
         if field == "hardware" and _has(session, "hardware_slug", wanted):
@@ -71,7 +71,7 @@ def no_hardware(session: Session, wanted: str) -> NotFound:
 
 def nearest_hardware(session: Session, wanted: str) -> str | None:
     """The slug most like this slug or name of a hardware."""
-    return nearest(slug(wanted), [known for known, _ in queries.ranked_hardware(session)])
+    return nearest(slug(wanted), [known for known, _ in ranked_hardware(session)])
 
 
 def nearest(wanted: str, names: Iterable[str]) -> str | None:
@@ -94,3 +94,28 @@ def _has(session: Session, column: str, value: str) -> bool:
     query = select(RESULTS.c.submission_id).where(RESULTS.c[column] == value)
     query = query.order_by(*newest).limit(1)
     return session.connection().scalar(query) is not None
+
+
+def frameworks(session: Session) -> list[str]:
+    """All frameworks with a figure."""
+    query = select(TABLE.c.framework).where(TABLE.c.level == "hardware").distinct()
+    return sorted(session.connection().scalars(query))
+
+
+def is_hardware(session: Session, slug: str) -> bool:
+    """Whether any figure, measured or published, is of this hardware."""
+    levels = TABLE.c.level.in_(["hardware", "published"])
+    query = select(TABLE.c.id).where(levels, TABLE.c.hardware_slug == slug).limit(1)
+    return session.connection().scalar(query) is not None
+
+
+def ranked_hardware(session: Session) -> list[tuple[str, str]]:
+    """Slug and name of hardware with figures, by name."""
+    query = (
+        select(TABLE.c.hardware_slug, func.min(TABLE.c.hardware))
+        .where(TABLE.c.level.in_(["hardware", "published"]))
+        .group_by(TABLE.c.hardware_slug)
+        .order_by(func.min(TABLE.c.hardware))
+        .limit(MOST_HARDWARE)
+    )
+    return [(slug, name) for slug, name in session.connection().execute(query)]

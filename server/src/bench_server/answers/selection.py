@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from .filters import BoardFilters, Empty, Parameters, ResultFilters, ResultPageFilters
+from .filters import BoardFilters, Parameters, ResultFilters, ResultPageFilters
+from .parameters import Empty
 from .types import BoardRow, ResultAnswer
 
 

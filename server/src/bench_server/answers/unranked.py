@@ -15,9 +15,7 @@ from bench_protocol.catalogue.workloads import Workload
 
 from ..db.tables import Withdrawn, table_of
 from ..ranking.rows import RESULTS
-from . import families
-from .filters import BoardFilters
-from .queries import cell_values, result_conditions
+from .criteria import Criteria
 from .types import UnrankedRow, UnrankedState
 
 MOST_UNRANKED = 12
@@ -41,18 +39,23 @@ WITHDRAWN = select(*(GONE.c[name] for name in (*_FOOT, "id"))).order_by(
 
 
 def unranked_rows(
-    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+    session: Session, workloads: Sequence[Workload], criteria: Criteria
 ) -> dict[str, tuple[UnrankedRow, ...]]:
     """The newest unranked and withdrawn results, by workload digest."""
     answers: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
-    for digest, rows in _unranked(session, workloads, filters).items():
+    conditions = criteria.of_evidence()
+    for digest, rows in _newest(
+        session, UNRANKED, RESULTS, workloads, criteria, conditions
+    ).items():
         for row in rows:
             state: UnrankedState = "hidden" if row.moderation == "hidden" else "kept"
             reason = row.unranked_reason or ""
             answers[digest].append(_answer(row, row.submission_id, state, reason))
-    for digest, rows in _withdrawn(session, workloads, filters).items():
-        reason = "withdrawn by its sender"
-        answers[digest] += [_answer(row, row.id, "withdrawn", reason) for row in rows]
+    # Too little is left of withdrawn results to filter by machine, timing, trust or attribute.
+    if not conditions and all(name in GONE.c for name in criteria.equal):
+        for digest, rows in _newest(session, WITHDRAWN, GONE, workloads, criteria, []).items():
+            reason = "withdrawn by its sender"
+            answers[digest] += [_answer(row, row.id, "withdrawn", reason) for row in rows]
     return {digest: _newest_first(unsorted) for digest, unsorted in answers.items()}
 
 
@@ -79,42 +82,18 @@ def _answer(row: Any, result_id: str, state: UnrankedState, reason: str) -> Unra
     )
 
 
-def _unranked(
-    session: Session, workloads: Sequence[Workload], filters: BoardFilters
-) -> dict[str, list[Any]]:
-    """The newest unranked results of each board, by workload digest."""
-    return _newest(session, UNRANKED, RESULTS, workloads, filters, result_conditions(filters))
-
-
-def _withdrawn(
-    session: Session, workloads: Sequence[Workload], filters: BoardFilters
-) -> dict[str, list[Any]]:
-    """The newest withdrawn results. Too little is left of them to filter by machine, timing, trust
-    level or attribute."""
-    if filters.machine_id or filters.timing or filters.trust is not None or filters.where:
-        return {}
-    return _newest(session, WITHDRAWN, GONE, workloads, filters, [])
-
-
 def _newest(
     session: Session,
     query: Select[Any],
     table: Any,
     workloads: Sequence[Workload],
-    filters: BoardFilters,
+    criteria: Criteria,
     conditions: list[ColumnElement[bool]],
 ) -> dict[str, list[Any]]:
-    """The first rows of a query in each workload's set-ups that pass the filters."""
-    equal = cell_values(filters)
-    if filters.batch_size not in (None, "any"):
-        equal["batch_size"] = filters.batch_size
-    if filters.precision != "any":
-        equal["precision"] = filters.precision or "float32"
-    if filters.q:
-        conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
-    if filters.family:
-        conditions = [*conditions, families.condition(table, filters.family)]
-    per_workload = ("workload_digest", *(("batch_size",) if filters.batch_size is None else ()))
+    """The first rows of a query on each workload's board."""
+    conditions = [*conditions, *criteria.search.conditions(table)]
+    equal = dict(criteria.equal)
+    per_workload = ("workload_digest", *(("batch_size",) if criteria.default_batch else ()))
     if conditions:
         statement = _of_each(
             query.where(*conditions), table, per_workload, tuple(equal), len(workloads)

@@ -16,7 +16,7 @@ from bench_protocol.training import recomputation, speed_run
 from bench_protocol.training.recomputation import Draw
 
 from ..answers import leaderboard_sql
-from ..answers.filters import BoardFilters
+from ..answers.criteria import Criteria
 from ..db.lists import among
 from ..db.store import Store
 from ..db.tables import (
@@ -72,9 +72,8 @@ class Replay:
         once they are accepted."""
         if self._boards is None:
             Projector(self._store).catch_up()
-            filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
             with self._store.reading() as session:
-                found = leaderboard_sql.figures(session, CATALOGUE, filters)
+                found = leaderboard_sql.figures(session, CATALOGUE, Criteria())
             self._boards = dict(of_figure(figure) for board in found.values() for figure in board)
         return self._boards
 

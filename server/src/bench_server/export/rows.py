@@ -8,7 +8,7 @@ from typing import Any
 from sqlmodel import Session
 
 from ..answers import leaderboard as leaderboards
-from ..answers import queries, query_names
+from ..answers import query_names, stored_results
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import history
 from ..answers.selection import Selection
@@ -84,7 +84,7 @@ Rows = Iterator[dict[str, Any]]
 def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
     """Every result that matches the filters, newest first."""
     query_names.require_known(session, filters)
-    rows = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
+    rows = session.execute(stored_results.results_query(filters).execution_options(yield_per=PAGE))
     return ResultAnswer, (_dumped(result_fields(*row)) for row in rows)
 
 

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.statistics.change_points import LEAST_RUNS
 
-from ..answers import machines, queries, query_names
+from ..answers import machines, query_names, stored_figures, stored_results
 from ..answers.filters import ResultPageFilters
 from ..answers.history import changes
 from ..db.tables import EnvironmentRow, Measurement
@@ -62,7 +62,7 @@ def of_machine(session: Session, machine_id: str) -> Feed:
 def of_hardware(session: Session, slug: str) -> Feed:
     """Results of one hardware, and changes of its machines. Raises NotFound if it has no
     figures."""
-    figures = queries.hardware_figures(session, slug)
+    figures = stored_figures.hardware_figures(session, slug)
     if not figures:
         raise query_names.no_hardware(session, slug)
     changed = _changes(session, TABLE.c.hardware_slug == slug)
@@ -87,7 +87,7 @@ def _newest(changed: Iterable[Entry], results: Iterable[Entry]) -> tuple[Entry, 
 
 def _results(session: Session, wanted: dict[str, str]) -> tuple[Entry, ...]:
     filters = ResultPageFilters.model_validate({**wanted, "ranked": True, "limit": MOST_ENTRIES})
-    rows, _ = queries.results(session, filters)
+    rows, _ = stored_results.results_page(session, filters)
     return tuple(
         Entry(row.submission_id, f"/results/{row.submission_id}", _title(row), "", row.received_at)
         for _, row in rows

@@ -13,7 +13,7 @@ from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 
-from ..answers import hardware, leaderboard, machines, queries
+from ..answers import hardware, leaderboard, machines, stored_results
 from ..answers.cell_figures import CellFigure
 from ..answers.filters import BoardFilters
 from ..answers.prices import NO_PRICES
@@ -30,7 +30,7 @@ SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 def result_card(session: Session, result_id: str) -> Card:
     """The result beside other hardware in its set-up. Raises NotFound if there is no such
     result."""
-    _, row = queries.result_with_id(session, result_id)
+    _, row = stored_results.result_with_id(session, result_id)
     setup = f"{row.framework} {row.recipe}"
     line = f"{row.workload}, {setup}, batch {row.batch_size:,}"
     if row.samples_per_second is None or row.status == "failed":

@@ -11,8 +11,8 @@ from sqlmodel import Session
 from ...ranking.compare import Comparison, section
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
-from .. import queries, query_names
-from ..filters import AHardware
+from .. import query_names, stored_figures
+from ..parameters import AHardware
 from ..types import rate_fields
 
 
@@ -49,7 +49,7 @@ def devices(session: Session) -> list[tuple[str, str, str]]:
         .where(TABLE.c.level == "hardware")
         .group_by(TABLE.c.hardware_slug)
         .order_by(name)
-        .limit(queries.MOST_HARDWARE)
+        .limit(query_names.MOST_HARDWARE)
     )
     return [(slug, words, device) for slug, words, device in session.connection().execute(query)]
 
@@ -63,7 +63,7 @@ def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Fi
     Raises:
         InvalidQuery: it has none.
     """
-    figures_found = queries.hardware_figures(session, slug)
+    figures_found = stored_figures.hardware_figures(session, slug)
     if not figures_found:
         raise query_names.unknown_hardware(session, slug, field)
     return figures_found

@@ -15,8 +15,8 @@ from ...errors import InvalidQuery
 from ...ranking.compare import Comparison, Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import RESULTS, TABLE
-from .. import queries
-from ..filters import Empty, HardwareSlug
+from .. import stored_figures
+from ..parameters import Empty, HardwareSlug
 from ..verdicts import verdicts
 from .common import SetupFigure, by_evidence, of_hardware, peers, setup_figure
 
@@ -147,7 +147,9 @@ def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, st
     machine_id = session.connection().scalar(query)
     if machine_id is None:
         return None
-    slugs = {f.setup.device: f.hardware_slug for f in queries.machine_figures(session, machine_id)}
+    slugs = {
+        f.setup.device: f.hardware_slug for f in stored_figures.machine_figures(session, machine_id)
+    }
     cpu = slugs.pop("cpu")
     return cpu, next(iter(slugs.values()))
 

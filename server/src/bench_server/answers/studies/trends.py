@@ -23,7 +23,7 @@ from ...ranking.figures import Figure, Setup
 from ...ranking.medians import of_machines
 from ...ranking.owners import kinds_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
-from ..filters import AFramework, AWorkload
+from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
 from ..types import rate_fields
 from .common import HardwareChoice

@@ -34,19 +34,14 @@ def finding(
     if filters.q or filters.hardware:
         found = _of_search(filters, metric, standings, scores)
         return f"{name}: {found}" if name else found
-    firsts = _firsts(standings, filters)
+    firsts = _firsts(standings)
     if filters.group == "result" and any_rows:
         of = filters.workload or "every workload"
         found = f"{'ranked' if name else 'Ranked'} results of {of}"
     elif name and not firsts and not scores:
         found = "no ranked results yet"
     elif filters.workload is None and scores:
-        measured = {
-            row.figure.hardware_slug
-            for one in standings
-            for row in one.rows
-            if leaderboard.searched(row.figure, filters)
-        }
+        measured = {row.figure.hardware_slug for one in standings for row in one.shown}
         found = _by_score(scores, alone=len(measured) < 2)
     elif filters.workload is None and not firsts:
         return "No ranked results yet"
@@ -78,7 +73,7 @@ def contested(
 def _ahead(filters: BoardFilters, standing: leaderboard.Standing) -> str | None:
     """The hardware whose figure is better than that of the first of a board, if there is one."""
     value = RANK_BY[filters.rank_by or "time"]
-    rows = [row for row in standing.rows if row.rank and leaderboard.searched(row.figure, filters)]
+    rows = [row for row in standing.shown if row.rank]
     if filters.group in ("machine", "result") or not rows:
         return None
     first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
@@ -124,10 +119,7 @@ def _of_search(
     if filters.workload is None and own:
         return _by_score(own, searched=True)
     found = [
-        (row.rank, standing, row)
-        for standing in standings
-        for row in standing.rows
-        if row.rank and leaderboard.searched(row.figure, filters)
+        (row.rank, standing, row) for standing in standings for row in standing.shown if row.rank
     ]
     if not found:
         return "No ranked hardware matches the search"
@@ -151,13 +143,11 @@ def _name(row: RankedRow, filters: BoardFilters) -> str:
     return f"{row.figure.hardware}{own}"
 
 
-def _firsts(standings: Sequence[leaderboard.Standing], filters: BoardFilters) -> dict[str, str]:
+def _firsts(standings: Sequence[leaderboard.Standing]) -> dict[str, str]:
     """The hardware with the best rank on each board, of the family if there is one."""
     ranked = {
         standing.workload.name: [
-            (row.rank, row.figure.hardware)
-            for row in standing.rows
-            if row.rank is not None and leaderboard.searched(row.figure, filters)
+            (row.rank, row.figure.hardware) for row in standing.shown if row.rank is not None
         ]
         for standing in standings
     }

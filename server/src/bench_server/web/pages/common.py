@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from sqlmodel import Session
 
-from ...answers import queries
+from ...answers import query_names
 from ...answers.cell_figures import CellFigure
 
 # Vendors with a colour of their own (site.css).
@@ -46,7 +46,7 @@ def vendor(hardware: str) -> str:
 def hardware_choices(session: Session, chosen: str | None) -> tuple[Choice, ...]:
     """Every hardware with figures as an option, by name."""
     return tuple(
-        Choice(slug, name, slug == chosen) for slug, name in queries.ranked_hardware(session)
+        Choice(slug, name, slug == chosen) for slug, name in query_names.ranked_hardware(session)
     )
 
 

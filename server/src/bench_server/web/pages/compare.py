@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bench_protocol.base import format as people
 
-from ...answers import comparison, queries
+from ...answers import comparison, query_names
 from ...answers.prices import Prices
 from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, Mode
 from ..dots import DotPlot, Row, Value, dot_plot
@@ -62,7 +62,7 @@ def compare_page(
     q: str,
 ) -> ComparePage:
     """Fill the context. Raises NotFound if one of the ids is unknown."""
-    hardware_names = queries.ranked_hardware(session)
+    hardware_names = query_names.ranked_hardware(session)
     wanted = q.lower().split()
     fitting = [pair for pair in hardware_names if all(word in pair[1].lower() for word in wanted)]
     others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ...answers import leaderboard, queries
+from ...answers import leaderboard, query_names
 from ...answers.facets import facets
 from ...answers.filters import BoardFilters
 from ...answers.types import Board, BoardRow, HardwareScore
@@ -139,7 +139,7 @@ def leaderboard_page(
             {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")},
         ),
         heads=tuple(heads(filters, metric, chosen)),
-        filter_chips=tuple(chips(chosen, facets(standings, filters))),
+        filter_chips=tuple(chips(chosen, facets(standings, filters.criteria.search))),
         metric=metric,
         metrics=tuple(
             Choice(
@@ -171,9 +171,9 @@ def leaderboard_page(
             )
             for value, label in (("", "Best of each hardware"), ("setup", "Every set-up"))
         ),
-        frameworks=tuple(queries.frameworks(session)),
+        frameworks=tuple(query_names.frameworks(session)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
-        searched=bool(filters.q or filters.hardware or filters.family),
+        searched=bool(filters.criteria.search),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
         kept=tuple(hidden_fields(chosen)),
         figure_asked=NOT_ALL_HAVE.get(filters.rank_by or "", ""),

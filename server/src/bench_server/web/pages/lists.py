@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from sqlmodel import Session
 
-from ...answers import hardware, machines, queries, query_names
-from ...answers.filters import WORKLOADS, ListPageFilters, ResultListFilters
+from ...answers import hardware, machines, query_names, stored_results
+from ...answers.filters import ListPageFilters, ResultListFilters
+from ...answers.parameters import WORKLOADS
 from ...answers.types import ResultAnswer, result_fields
 from .common import Choice, address
 
@@ -82,7 +83,7 @@ def machine_list(session: Session, filters: ListPageFilters) -> MachineListPage:
 def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
     """Fill the context. Raises InvalidQuery if a framework or hardware is unknown."""
     query_names.require_known(session, filters)
-    rows, cursor = queries.results(session, filters)
+    rows, cursor = stored_results.results_page(session, filters)
     chosen = filters.model_dump(mode="json", exclude_defaults=True)
     fields = ("q", "workload", "framework", "status", "ranked", "cursor")
     ranked = "" if filters.ranked is None else str(filters.ranked).lower()
@@ -98,7 +99,7 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
         next_href=_next("/results", filters, cursor),
         workloads=_choices(((name, name) for name in WORKLOADS), filters.workload),
         frameworks=_choices(
-            ((name, name) for name in queries.frameworks(session)), filters.framework
+            ((name, name) for name in query_names.frameworks(session)), filters.framework
         ),
         states=_choices(STATES, filters.status),
         ranked=_choices(RANKED, ranked),

@@ -15,7 +15,7 @@ from bench_protocol.training import recomputation
 from bench_protocol.trust import asks
 from bench_protocol.trust.shows import Check, Statement, Status
 
-from ...answers import queries, witnessed_speeds
+from ...answers import stored_results, witnessed_speeds
 from ...answers.types import (
     ReceiptAnswer,
     ReproductionAnswer,
@@ -121,7 +121,7 @@ class ResultPage:
 
 def result_page(session: Session, result_id: str) -> ResultPage:
     """Fill the context. Raises NotFound if there is no such result."""
-    submission, row = queries.result_with_id(session, result_id)
+    submission, row = stored_results.result_with_id(session, result_id)
     signed = stored_result(submission.payload)
     measured = signed.measurement
     key = session.get_one(SigningKey, submission.key_id)
@@ -141,8 +141,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         answer=answer,
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
-        left_out=queries.left_out(session, row),
-        reproduction=queries.reproduction_of(session, row),
+        left_out=stored_results.left_out(session, row),
+        reproduction=stored_results.reproduction_of(session, row),
         ask=_ask(signed, row.ask_id),
         shows=shown["shows"],
         level_in_words=shown["level_words"],

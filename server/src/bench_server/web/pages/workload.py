@@ -9,7 +9,8 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 
 from ...answers import leaderboard, query_names
-from ...answers.filters import WORKLOADS, BoardFilters
+from ...answers.filters import BoardFilters
+from ...answers.parameters import WORKLOADS
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ..description_lists import Fact

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from ...answers import asks
-from ...answers.filters import HardwareSlug
+from ...answers.parameters import HardwareSlug
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1/asks", tags=["hardware and machines"])

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from ...answers.compared_things import compared_ids
 from ...answers.comparison import compare
-from ...answers.filters import BoardPageFilters, compared_ids
+from ...answers.filters import BoardPageFilters
 from .. import cards, feeds, share_cards
 from ..pages.workload import workload_called
 from ..static_files import FOLDER

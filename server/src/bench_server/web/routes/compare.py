@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator
 
+from ...answers.compared_things import compared_ids
 from ...answers.comparison import compare
-from ...answers.filters import compared_ids
 from ...answers.prices import Prices
 from ...answers.types import Across, CompareAnswer, Mode
 from ...errors import InvalidQuery

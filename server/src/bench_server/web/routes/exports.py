@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
+from ...answers.compared_things import compared_ids
 from ...answers.comparison import compare
-from ...answers.filters import HistoryFilters, compared_ids
+from ...answers.filters import HistoryFilters
 from ...answers.selection import ResultExportQuery, chosen
 from ...export import formats
 from ...export import rows as export_rows

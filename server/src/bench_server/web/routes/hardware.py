@@ -6,9 +6,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...answers import hardware as hardware_answers
 from ...answers import machines
-from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
-from ...answers.filters import MachineId as AnyMachine
+from ...answers.filters import HistoryFilters, ListFilters
 from ...answers.history import HistoryAnswer, history
+from ...answers.parameters import HardwareSlug
+from ...answers.parameters import MachineId as AnyMachine
 from ...answers.prices import Prices
 from ...answers.published import PublishedAnswer, published_figures
 from .compare import PRICE_PARAMETER, PricesDep

@@ -7,7 +7,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from bench_protocol.payload import statement
 
-from ...answers.filters import KeyId
+from ...answers.parameters import KeyId
 from ...answers.types import (
     KeyEventAnswer,
     KeyHistory,

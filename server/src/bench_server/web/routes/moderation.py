@@ -5,7 +5,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 
-from ...answers import queries
+from ...answers import stored_results
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...db.store import Store
 from ...ingest import challenges, moderation
@@ -74,7 +74,7 @@ def _results(store: Store, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
     """The results of a key's chain as their sender sees them; ``whole``: with what was signed."""
     with store.reading() as session:
         submissions = moderation.results_of_chain(session, key_id)
-        rows = queries.rows_of(session, submissions)
+        rows = stored_results.rows_of(session, submissions)
         receipts = reader.receipts_of_results(session, [s.id for s in submissions]) if whole else {}
         return tuple(
             OwnResult(

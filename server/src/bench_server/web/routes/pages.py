@@ -6,14 +6,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from ...answers import studies
-from ...answers.filters import (
-    BoardPageFilters,
-    HistoryFilters,
-    ListPageFilters,
-    ResultListFilters,
-    Words,
-    compared_ids,
-)
+from ...answers.compared_things import compared_ids
+from ...answers.filters import BoardPageFilters, HistoryFilters, ListPageFilters, ResultListFilters
+from ...answers.parameters import Words
 from ...answers.prices import Prices
 from ...answers.types import Across, Mode
 from .. import render

@@ -13,7 +13,7 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
-from ...answers import queries, query_names, statements
+from ...answers import query_names, statements, stored_results
 from ...answers.selection import ResultQuery
 from ...answers.statements import StatementsAnswer
 from ...answers.types import (
@@ -125,7 +125,7 @@ def list_results(
     request: Request, session: Reading, filters: Annotated[ResultQuery, Query()]
 ) -> Response:
     query_names.require_known(session, filters)
-    rows, cursor = queries.results(session, filters)
+    rows, cursor = stored_results.results_page(session, filters)
     answers = (ResultAnswer(**result_fields(*row, filters.verdicts)) for row in rows)
     return listing(request, PAGE, ResultPageAnswer(tuple(answers), cursor), "results", filters)
 
@@ -164,7 +164,7 @@ async def get_result(
     responses=problems(404, 410) | {200: {"content": {DSSE: {"schema": ENVELOPE_SCHEMA}}}},
 )
 def get_envelope(session: Reading, result_id: ResultId) -> Response:
-    submission, _ = queries.result_with_id(session, result_id)
+    submission, _ = stored_results.result_with_id(session, result_id)
     return Response(envelope.encode(reader.envelope_of_result(submission)), media_type=DSSE)
 
 
@@ -174,7 +174,7 @@ def get_envelope(session: Reading, result_id: ResultId) -> Response:
     responses=problems(404, 410),
 )
 def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
-    submission, _ = queries.result_with_id(session, result_id)
+    submission, _ = stored_results.result_with_id(session, result_id)
     return receipt_answer(reader.receipts_of_results(session, [submission.id])[submission.id])
 
 
@@ -184,7 +184,7 @@ def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     responses=problems(404, 410),
 )
 def get_recomputations(session: Reading, result_id: ResultId) -> StatementsAnswer:
-    submission, _ = queries.result_with_id(session, result_id)
+    submission, _ = stored_results.result_with_id(session, result_id)
     return statements.about(session, submission)
 
 
@@ -233,14 +233,14 @@ def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
     """A result, and the number of log entries that it follows from."""
     with store.reading() as session:
         as_of = position.read(session.connection()).next_index
-        submission, row = queries.result_with_id(session, result_id)
+        submission, row = stored_results.result_with_id(session, result_id)
         predicate = strict_json.loads(submission.payload)["predicate"]
         fields = result_fields(submission, row)
         detail = ResultDetail(
             **fields,
             **shown_fields(ResultAnswer(**fields), stored_result(submission.payload)),
             cell=predicate["cell"],
-            reproduction=queries.reproduction_of(session, row),
+            reproduction=stored_results.reproduction_of(session, row),
             ask_id=row.ask_id,
             payload_type=submission.payload_type,
             result=predicate,

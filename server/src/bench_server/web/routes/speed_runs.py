@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from bench_protocol.training import speed_run
 
 from ...answers import witnessed_speeds
-from ...answers.filters import MachineId
+from ...answers.parameters import MachineId
 from ...answers.witnessed_speeds import SpeedRunAnswer, WitnessedSpeedPage
 from ...db.store import Store
 from ...ingest import speed_runs

@@ -7,7 +7,7 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ....answers import queries
+from ....answers import query_names
 from ....answers.studies import TrendChoice, TrendsAnswer, trends
 from ....ranking.compare import Comparison
 from ...plots import Mark, Plot, Point, Series, plot
@@ -60,7 +60,7 @@ def trends_page(session: Session, choice: TrendChoice) -> TrendsPage:
         hardware=hardware_choices(session, answer.hardware_slug),
         workloads=tuple(Choice(name, name, name == answer.workload) for name in names),
         frameworks=tuple(
-            Choice(name, name, name == choice.framework) for name in queries.frameworks(session)
+            Choice(name, name, name == choice.framework) for name in query_names.frameworks(session)
         ),
     )
 

@@ -1,0 +1,138 @@
+"""Types of query parameters with their limits. The address is the state of a page."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
+from bench_protocol.payload.figures import TimingKind
+
+from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
+from .families import FAMILIES
+
+ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
+MOST_CONDITIONS = 8
+CONDITION = re.compile(r"([a-z_]+) ?(=|!=|<=|>=|<|>) ?([^\x00-\x1f]{1,100})")
+
+
+def _empty_is_none(value: Any) -> Any:
+    """An empty field of a form means that nothing was chosen."""
+    return None if value == "" else value
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+HardwareSlug = Annotated[
+    str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
+]
+Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Empty = BeforeValidator(_empty_is_none)
+BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
+KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Cursor = Annotated[str, StringConstraints(max_length=1000)]
+Group = Literal["hardware", "machine", "result", "setup"]
+RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
+# Fields of an answer that a board is sorted by (.orders).
+SORT_FIELDS = (
+    *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
+    *("accuracy", "spread", "trust_level", "newest_at"),
+)
+SORTS = tuple(sign + name for name in SORT_FIELDS for sign in ("", "-"))
+
+
+def _sortable(text: str) -> str:
+    if text not in SORTS:
+        raise ValueError(
+            f"no sort {text[:40]!r}; there are {', '.join(SORT_FIELDS)}, and each with a - before "
+            "it for the greatest first"
+        )
+    return text
+
+
+Sort = Annotated[
+    str, AfterValidator(_sortable), WithJsonSchema({"type": "string", "enum": [*SORTS]})
+]
+
+
+def _condition(text: str) -> str:
+    """Check ``driver>=560.35``: a known attribute, an operator, and a value that fits it."""
+    match = CONDITION.fullmatch(text)
+    if match is None:
+        raise ValueError("a condition is NAME, one of = != < <= > >=, and a value: driver>=560.35")
+    name, operator, value = match.groups()
+    if name not in ATTRIBUTES:
+        raise ValueError(f"no attribute {name!r}; there are {', '.join(ATTRIBUTES)}")
+    if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
+        raise ValueError(f"{name} is a whole number, not {value[:40]!r}")
+    if name in VERSIONS and version_key(value) is None:
+        raise ValueError(f"{value[:40]!r} is not a version, such as 2.18.1")
+    if name in WORDS and operator not in ("=", "!="):
+        raise ValueError(f"{name} has no order; use = or !=")
+    return text
+
+
+Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
+
+
+WORKLOADS = tuple(workload.name for workload in CATALOGUE)
+
+
+def _in_catalogue(name: str | None) -> str | None:
+    if name is not None and name not in WORKLOADS:
+        raise ValueError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}")
+    return name
+
+
+def _in_families(name: str) -> str:
+    if name not in FAMILIES:
+        raise ValueError(f"no family {name[:40]!r}; there are {', '.join(FAMILIES)}")
+    return name
+
+
+FamilyName = Annotated[
+    str, AfterValidator(_in_families), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
+]
+
+# Filters that several queries share; each None if nothing was chosen.
+AWorkload = Annotated[
+    Name | None,
+    Empty,
+    AfterValidator(_in_catalogue),
+    Field(description="name of a workload", examples=["mnist-cnn"]),
+]
+AFramework = Annotated[
+    Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
+]
+ADevice = Annotated[
+    DeviceKind | None, Empty, Field(description="kind of device", examples=["metal"])
+]
+ARecipe = Annotated[
+    Recipe | None,
+    Empty,
+    Field(description="how the training loop is written (/methodology)", examples=["tuned"]),
+]
+AData = Annotated[
+    DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
+]
+ATiming = Annotated[
+    TimingKind | None,
+    Empty,
+    Field(description="long: 10 s or more on a CPU, 30 s on a GPU; else short", examples=["long"]),
+]
+ABatchSize = Annotated[
+    BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
+]
+APrecision = Annotated[
+    Precision | None, Empty, Field(description="of the arithmetic", examples=["float32"])
+]
+AHardware = Annotated[
+    HardwareSlug | None,
+    Empty,
+    Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
+]
+PartOfName = Annotated[
+    Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]

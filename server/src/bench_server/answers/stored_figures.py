@@ -1,0 +1,66 @@
+"""Stored figures: those of a hardware or a machine, and lists of both with their totals.
+
+These queries read aggregates, never results. A test checks this in the query plans of both
+databases.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, select
+from sqlmodel import Session
+
+from bench_protocol.catalogue.workloads import Workload
+
+from ..ranking.figures import Figure
+from ..ranking.rows import FIGURE_COLUMNS, TABLE, figure
+from . import cursors
+from .criteria import Search
+from .filters import ListFilters
+
+# Built once: it names forty columns.
+FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+
+
+def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
+    """Stored figures, fastest first."""
+    query = FIGURES.where(*conditions)
+    return [figure(row) for row in session.connection().execute(query).all()]
+
+
+def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
+    """Every figure of a hardware, or of a published one, fastest first."""
+    conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
+    if workload is not None:
+        conditions.append(TABLE.c.workload_digest == workload.digest)
+    return figures_where(session, *conditions)
+
+
+def machine_figures(session: Session, machine_id: str) -> list[Figure]:
+    """Every figure of a machine, fastest first."""
+    return figures_where(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+
+
+def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
+    """A page of hardware (``level`` ``hardware``) or machines, by id, with totals of their
+    figures, and the cursor of the next page."""
+    key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
+    query = (
+        select(
+            key.label("id"),
+            func.min(TABLE.c.hardware).label("hardware"),
+            func.count().label("cells"),
+            func.sum(TABLE.c.repeats).label("repeats"),
+            func.max(TABLE.c.machines).label("machines"),
+            func.max(TABLE.c.owners).label("owners"),
+            func.max(TABLE.c.newest_at).label("newest_at"),
+        )
+        .where(TABLE.c.level == level, *Search(filters.q).conditions(TABLE))
+        .group_by(key)
+        .order_by(key)
+        .limit(filters.limit + 1)
+    )
+    if filters.cursor is not None:
+        query = query.where(key > cursors.read(filters.cursor, str)[0])
+    rows = list(session.connection().execute(query))
+    page = rows[: filters.limit]
+    return page, cursors.write(page[-1].id) if len(rows) > len(page) else None
