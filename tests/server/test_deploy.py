@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from bench_server.log.server_keys import load_authority
 from bench_server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
 PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()"]
 
 
@@ -82,7 +84,7 @@ def test_each_service_has_the_settings_of_the_site(
 ) -> None:
     """Each service reads ``deploy/settings.env``."""
     site = Site(tmp_path, {})
-    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", site.secrets], check=True)
+    subprocess.run([DEPLOY / "secrets.sh", "a.example", site.secrets], check=True)
     (tmp_path / "settings.env").write_text("BENCH_SERVER_SITE_NAME=Lab\n")
     for name in ("migrate", "server", "project", "recompute", "daily"):
         with monkeypatch.context() as patched:
@@ -97,7 +99,7 @@ def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:
     for service in document["services"].values():
         for name, value in service.get("environment", {}).items():
             assert not re.search("PASSWORD|TOKEN|URL", name) or value.startswith("/run/secrets/")
-    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", tmp_path], check=True)
+    subprocess.run([DEPLOY / "secrets.sh", "a.example", tmp_path], check=True)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(made) == set(document["secrets"])
     for secret, where in document["secrets"].items():
@@ -109,14 +111,14 @@ def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:
             .strip()
             .endswith(f"//trainmark_{role}:{password}@database/trainmark")
         )
-    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", tmp_path], check=True)
+    subprocess.run([DEPLOY / "secrets.sh", "a.example", tmp_path], check=True)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == made
     assert tmp_path.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("program", ["server", "agent"])
 def test_images_are_made_of_what_there_is(program: str) -> None:
-    dockerfile = (ROOT / "deploy" / f"{program}.Dockerfile").read_text()
+    dockerfile = (DEPLOY / f"{program}.Dockerfile").read_text()
     sent = [
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"
     ]
@@ -132,29 +134,41 @@ def test_images_are_made_of_what_there_is(program: str) -> None:
         assert extra in package["optional-dependencies"]
 
 
-def test_the_dashboard_shows_what_a_server_measures(http: TestClient) -> None:
+def metrics_in(expressions: Iterable[str]) -> set[str]:
+    """The metrics that expressions name, but for ``up``, which Prometheus adds."""
+    return {name for one in expressions for name in re.findall(r"\b(?:trainmark|process)_\w+", one)}
+
+
+def test_dashboard_and_alerts_ask_for_what_a_server_measures(http: TestClient) -> None:
     http.get("/")
     served = set(re.findall(r"^(\w+?)(?:\{| )", http.get("/metrics").text, re.M))
     assert "trainmark_request_seconds_bucket" in served
-    dashboard = json.loads((ROOT / "deploy" / "grafana" / "trainmark.json").read_text())
-    asked = {
-        name
-        for panel in dashboard["panels"]
-        for target in panel["targets"]
-        for name in re.findall(r"\b(?:trainmark|process)_\w+", target["expr"])
-    }
-    text = (ROOT / "docs" / "operating.md").read_text()
-    table = text.partition("| alert when")[2].partition("\n\n")[0]
-    alerts = set(re.findall(r"\b(?:trainmark|process)_\w+", table))
-    assert asked
-    assert alerts
-    assert asked | alerts <= served
-    scraped = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
-    assert [each["job_name"] for each in scraped] == ["trainmark"]
-    assert scraped[0]["dns_sd_configs"][0]["names"] == ["server"]
+    dashboard = json.loads((DEPLOY / "grafana" / "trainmark.json").read_text())
+    targets = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    prometheus = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())
+    (rules,) = prometheus["rule_files"]
+    (group,) = yaml.safe_load((DEPLOY / rules).read_text())["groups"]
+    conditions = [rule["expr"] for rule in group["rules"]]
+    for expression in (*targets, *conditions):
+        assert metrics_in([expression]) or "up{" in expression, expression
+    assert metrics_in([*targets, *conditions]) <= served
+    (scraped,) = prometheus["scrape_configs"]
+    assert all('job="trainmark"' in one for one in conditions if "trainmark_" not in one)
+    assert scraped["job_name"] == "trainmark"
+    assert scraped["dns_sd_configs"][0]["names"] == ["server"]
 
 
-UNITS = ROOT / "deploy" / "systemd"
+def test_promtool_accepts_prometheus_and_alerts() -> None:
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("promtool is missing")
+    for command, name in (("config", "prometheus.yml"), ("rules", "alerts.yml")):
+        checked = subprocess.run(
+            [promtool, "check", command, DEPLOY / name], capture_output=True, text=True, check=False
+        )
+        assert checked.returncode == 0, checked.stderr
+
+
+UNITS = DEPLOY / "systemd"
 
 
 @pytest.mark.long  # make test-deploy runs the same script
@@ -175,7 +189,7 @@ def test_the_daily_unit_works_on_the_servers_data(tmp_path: Path) -> None:
     )
     (programs / "bench-server").chmod(0o755)
     environment = os.environ | here | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    script = [ROOT / "deploy" / "daily.sh", "--once"]
+    script = [DEPLOY / "daily.sh", "--once"]
     keys = tmp_path / "server-keys"
     subprocess.run([*PROGRAM, "migrate"], env=environment, check=True)
     failed = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
@@ -198,7 +212,7 @@ def test_scheduled_agents_run_what_the_agent_has() -> None:
 
     unit = (UNITS / "trainmark-agent.service").read_text()
     (started,) = re.findall(r"^ExecStart=\S+/bench-agent (.+)$", unit, re.M)
-    agents = ROOT / "deploy" / "launchd" / "org.trainmark.agent.plist"
+    agents = DEPLOY / "launchd" / "org.trainmark.agent.plist"
     with agents.open("rb") as file:
         job = plistlib.load(file)
     assert job["Label"] == agents.stem
