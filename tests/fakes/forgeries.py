@@ -220,11 +220,6 @@ def no_short_traces(scene: Scene) -> Result:
     return with_traces(honest, [trace for trace in honest.measurement.traces if trace.steps])
 
 
-def version_1(scene: Scene) -> Result:
-    """The payload that had no witness, with the public traces."""
-    return _plain(witness=False).model_copy(update={"challenge": scene.challenge()})
-
-
 Forgery = Callable[[Scene], Result]
 # Ways to have traces without training them under the challenge, by where they come from.
 WAYS: dict[str, tuple[Forgery, ...]] = {
@@ -233,7 +228,6 @@ WAYS: dict[str, tuple[Forgery, ...]] = {
         copied_with_noise,
         copied_under_the_nonces_seeds,
         both_from_one_optimizer,
-        version_1,
     ),
     "replayed": (
         replayed_from_another_challenge,

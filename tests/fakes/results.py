@@ -244,8 +244,8 @@ def make_result(
 ) -> Result:
     """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides.
 
-    ``witness``: of version 2 of the payload, with all that level 3 needs but a challenge, as far as
-    ``measurement`` does not have it; else of version 1.
+    ``witness``: with all that level 3 needs but a challenge, as far as ``measurement`` does not
+    have it.
     """
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
@@ -254,7 +254,7 @@ def make_result(
     blocks = measurement.blocks
     took_ns = min(5_000_000_000 + blocks.warm_up_ns + sum(blocks.durations_ns), 2**53 - 10_000)
     fields: dict[str, Any] = {
-        "schema_version": 2 if witness else 1,
+        "schema_version": 1,
         "run_id": f"{next(_runs):032x}",
         "repeat": 1,
         "cell": cell,
@@ -284,7 +284,7 @@ def make_result(
 
 def _seeded(result: Result) -> Result:
     """The result under its nonce, if it has one."""
-    if recomputation.nonce_of(result) is None or result.schema_version == 1:
+    if recomputation.nonce_of(result) is None:
         return result
     return seeding.under_nonce(result)
 
@@ -292,13 +292,13 @@ def _seeded(result: Result) -> Result:
 def make_complete(
     cell: Cell | None = None, measured: dict[str, Any] | None = None, **overrides: Any
 ) -> Result:
-    """A result of version 2 with all that level 3 needs but a challenge.
+    """A result with all that level 3 needs but a challenge.
 
     ``measured``: of :func:`make_measurement`; ``overrides``: of :func:`with_witness`.
     """
     cell = cell or make_cell()
     measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
-    return make_result(cell=cell, measurement=measurement, witness=False, schema_version=2)
+    return make_result(cell=cell, measurement=measurement, witness=False)
 
 
 def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:

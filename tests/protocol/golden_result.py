@@ -1,7 +1,7 @@
 """One result with every field filled, signed with a fixed key. The files in tests/golden hold it.
 
-A golden file is never regenerated: a signed payload must be readable for ever. A later version of
-the payload gets its own files.
+From the first release on a golden file is never regenerated: a signed payload must be readable for
+ever. A later version of the payload gets its own files.
 """
 
 import json
@@ -61,6 +61,8 @@ MEASUREMENT = Measurement(
         target_spread=0.02,
         budget_ns=60_000_000_000,
         losses=(0.412, None, 0.287),
+        least_ns=10_000_000_000,
+        last_block=LastBlock(steps=11, duration_ns=117_402_118),
     ),
     layers="safe",
     parameter_count=93_322,
@@ -70,6 +72,15 @@ MEASUREMENT = Measurement(
     traces=(
         Trace(optimizer="sgd", batch_size=64, seed="0" * 32, losses=(2.302585, 2.298114, 2.291907)),
         Trace(optimizer="workload", batch_size=64, seed="0" * 32, losses=(2.302585, None)),
+        Trace(
+            optimizer="sgd",
+            batch_size=64,
+            seed="0" * 32,
+            losses=(2.302585, 1.204417),
+            steps=(1, 18),
+            movements=(0.118, 0.0042, None, 0.5),
+            precision="float32",
+        ),
     ),
     data_digest="5d" * 32,
     evaluation=Evaluation(
@@ -91,6 +102,20 @@ MEASUREMENT = Measurement(
     ),
     placement=Placement(reported="/device:GPU:0", matches=True),
     recipe_settings={"prefetch": "autotune", "steps_per_call": "1"},
+    witness=Witness(
+        steps=(1, 24, 64),
+        losses=(2.29993, 1.5412, None),
+        step_count=184,
+        counted_by="optimizer",
+        movements=(1.25, 0.03125, 2.5, None, 0.75),
+        masks=(Mask(zeros=0.2998, differ=True), Mask(zeros=0.5, differ=False)),
+        rewound=Rewound(
+            start_loss=2.299931,
+            losses=(2.29993, 1.5413, 0.0244),
+            movements=(1.25, 0.03125, 2.5, None, 0.5),
+        ),
+    ),
+    window=Window(started_ns=8_300_114_250, finished_ns=9_921_400_125, blocks_agree=True),
 )
 MACHINE = Machine(
     machine_hash="a7" * 32,
@@ -147,6 +172,7 @@ MACHINE = Machine(
     ),
 )
 RESULT = Result(
+    schema_version=1,
     run_id="0193" + "5e" * 14,
     repeat=2,
     cell=Cell(
@@ -203,6 +229,13 @@ RESULT = Result(
         },
     ),
     warnings=(Warn(code="few_blocks", figures={"blocks": 3.0, "wanted": "10"}),),
+    asked=Asked(root="a5" * 32, reason="outlier", result="9f" * 8),
+    probes=(DeviceProbe(name="copy", figures={"bytes_per_second": 4.1e10, "of": "gpu"}),),
+    attestations=(
+        Attestation(
+            kind="rfc3161", digest="77" * 32, issuer="tsa.example", facts={"policy": "1.2.3"}
+        ),
+    ),
 )
 FAILURE = RESULT.model_copy(
     update={
@@ -210,64 +243,17 @@ FAILURE = RESULT.model_copy(
             kind="crashed", phase="timing", exception_class="RuntimeError", exit_code=-11
         ),
         "challenge": None,
+        "nonce": "9e" * 32,
         "conditions": None,
         "telemetry": Telemetry(),
         "warnings": (),
-    }
-)
-
-# Version 2: the same result with every member that the version added.
-RESULT_2 = RESULT.model_copy(
-    update={
-        "schema_version": 2,
-        "outcome": Measured(
-            measurement=MEASUREMENT.model_copy(
-                update={
-                    "blocks": MEASUREMENT.blocks.model_copy(
-                        update={
-                            "least_ns": 10_000_000_000,
-                            "last_block": LastBlock(steps=11, duration_ns=117_402_118),
-                        }
-                    ),
-                    "traces": (
-                        *MEASUREMENT.traces,
-                        Trace(
-                            optimizer="sgd",
-                            batch_size=64,
-                            seed="0" * 32,
-                            losses=(2.302585, 1.204417),
-                            steps=(1, 18),
-                            movements=(0.118, 0.0042, None, 0.5),
-                            precision="float32",
-                        ),
-                    ),
-                    "witness": Witness(
-                        steps=(1, 24, 64),
-                        losses=(2.29993, 1.5412, None),
-                        step_count=184,
-                        counted_by="optimizer",
-                        movements=(1.25, 0.03125, 2.5, None, 0.75),
-                        masks=(Mask(zeros=0.2998, differ=True), Mask(zeros=0.5, differ=False)),
-                        rewound=Rewound(start_loss=2.299931, losses=(2.29993, 1.5413, 0.0244)),
-                    ),
-                    "window": Window(
-                        started_ns=8_300_114_250, finished_ns=9_921_400_125, blocks_agree=True
-                    ),
-                }
-            )
-        ),
-        "asked": Asked(root="a5" * 32, reason="outlier", result="9f" * 8),
-        "probes": (DeviceProbe(name="copy", figures={"bytes_per_second": 4.1e10, "of": "gpu"}),),
-        "attestations": (
-            Attestation(
-                kind="rfc3161", digest="77" * 32, issuer="tsa.example", facts={"policy": "1.2.3"}
-            ),
-        ),
+        "asked": None,
+        "probes": (),
+        "attestations": (),
     }
 )
 
 PAYLOAD = statement.result_payload(RESULT)
-PAYLOAD_2 = statement.result_payload(RESULT_2)
 Place = tuple[str | int, ...]
 
 

@@ -11,7 +11,7 @@ from tests.protocol.golden_result import (
     FAILURE,
     KEY_1,
     MEASUREMENT,
-    PAYLOAD_2,
+    PAYLOAD,
     RESULT,
     Place,
     altered,
@@ -84,12 +84,12 @@ def paths_of_integers(value: Any, path: Place = ()) -> list[Place]:
 # Smaller limits than 2**53 - 1.
 LIMITS = {
     "repeat": 10_000,
-    "schema_version": 2,
+    "schema_version": 1,
     "index": 1_023,
 }
 # The run's clock alone: blocks and energy have a started_ns too.
 IN_ORDER = {("clocks", "started_ns"), ("clocks", "finished_ns"), ("window", "started_ns")}
-PATHS = paths_of_integers(json.loads(PAYLOAD_2))
+PATHS = paths_of_integers(json.loads(PAYLOAD))
 # The steps of a witness rise: only the last one can be the largest.
 RISING = ("witness", "steps")
 
@@ -98,17 +98,17 @@ RISING = ("witness", "steps")
 def test_every_integer_of_the_golden_result_at_its_limit(path: Place) -> None:
     limit = LIMITS.get(str(path[-1]), LARGEST_INTEGER)
     rises = path[-3:-1] == RISING and path[-1] != 2
-    # The cell's digest is in the subject, and version 1 has fewer members.
+    # The cell's digest is in the subject.
     depends = path[-2:] in IN_ORDER or "cell" in path or rises
     if not depends:
-        written = altered(path, limit, PAYLOAD_2)
+        written = altered(path, limit, PAYLOAD)
         read = json.loads(statement.result_payload(statement.parse_result(written)))
         for step in path:
             read = read[step]
         assert read == limit
     for wrong in (limit + 1, -1, True, 1.5, "1"):
         with pytest.raises(InvalidField) as caught:
-            statement.parse_result(altered(path, wrong, PAYLOAD_2))
+            statement.parse_result(altered(path, wrong, PAYLOAD))
         assert str(path[-1]) in caught.value.field
 
 

@@ -157,8 +157,6 @@ def test_a_result_has_one_nonce() -> None:
     assert recomputation.nonce_of(results.make_result(nonce=NONCE)) == NONCE
     with pytest.raises(ValueError, match="nonce of its own"):
         bound(nonce=NONCE)
-    with pytest.raises(ValueError, match="schema_version 1 has no nonce"):
-        results.make_result(witness=False, nonce=NONCE)
 
 
 @pytest.fixture(scope="module")

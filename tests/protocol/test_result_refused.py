@@ -8,7 +8,6 @@ from tests.protocol.golden_result import (
     KEY_ID_1,
     KEY_ID_2,
     PAYLOAD,
-    PAYLOAD_2,
     RESULT,
     Place,
     altered,
@@ -66,7 +65,8 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
         "failed",
         "predicate.outcome.kind",
     ),
-    "schema version 3": (("predicate", "schema_version"), 3, "predicate.schema_version"),
+    "schema version 2": (("predicate", "schema_version"), 2, "predicate.schema_version"),
+    "no schema version": (("predicate", "schema_version"), ..., "predicate.schema_version"),
     "schema version true": (("predicate", "schema_version"), True, "predicate.schema_version"),
     "run id": (("predicate", "run_id"), "0" * 31, "predicate.run_id"),
     "seed": (("predicate", "seed"), "g" * 32, "predicate.seed"),
@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
 
 
 W: Place = (*M, "witness")
-REFUSED_2: dict[str, tuple[Place, Any, str]] = {
+REFUSED_EVIDENCE: dict[str, tuple[Place, Any, str]] = {
     "a witness' loss too few": ((*W, "losses"), [2.3], "witness"),
     "steps that fall": ((*W, "steps"), [24, 1, 64], "witness"),
     "step 0": ((*W, "steps"), [0, 24, 64], "steps.0"),
@@ -179,10 +179,12 @@ REFUSED_2: dict[str, tuple[Place, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "value", "field"), REFUSED_2.values(), ids=REFUSED_2.keys())
-def test_refused_in_version_2(path: Place, value: Any, field: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "value", "field"), REFUSED_EVIDENCE.values(), ids=REFUSED_EVIDENCE.keys()
+)
+def test_evidence_is_refused_by_the_name_of_its_field(path: Place, value: Any, field: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        statement.parse_result(altered(path, value, PAYLOAD_2))
+        statement.parse_result(altered(path, value))
     assert caught.value.field.endswith(field)
 
 

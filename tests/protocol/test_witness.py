@@ -50,7 +50,6 @@ def test_a_residual_blocks_tensors_are_main_then_shortcut() -> None:
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "resnet50-transfer"])
 def test_a_result_with_a_witness_comes_back(name: str) -> None:
     result = make_result(cell=make_cell(name), witness=True)
-    assert result.schema_version == 2
     assert result.measurement is not None
     assert result.measurement.witness is not None
     assert statement.parse_result(statement.result_payload(result)) == result

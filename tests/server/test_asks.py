@@ -62,7 +62,6 @@ def answer(post: Poster, draw: dict[str, Any], **changes: Any) -> str:
     result = results.make_result(
         key=OTHER,
         machine=results.make_machine(),
-        schema_version=2,
         witness=True,
         asked=Asked(**{**named, **changes}),
     )

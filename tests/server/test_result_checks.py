@@ -138,7 +138,7 @@ def verdicts_of(
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     fresh = fields["challenge"] == "fresh"
-    if fresh and result.schema_version == 2:
+    if fresh:
         result = under_nonce(result)
     of_result = result_checks.of_result(result, invented_known(result), fresh)
     facts = submission_checks.SubmissionFacts(**fields)

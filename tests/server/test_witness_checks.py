@@ -34,8 +34,7 @@ CELLS = [
 
 def verdicts(result: Result) -> dict[str, CheckVerdict]:
     """Under a fresh challenge; what can be recomputed was."""
-    if result.schema_version == 2:
-        result = under_nonce(result)
+    result = under_nonce(result)
     known = invented_known(result)
     return {verdict.check: verdict for verdict in result_checks.of_result(result, known)}
 
@@ -303,10 +302,10 @@ def test_the_page_shows_the_witness_beside_its_reference(
     assert "141 of the 141 steps" in section
 
 
-def test_the_page_of_version_1_has_no_witness(post: Poster) -> None:
+def test_the_page_of_a_result_without_a_witness_says_so(post: Poster) -> None:
     page = post.http.get(f"/results/{post(results.make_result(witness=False))}").text
     assert 'id="witness"' not in page
-    assert "version 1 of the payload has no witness" in page
+    assert "it has no witness of the timed session" in page
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,6 @@ class Owner:
             agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
             machine=results.make_machine(seed=self.number),
             cell=cell,
-            schema_version=2,
             measurement=results.with_witness(cell, measured, window=window),
             challenge=challenge,
             clocks=Clocks(

@@ -60,8 +60,7 @@ class Job(Wire):
     seed: Seed
     timing: Timing
     nonce: Sha256 | None = None
-    # Absent if None: a side of ``ab`` may be an agent that does not know it.
-    form: FormChoice | None = Field(default=None, exclude_if=lambda form: form is None)
+    form: FormChoice | None = None
 
 
 class PhaseBegan(Wire):

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import FIRST_VERSION, Measured, Measurement, Result
+from bench_protocol.payload.result import Measured, Measurement, Result
 from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputation import Known, Recomputation, SeededJob
 
@@ -99,11 +99,6 @@ class Case:
     def architecture(self) -> str:
         """Of the machine's processor."""
         return self.result.machine.cpu.architecture
-
-    @property
-    def is_first_version(self) -> bool:
-        """Whether the payload is of version 1, which has neither witness nor window."""
-        return self.result.schema_version == FIRST_VERSION
 
     @property
     def flops(self) -> float:

@@ -30,8 +30,7 @@ def witness(case: Case) -> Finding:
     dropout dropped."""
     told = case.measured.witness
     if told is None:
-        which = "version 1 of the payload" if case.is_first_version else "it"
-        return _unverified(f"{which} has no witness of the timed session")
+        return _unverified("it has no witness of the timed session")
     if case.workload.digest != case.result.cell.workload_digest:
         return _unverified("the workload's definition has changed since")
     band, start = _reference(case, told)

@@ -1,7 +1,4 @@
-"""Optional evidence beside a result: asks, probes of the machine, and attestations.
-
-The wire format has room for them since version 2; each is left out where there is none.
-"""
+"""Optional evidence beside a result: asks, probes of the machine, and attestations."""
 
 from typing import Annotated
 

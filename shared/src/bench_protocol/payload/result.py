@@ -1,11 +1,6 @@
 """The result: one outcome of one repeat of one cell, with machine, environment and clocks.
 
-The result is signed, so its form can only be extended. Versions of the payload:
-
-1  (2026-11) first version.
-2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
-   blocks; ``steps``, ``movements`` and ``precision`` of a trace; ``asked``, ``probes``
-   and ``attestations`` of a result. All may be left out. Version 1 has none of them.
+The result is signed, so from the first release on its form can only be extended.
 """
 
 from typing import Annotated, Literal
@@ -33,8 +28,7 @@ from .machine import Environment, Machine, Setting
 from .readings import Conditions, Energy, Telemetry
 from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
 
-SCHEMA_VERSION = 2
-FIRST_VERSION = 1
+SCHEMA_VERSION = 1
 
 FailureKind = Literal[
     "out_of_memory",
@@ -52,11 +46,6 @@ MOST_BLOCKS = 20_000
 ExitCode = Annotated[int, Field(ge=-(2**31), le=2**32 - 1)]
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-
-
-def _absent(value: object) -> bool:
-    """Whether a member of version 2 is left out, so that version 1 is written as it was."""
-    return value is None or value == ()
 
 
 class Challenge(Wire):
@@ -103,8 +92,8 @@ class Blocks(Wire):
     target_spread: Share | None = None
     budget_ns: DurationNs | None = None
     losses: tuple[Finite | None, ...] = Field(default=(), max_length=MOST_BLOCKS)
-    least_ns: DurationNs | None = Field(default=None, exclude_if=_absent)
-    last_block: LastBlock | None = Field(default=None, exclude_if=_absent)
+    least_ns: DurationNs | None = None
+    last_block: LastBlock | None = None
 
     @property
     def steps(self) -> int:
@@ -137,19 +126,17 @@ class Trace(Wire):
 
     ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
     own. ``steps``: after how many steps each loss was read, with one call between two readings;
-    left out: after every single step. ``movements``: of the trained weights at the end.
-    ``precision``: the cell's where it is left out.
+    empty: after every single step. ``movements``: of the trained weights at the end.
+    ``precision``: the cell's where it is None.
     """
 
     optimizer: Literal["sgd", "workload"]
     batch_size: PositiveCount
     seed: Seed
     losses: tuple[Finite | None, ...] = Field(min_length=1, max_length=1_000)
-    steps: tuple[PositiveCount, ...] = Field(
-        default=(), max_length=MOST_READINGS, exclude_if=_absent
-    )
-    movements: Movements = Field(default=(), exclude_if=_absent)
-    precision: Precision | None = Field(default=None, exclude_if=_absent)
+    steps: tuple[PositiveCount, ...] = Field(default=(), max_length=MOST_READINGS)
+    movements: Movements = ()
+    precision: Precision | None = None
 
     @model_validator(mode="after")
     def _a_loss_a_reading(self) -> "Trace":
@@ -209,8 +196,8 @@ class Measurement(Wire):
     energy: Energy = Energy(source="none", reason="not measured")
     placement: Placement
     recipe_settings: dict[Slug, Setting] = Field(default={}, max_length=32)
-    witness: Witness | None = Field(default=None, exclude_if=_absent)
-    window: Window | None = Field(default=None, exclude_if=_absent)
+    witness: Witness | None = None
+    window: Window | None = None
 
 
 class Measured(Wire):
@@ -265,8 +252,8 @@ class Result(Wire):
     ``nonce``: drawn by the agent where there is no challenge (:mod:`.nonces`).
     """
 
-    # Not Literal[1, 2], which takes true and 1.0. A result that does not say is of the first.
-    schema_version: Annotated[int, Field(ge=FIRST_VERSION, le=SCHEMA_VERSION)] = FIRST_VERSION
+    # Literal[1] would accept true and 1.0.
+    schema_version: Annotated[int, Field(ge=SCHEMA_VERSION, le=SCHEMA_VERSION)]
     run_id: RunId
     repeat: Annotated[int, Field(ge=1, le=10_000)]
     cell: Cell
@@ -281,16 +268,10 @@ class Result(Wire):
     conditions: Conditions | None = None
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
-    nonce: Sha256 | None = Field(default=None, exclude_if=_absent)
-    asked: Asked | None = Field(default=None, exclude_if=_absent)
-    probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
-    attestations: tuple[Attestation, ...] = Field(default=(), max_length=16, exclude_if=_absent)
-
-    @model_validator(mode="after")
-    def _version_1_stays(self) -> "Result":
-        if self.schema_version == FIRST_VERSION and (newer := _members_of_version_2(self)):
-            raise ValueError(f"schema_version 1 has no {', '.join(newer)}; say schema_version 2")
-        return self
+    nonce: Sha256 | None = None
+    asked: Asked | None = None
+    probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32)
+    attestations: tuple[Attestation, ...] = Field(default=(), max_length=16)
 
     @model_validator(mode="after")
     def _one_nonce(self) -> "Result":
@@ -302,27 +283,3 @@ class Result(Wire):
     def measurement(self) -> Measurement | None:
         """The measurement, also of a failed repeat; None if there is none."""
         return self.outcome.measurement
-
-
-VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
-    (Result, ("nonce", "asked", "probes", "attestations")),
-    (Measurement, ("witness", "window")),
-    (Blocks, ("least_ns", "last_block")),
-    (Trace, ("steps", "movements", "precision")),
-)
-"""The members that version 2 added, by model."""
-
-
-def _members_of_version_2(result: Result) -> list[str]:
-    """Names of those that a result has, also as null."""
-    parts: list[Wire] = [result]
-    if measurement := result.outcome.measurement:
-        parts += [measurement, measurement.blocks, *measurement.traces]
-    return [
-        name
-        for part in parts
-        for model, names in VERSION_2
-        if isinstance(part, model)
-        for name in names
-        if name in part.model_fields_set
-    ]

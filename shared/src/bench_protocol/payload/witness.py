@@ -47,7 +47,7 @@ class Rewound(Wire):
 
     start_loss: Finite | None
     losses: tuple[Finite | None, ...] = Field(max_length=MOST_READINGS)
-    movements: Movements = Field(default=(), exclude_if=lambda value: not value)
+    movements: Movements = ()
 
 
 class Witness(Wire):
@@ -66,7 +66,7 @@ class Witness(Wire):
     counted_by: Literal["optimizer", "loop"]
     movements: Movements = ()
     masks: tuple[Mask, ...] = Field(default=(), max_length=100)
-    rewound: Rewound | None = Field(default=None, exclude_if=lambda value: value is None)
+    rewound: Rewound | None = None
 
     @model_validator(mode="after")
     def _a_loss_a_reading(self) -> "Witness":

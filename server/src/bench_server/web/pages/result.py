@@ -77,7 +77,7 @@ class ResultPage:
     columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
-    ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
+    ``witness``: of the session that was timed. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
     ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
     before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
