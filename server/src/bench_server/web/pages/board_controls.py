@@ -1,0 +1,102 @@
+"""What chooses the rows of the leaderboard: tabs, switches, the form, and chips."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue.catalogue import CATALOGUE
+
+from ...answers import query_names
+from ...answers.facets import Facet
+from ...answers.filters import BoardFilters
+from ...answers.types import Board
+from .board_links import METRICS, VIEW, Chip, chips, hidden_fields, with_value
+from .common import Choice, address, hardware_choices
+
+GROUPS = (("", "Best of each hardware"), ("setup", "Every set-up"))
+
+
+@dataclass(frozen=True)
+class Form:
+    """The options of the form's fields. ``kept``: the parameters of this address that are no fields
+    of the form."""
+
+    frameworks: tuple[str, ...]
+    batch_sizes: tuple[int, ...]
+    baselines: tuple[Choice, ...]
+    kept: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What chooses the rows. ``scopes`` of energy, if there is a choice. ``chips``: groups of
+    filters, the chosen ones that have no group first. ``narrowed``: a filter is set, and
+    ``clear_href`` is the address without any."""
+
+    workloads: tuple[Choice, ...]
+    metrics: tuple[Choice, ...]
+    scopes: tuple[Choice, ...]
+    groups: tuple[Choice, ...]
+    form: Form
+    chips: tuple[tuple[Chip, ...], ...]
+    narrowed: bool
+    clear_href: str
+
+
+def controls(
+    session: Session,
+    filters: BoardFilters,
+    chosen: dict[str, Any],
+    boards: Sequence[Board],
+    counted: Sequence[Facet],
+) -> Controls:
+    """The controls of a board.
+
+    Args:
+        chosen: the parameters of this address.
+        boards: what they choose.
+        counted: filters with their number of hardware models.
+    """
+    sizes = {size for board in boards for size in board.workload.batch_sizes}
+    return Controls(
+        workloads=tuple(_workloads(filters, chosen)),
+        metrics=tuple(_metrics(filters, chosen)),
+        scopes=tuple(_scopes(boards, chosen)),
+        groups=tuple(
+            Choice(
+                with_value(chosen, "group", value), label, (filters.group == "setup") == bool(value)
+            )
+            for value, label in GROUPS
+        ),
+        form=Form(
+            frameworks=tuple(query_names.frameworks(session)),
+            batch_sizes=tuple(sorted(sizes)),
+            baselines=hardware_choices(session, filters.baseline),
+            kept=tuple(hidden_fields(chosen)),
+        ),
+        chips=tuple(chips(chosen, counted)),
+        narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
+        clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
+    )
+
+
+def _workloads(filters: BoardFilters, chosen: dict[str, Any]) -> Iterator[Choice]:
+    names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
+    for name, label in names:
+        href = with_value(chosen, "workload", name)
+        yield Choice(href, label, (filters.workload or "") == name)
+
+
+def _metrics(filters: BoardFilters, chosen: dict[str, Any]) -> Iterator[Choice]:
+    for name, metric in METRICS.items():
+        href = with_value(chosen, "rank_by", "" if name == "throughput" else name)
+        yield Choice(href, metric.label, (filters.rank_by or "throughput") == name)
+
+
+def _scopes(boards: Sequence[Board], chosen: dict[str, Any]) -> Iterator[Choice]:
+    names = dict.fromkeys(scope for board in boards for scope in board.energy_scopes)
+    for name in names if len(names) > 1 else ():
+        here = all(board.energy_scope == name for board in boards if board.rows)
+        yield Choice(with_value(chosen, "energy_scope", name), name, here)
