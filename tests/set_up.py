@@ -1,4 +1,4 @@
-"""Set-up of ``make test COMPLETE=1`` besides Python packages: C++ compiler, browser, PyTorch.
+"""Set-up of ``make test COMPLETE=1`` besides Python packages: compiler, fonts, browser, PyTorch.
 
 Each part is installed without questions. If a part cannot be installed, its tests fail, and the
 reason names the command that installs it (left_out.py). The Makefile runs this once per virtual
@@ -25,6 +25,7 @@ from tests import browser
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 LOG = Path(sys.prefix) / "set-up.log"
+FONTS = Path("/usr/share/fonts")
 DOWNLOAD_SECONDS = 600.0
 
 
@@ -36,6 +37,7 @@ class Manager:
     install: tuple[str, ...]
     download_only: str
     compiler: str
+    fonts: tuple[str, str]
     browser: str = "chromium"
 
 
@@ -45,8 +47,15 @@ MANAGERS = (
         ("apt-get", "install", "-y", "--no-install-recommends"),
         "--download-only",
         compiler="g++",
+        fonts=("fonts-liberation", "fonts-dejavu-core"),
     ),
-    Manager(("dnf", "makecache"), ("dnf", "install", "-y"), "--downloadonly", compiler="gcc-c++"),
+    Manager(
+        ("dnf", "makecache"),
+        ("dnf", "install", "-y"),
+        "--downloadonly",
+        compiler="gcc-c++",
+        fonts=("liberation-fonts", "dejavu-sans-fonts"),
+    ),
 )
 
 
@@ -56,6 +65,22 @@ def bring_compiler() -> bool:
         return True
     manager = _manager()
     return manager is not None and _install(manager, manager.compiler)
+
+
+def bring_fonts(folder: Path = FONTS) -> bool:
+    """The fonts of pages' tests: Liberation Sans and DejaVu Sans."""
+    if all(any(folder.rglob(f"{name}*")) for name in ("LiberationSans-", "DejaVuSans.")):
+        return True
+    manager = _manager()
+    return manager is not None and _install(manager, *manager.fonts)
+
+
+def fonts_command() -> str:
+    """The command that installs the fonts, for a user who can enter a password."""
+    manager = _manager()
+    if manager is None:
+        return "install the fonts Liberation and DejaVu"
+    return shlex.join([*_sudo(), *manager.install, *manager.fonts])
 
 
 def bring_browser(starts: Callable[[], bool]) -> bool:
@@ -132,13 +157,13 @@ def _manager() -> Manager | None:
     return next((each for each in MANAGERS if shutil.which(each.install[0])), None)
 
 
-def _install(manager: Manager, package: str) -> bool:
-    """Install a system package, as root or with a passwordless sudo."""
+def _install(manager: Manager, *packages: str) -> bool:
+    """Install system packages, as root or with a passwordless sudo."""
     quiet = (*_sudo("-n"), "env", "DEBIAN_FRONTEND=noninteractive")
     return (
         run(*quiet, *manager.refresh)
-        and run(*quiet, *manager.install, manager.download_only, package)
-        and run(*quiet, *manager.install, package, seconds=None)
+        and run(*quiet, *manager.install, manager.download_only, *packages)
+        and run(*quiet, *manager.install, *packages, seconds=None)
     )
 
 
@@ -158,6 +183,7 @@ def main() -> None:
     os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
     parts = {
         "C++ compiler": bring_compiler,
+        "fonts": bring_fonts,
         "browser": lambda: bring_browser(browser.starts),
         "PyTorch": bring_torch,
     }

@@ -11,6 +11,34 @@ from tests.fakes import fleet as fakes
 from tests.fakes.live import running_server
 
 THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
+BOARD = "/?workload=mnist-cnn"
+PAGES = (
+    "/",
+    "/?workload=mnist-cnn&rank_by=energy",
+    "/?workload=mnist-cnn&device=metal&recipe=tuned",
+    "/?workload=mnist-cnn&group=setup&batch_size=any&q=m4+pro",
+    "/workloads/mnist-cnn",
+    "/hardware",
+    "/machines?q=m2",
+    "/results?workload=mnist-cnn",
+    "/hardware/apple-m2-max-30-core-gpu",
+    "/machines/{machine}",
+    "/results/{result}",
+    "/results/{failed}",
+    "/compare",
+    f"/compare?ids={THREE}",
+    "/frameworks",
+    "/cpu-vs-gpu",
+    "/batch-size",
+    "/trends",
+    "/log",
+    "/wanted",
+    "/methodology",
+    "/trust",
+    "/documents/faults",
+    "/submit",
+    "/docs",
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +49,12 @@ class Fleet:
     machine: str
     result: str
     failed: str
+
+    @property
+    def addresses(self) -> list[str]:
+        """An address of every page."""
+        ids = {"machine": self.machine, "result": self.result, "failed": self.failed}
+        return [self.address + page.format(**ids) for page in PAGES]
 
 
 @contextmanager

@@ -5,29 +5,7 @@ import re
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.pages.looking import THREE, Fleet
-
-from bench_server.web.pages.board_links import METRICS
-
-BOARD = "/?workload=mnist-cnn"
-# What can be pressed and is no link within a sentence, with its size in pixels.
-SMALL = """() => [...document.querySelectorAll('main a, main button, main summary, main input')]
-    .filter(one => one.checkVisibility({visibilityProperty: true}) && one.type !== 'hidden')
-    .filter(one => !one.closest('p, .explain, .prose, .reason, [popover]'))
-    .map(one => one.closest('label') ?? one)
-    .filter(one => { const box = one.getBoundingClientRect();
-                     return box.width < 24 || box.height < 24 - 0.01; })
-    .map(one => one.outerHTML.slice(0, 120))"""
-
-# Heads of a board that are wider than their column or higher than a line, and tables that scroll.
-CUT = """() => [
-    ...[...document.querySelectorAll('.ranking thead .head')].filter(one =>
-        one.scrollWidth > one.parentElement.clientWidth || one.clientHeight > 30),
-    ...[...document.querySelectorAll('.prose table')].filter(one =>
-        one.scrollWidth > one.clientWidth)].map(one => one.innerText.slice(0, 60))"""
-
-BOXES_WITHIN_ROWS = """() => [...document.querySelectorAll('tr .pick label')].every(one =>
-    one.getBoundingClientRect().right < one.closest('tr').getBoundingClientRect().right + 0.5)"""
+from tests.pages.looking import BOARD, THREE, Fleet
 
 
 def names(page: Page) -> list[str]:
@@ -146,25 +124,6 @@ def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -
     top = page.get_by_role("columnheader", name="Spread").bounding_box()
     assert top is not None
     assert 0 <= top["y"] < 5
-    page.close()
-
-
-def test_no_head_of_a_table_is_cut(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    boards = [f"{BOARD}&rank_by={metric}" for metric in METRICS]
-    for address in (*boards, "/documents/faults"):
-        page.goto(f"{fleet.address}{address}")
-        assert page.evaluate(CUT) == [], address
-    page.close()
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_what_can_be_pressed_is_large_enough(browser: Browser, fleet: Fleet, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    for address in ("/", BOARD, f"/compare?ids={THREE}", "/hardware/nvidia-h200"):
-        page.goto(f"{fleet.address}{address}")
-        assert not (found := page.evaluate(SMALL)), (address, "\n".join(found))
-        assert page.evaluate(BOXES_WITHIN_ROWS), address
     page.close()
 
 

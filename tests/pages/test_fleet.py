@@ -19,48 +19,12 @@ AXE: dict[Literal["light", "dark"], dict[str, Any]] = {
     "light": {"resultTypes": ["violations"]},
     "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},
 }
-PAGES = (
-    "/",
-    "/?workload=mnist-cnn&rank_by=energy",
-    "/?workload=mnist-cnn&device=metal&recipe=tuned",
-    "/?workload=mnist-cnn&group=setup&batch_size=any&q=m4+pro",
-    "/workloads/mnist-cnn",
-    "/hardware",
-    "/machines?q=m2",
-    "/results?workload=mnist-cnn",
-    "/hardware/apple-m2-max-30-core-gpu",
-    "/machines/{machine}",
-    "/results/{result}",
-    "/results/{failed}",
-    "/compare",
-    f"/compare?ids={THREE}",
-    "/frameworks",
-    "/cpu-vs-gpu",
-    "/batch-size",
-    "/trends",
-    "/log",
-    "/wanted",
-    "/methodology",
-    "/trust",
-    "/documents/faults",
-    "/submit",
-    "/docs",
-)
-
-
 # The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
     const later = 'tbody tr:nth-child(n+6), .board ~ .board ~ .board, .operation ~ .operation';
     document.querySelectorAll(later).forEach(part => part.remove());
     document.querySelectorAll('details').forEach(part => part.open = true);
 }"""
-
-
-# What the keyboard reaches in heads that are there for screen readers alone.
-UNSEEN = """() => [...document.querySelectorAll('thead')]
-    .filter(head => head.getBoundingClientRect().width <= 1)
-    .flatMap(head => [...head.querySelectorAll('a, button, input')])
-    .filter(part => part.checkVisibility()).map(part => part.outerHTML.slice(0, 100))"""
 
 
 # Numbers that a line break separates from their percent sign; of headings, leads, documents, names
@@ -84,18 +48,6 @@ SPLIT = """() => {
 }"""
 
 
-# Text that is wider than its cell on a phone.
-WIDER = """() => [...document.querySelectorAll('td, th, dt, dd')]
-    .filter(cell => cell.clientWidth > 1 && cell.scrollWidth > cell.clientWidth + 1)
-    .filter(cell => !cell.closest('thead, .scroll, .prose table:not(.wide)'))
-    .map(cell => cell.innerText)"""
-
-
-def _addresses(fleet: Fleet) -> list[str]:
-    ids = {"machine": fleet.machine, "result": fleet.result, "failed": fleet.failed}
-    return [fleet.address + page.format(**ids) for page in PAGES]
-
-
 @pytest.mark.parametrize("widths", [(1440,), (390, 800)])
 def test_pages_fit_stay_still_and_ask_no_other_host(
     browser: Browser, fleet: Fleet, widths: tuple[int, ...]
@@ -107,7 +59,7 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
     page.on("pageerror", lambda error: said.append(f"{page.url}: {error}"))
     hosts: set[str] = set()
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    for address in _addresses(fleet):
+    for address in fleet.addresses:
         page.set_viewport_size({"width": widths[0], "height": 900})
         answer = page.goto(address)
         assert answer is not None
@@ -144,17 +96,6 @@ def _layout_shift(page: Page) -> float:
         })"""
     )
     return shift
-
-
-def test_every_cell_of_a_phone_holds_its_text(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
-    for address in _addresses(fleet):
-        page.goto(address)
-        for width in (390, 320):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate(WIDER) == [], (address, width)
-            assert page.evaluate(UNSEEN) == [], (address, width)
-    page.close()
 
 
 def test_a_phones_first_screen_answers_the_question(browser: Browser, fleet: Fleet) -> None:
@@ -225,7 +166,7 @@ def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:
     context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
     page = context.new_page()
     violations = []
-    for address in _addresses(fleet):
+    for address in fleet.addresses:
         page.goto(address)
         page.evaluate(FEW_AND_UNFOLDED)
         for scheme, options in AXE.items():
@@ -240,7 +181,7 @@ def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:
 
 def test_every_page_links_a_json_twin_that_answers(fleet: Fleet) -> None:
     with httpx.Client(base_url=fleet.address, timeout=30) as http:
-        for address in _addresses(fleet):
+        for address in fleet.addresses:
             page = http.get(address).text
             twin = re.search(r'rel="alternate" type="application/json" href="([^"]+)"', page)
             if address.endswith("/compare"):  # nothing is chosen yet
@@ -253,7 +194,7 @@ def test_every_page_links_a_json_twin_that_answers(fleet: Fleet) -> None:
 
 def test_every_page_begins_with_its_question_or_its_finding(fleet: Fleet) -> None:
     with httpx.Client(timeout=30) as http:
-        for address in _addresses(fleet):
+        for address in fleet.addresses:
             lead = re.search(
                 r'<div class="lead">\s*<h1>.*?</h1>\s*<p>.*?</p>', http.get(address).text
             )
@@ -264,7 +205,7 @@ def test_every_page_begins_with_its_question_or_its_finding(fleet: Fleet) -> Non
 
 def test_policy_lets_no_inline_script_or_style_in(fleet: Fleet) -> None:
     with httpx.Client(timeout=30) as http:
-        for address in _addresses(fleet):
+        for address in fleet.addresses:
             answer = http.get(address)
             policy = answer.headers["content-security-policy"]
             assert policy.startswith("default-src 'none'")

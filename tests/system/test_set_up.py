@@ -189,6 +189,17 @@ def test_postgresql_starts_from_a_folder_of_roots(
     postgres.start().stop()
 
 
+def test_fonts_are_brought_once(machine: Machine, tmp_path: Path) -> None:
+    machine.command("apt-get")
+    assert set_up.bring_fonts(tmp_path)
+    assert machine.calls()[-1].endswith("fonts-liberation fonts-dejavu-core")
+    for name in ("LiberationSans-Regular.ttf", "DejaVuSans.ttf"):
+        (tmp_path / name).touch()
+    count = len(machine.calls())
+    assert set_up.bring_fonts(tmp_path)
+    assert len(machine.calls()) == count
+
+
 def test_a_browser_that_does_not_start_is_none(machine: Machine, tmp_path: Path) -> None:
     machine.command("chromium", BROKEN)
     machine.command("google-chrome", "exit 0")
