@@ -25,31 +25,45 @@ MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same sof
 
 
 @dataclass(frozen=True)
-class ComparePage:
-    """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
-    ``answer`` is null before a choice; ``too_few``: less than two different items were chosen.
-    ``single``: in how many of the common rows one machine is on each side.
-    ``modes``: ways to compare, none where there is no choice. ``chart``: the common rows.
-    ``prices`` and ``energy_price``: as entered; ``charts``: speed by price and by energy.
-    ``heat``: for each row, a class for each cell. ``picked``: the chosen items; ``hardware``: other
-    hardware that matches ``q``."""
+class Compared:
+    """What two or more items show. ``modes``: ways to compare, none where there is no choice.
+    ``single``: in how many of the common rows one machine is on each side. ``chart``: the common
+    rows; ``heat``: for each row, a class for each cell; ``charts``: speed by price and by
+    energy."""
 
-    title: str
-    heading: str
-    json_href: str | None
-    csv_href: str | None
-    image_href: str | None
-    answer: CompareAnswer | None
+    answer: CompareAnswer
+    csv_href: str
+    image_href: str
     modes: tuple[Choice, ...]
+    single: int
     chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
+    charts: tuple[Scatter, ...]
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """The form that chooses items. ``picked``: the chosen ones; ``hardware``: other hardware that
+    matches ``q``; ``prices`` and ``energy_price``: as entered."""
+
     picked: tuple[Choice, ...]
     hardware: tuple[Choice, ...]
     q: str
     prices: Mapping[str, str]
     energy_price: str
-    charts: tuple[Scatter, ...]
-    single: int
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
+    ``compared`` is null before a choice; ``too_few``: less than two different items were
+    chosen."""
+
+    title: str
+    heading: str
+    json_href: str | None
+    compared: Compared | None
+    chooser: Chooser
     too_few: bool
 
 
@@ -66,53 +80,46 @@ def compare_page(
     wanted = q.lower().split()
     fitting = [pair for pair in hardware_names if all(word in pair[1].lower() for word in wanted)]
     others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)
-    names = dict(hardware_names)
+    others, names = others[:MOST_CHOICES], dict(hardware_names)
     if len(ids) < 2:
+        picked = tuple(Choice(item, names.get(item, item), True) for item in ids)
         return ComparePage(
             title="Compare",
             heading="Compare GPUs, CPUs or machines",
             json_href=None,
-            csv_href=None,
-            image_href=None,
-            answer=None,
-            modes=(),
-            chart=None,
-            heat=(),
-            picked=tuple(Choice(item, names.get(item, item), True) for item in ids),
-            hardware=others[:MOST_CHOICES],
-            q=q,
-            prices={},
-            energy_price="",
-            charts=(),
-            single=0,
+            compared=None,
+            chooser=Chooser(picked, others, q, {}, ""),
             too_few=bool(ids),
         )
     answer = comparison.compare(session, ids, prices, across, mode)
-    parameters = {"ids": ",".join(ids)}
     entered = {item: f"{price:g}" for item, price in prices.of_reader.items()}
     energy_price = "" if prices.energy_per_kwh is None else f"{prices.energy_per_kwh:g}"
+    parameters = {"ids": ",".join(ids)}
     parameters |= {f"price.{item}": price for item, price in entered.items()}
     parameters |= {"energy_price": energy_price} if energy_price else {}
     parameters |= {"across": across} if across else {}
     parameters |= {"mode": mode} if mode else {}
+    picked = tuple(Choice(thing.id, thing.name, True) for thing in answer.things)
     return ComparePage(
         title=_title(answer),
         heading=heading(answer),
         json_href=address("/api/v1/compare", parameters),
+        compared=_compared(answer, parameters),
+        chooser=Chooser(picked, others, q, entered, energy_price),
+        too_few=False,
+    )
+
+
+def _compared(answer: CompareAnswer, parameters: dict[str, str]) -> Compared:
+    return Compared(
+        answer=answer,
         csv_href=address("/api/v1/compare.csv", parameters),
         image_href=address("/compare/card.png", parameters),
-        answer=answer,
         modes=_modes(answer, parameters),
+        single=_single(answer),
         chart=_chart(answer),
         heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
-        picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),
-        hardware=others[:MOST_CHOICES],
-        q=q,
-        prices=entered,
-        energy_price=energy_price,
         charts=worth.of_comparison(answer),
-        single=_single(answer),
-        too_few=False,
     )
 
 

@@ -28,36 +28,48 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 
 
 @dataclass(frozen=True)
+class ShownHistory:
+    """The history of the chosen cell. ``plot``: null for a single run; ``changes`` in words;
+    ``trends_href``: figures of the cell's hardware by version, null where there are none;
+    ``cells``: addresses of all cells."""
+
+    answer: HistoryAnswer
+    json_href: str
+    trends_href: str | None
+    plot: Plot | None
+    changes: tuple[ChangeWords, ...]
+    cells: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a reader can share: a sentence, a badge, a card and its figure."""
+
+    words: str
+    badge_href: str
+    image_href: str
+    figure: CellFigure
+
+
+@dataclass(frozen=True)
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
     ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
-    beside the figure that has it, in words, empty where nothing is compared. ``share_words``: a
-    sentence to share; ``card_figure``: that of its card. ``history`` and ``plot``: of the chosen
-    cell, null for a single run; ``changes``: those of the history in words; ``trends_href``:
-    figures of the cell's hardware by version, null where there are none; ``cells``: addresses of
-    all cells.
+    beside the figure that has it, in words, empty where nothing is compared.
     """
 
     title: str
     heading: str
     beside: str
-    share_words: str
     json_href: str
-    badge_href: str
-    image_href: str
     feed_href: str
     answer: machines.MachineAnswer
-    card_figure: CellFigure
+    history: ShownHistory
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
-    history: HistoryAnswer
-    history_json_href: str
-    trends_href: str | None
-    plot: Plot | None
-    changes: tuple[ChangeWords, ...]
-    cells: tuple[Choice, ...]
+    sharing: Share
 
 
 def machine_page(
@@ -72,34 +84,33 @@ def machine_page(
         raise NotFound("this machine was not measured in that cell", field="workload")
     charted = max(fitting, key=lambda figure: figure.repeats)
     cell = _cell(charted)
-    machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
-    changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
+    shown_history = history(session, machine_id, HistoryFilters.model_validate(cell))
+    changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=_standing(answer),
         beside=_beside(answer),
-        share_words=_share_words(answer),
         json_href=api,
-        badge_href=f"{here}/badge.svg",
-        image_href=f"{here}/card.png",
         feed_href=f"{here}/feed.atom",
         answer=answer,
-        card_figure=shown,
+        history=ShownHistory(
+            answer=shown_history,
+            json_href=address(f"{api}/history", cell),
+            trends_href=_trends_href(charted, shown_history),
+            plot=_history_plot(shown_history, changes),
+            changes=changes,
+            cells=tuple(
+                Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
+                for f in answer.figures
+            ),
+        ),
         groups=by_workload(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
         ),
-        history=machine_history,
-        history_json_href=address(f"{api}/history", cell),
-        trends_href=_trends_href(charted, machine_history),
-        plot=_history_plot(machine_history, changes),
-        changes=changes,
-        cells=tuple(
-            Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
-            for f in answer.figures
-        ),
+        sharing=Share(_share_words(answer), f"{here}/badge.svg", f"{here}/card.png", shown),
     )
 
 
