@@ -57,7 +57,6 @@ RUN_SECONDS = 86_400
 CLOCKS = Clocks(
     run_started="2026-11-21T03:42:00.000000Z",
     started="2026-11-21T03:42:00.000000Z",
-    finished="2026-11-22T03:42:00.000000Z",
     signed="2026-11-22T03:42:00.000000Z",
     started_ns=1_000,
     finished_ns=RUN_SECONDS * 10**9,

@@ -248,9 +248,7 @@ def test_the_window_is_the_timed_part() -> None:
     energy = window(ramp, blocks=12).energy()
     assert (energy.source, energy.scope) == ("rapl", "cpu_package")
     assert energy.energy_mj == 12 * 40 * 1000
-    assert (energy.started_ns, energy.window_ns) == (5 * SECOND, 12 * SECOND)
-    assert energy.parts == {"dram": 12_000}
-    assert energy.samples == 13
+    assert energy.window_ns == 12 * SECOND
     assert ramp.closed
 
 

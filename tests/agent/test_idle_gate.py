@@ -23,7 +23,7 @@ from bench_protocol.payload.readings import Conditions
 QUIET = Conditions(cpu_utilisation_percent=2.0, thermal_pressure="nominal")
 BUSY = Conditions(cpu_utilisation_percent=80.0)
 HOT = Conditions(cpu_utilisation_percent=2.0, thermal_pressure="heavy")
-ON_BATTERY = Conditions(on_battery=True, battery_percent=60.0, low_power_mode=True)
+ON_BATTERY = Conditions(on_battery=True, low_power_mode=True)
 
 
 class Waiting:
@@ -131,10 +131,10 @@ def test_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "devices", lambda environ: None)
     seen = look(Device(kind="cuda"))
     assert (seen.gpu_utilisation_percent, seen.gpu_processes) == (35, 2)
-    assert (seen.gpu_temperature_celsius, seen.thermal_pressure) == (71, "throttled")
+    assert seen.thermal_pressure == "throttled"
     gpu.answers |= {"GetCurrentClocksEventReasons": 0x4, "GetTemperature": "odd"}
     seen = look(Device(kind="cuda"))
-    assert (seen.gpu_temperature_celsius, seen.thermal_pressure) == (None, None)
+    assert seen.thermal_pressure is None
     assert look(Device(kind="cuda", index=1)).gpu_processes is None
 
 

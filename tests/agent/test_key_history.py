@@ -23,7 +23,7 @@ def sealed_event(event: Any, *signers: Ed25519PrivateKey) -> bytes:
 
 
 def enrolled(key: Ed25519PrivateKey) -> bytes:
-    event = statement.enroll_event(key.public_key(), results.AT, None)
+    event = statement.enroll_event(key.public_key(), results.AT)
     payload = statement.key_event_payload(event)
     return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
 
@@ -45,7 +45,7 @@ def revoked(
 def rotated(old: Ed25519PrivateKey, new: Ed25519PrivateKey) -> bytes:
     event = Rotation(
         event="rotate",
-        public_key=statement.enroll_event(new.public_key(), results.AT, None).public_key,
+        public_key=statement.enroll_event(new.public_key(), results.AT).public_key,
         supersedes=results.key_id(old),
         server_origin=ORIGIN,
         at=results.AT,

@@ -172,7 +172,7 @@ class WithoutChallenge:
 def test_results_of_earlier_runs_are_counted_apart(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sent(client: WithoutChallenge, outbox: Outbox, machine_hash: str) -> Iterator[Delivery]:
+    def sent(client: WithoutChallenge, outbox: Outbox) -> Iterator[Delivery]:
         for entry in list(outbox.pending()):
             yield Delivery(outbox.mark_sent(entry, {}), "sent", {"id": "r"})
 

@@ -59,7 +59,7 @@ def test_the_power_mode_of_a_mac(
     FakeMac(tmp_path, monkeypatch).prints("pmset", PMSET.format(line=line))
     conditions = idle_gate.look(Device(kind="cpu"), "Darwin")
     assert (conditions.low_power_mode, conditions.cpu_governor) == (low, mode)
-    (finding,) = system.check_power(sensors.Power(False, low, None, mode), "Darwin")
+    (finding,) = system.check_power(sensors.Power(False, low, mode), "Darwin")
     assert finding.verdict == ("warn" if low else "ok")
     if low:
         assert finding.hint == f"sudo pmset -a {line.split()[0]} 0"

@@ -232,7 +232,7 @@ def test_an_unknown_key_is_enrolled_and_the_batch_posted_again(tmp_path: Path) -
         unknown = (403, problem("unknown_key"))
         return answer(request, created if known else lambda raw: unknown)
 
-    list(submit(client(server), outbox, machine_hash="0" * 64))
+    list(submit(client(server), outbox))
     assert asked == ["/api/v1/results", "/api/v1/keys", "/api/v1/results"]
     assert states(outbox) == (0, 2, 0)
 

@@ -117,7 +117,7 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
 
     weak = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + bytes(32)).decode()
     event = json.loads(statement.key_event_payload(
-        statement.enroll_event(KEYS[0].public_key(), results.AT, None)
+        statement.enroll_event(KEYS[0].public_key(), results.AT)
     )) | {"public_key": weak}  # fmt: skip
     sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, strict_json.dumps(event), KEYS[0])
     answer = http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)

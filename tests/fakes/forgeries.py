@@ -76,7 +76,7 @@ def _plain(**overrides: object) -> Result:
     finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
     began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
     clocks = Clocks(
-        run_started=began, started=began, finished=ended, signed=ended,
+        run_started=began, started=began, signed=ended,
         started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
     )  # fmt: skip
     cell = results.make_cell(NAME)

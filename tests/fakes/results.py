@@ -272,7 +272,6 @@ def make_result(
         "clocks": Clocks(
             run_started=AT,
             started=AT,
-            finished=AT,
             started_ns=1_000,
             finished_ns=1_000 + took_ns,
             signed=AT,
@@ -316,7 +315,7 @@ def sealed(result: Result, key: Ed25519PrivateKey | None = None) -> bytes:
 def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:
     """The body that enrolls a key."""
     key = key or private_key()
-    event = statement.enroll_event(key.public_key(), AT, machine_hash=None)
+    event = statement.enroll_event(key.public_key(), AT)
     payload = statement.key_event_payload(event)
     inner = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
     name = b"null" if display_name is None else b'"%s"' % display_name.encode()

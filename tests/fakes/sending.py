@@ -23,7 +23,7 @@ def put(home: Home, count: int = 1, client: Client | None = None) -> None:
             now, at = clock.now(), clock.started.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             end = now.since_start_ns + 2
             clocks = Clocks(
-                run_started=at, started=at, finished=at, signed=at,
+                run_started=at, started=at, signed=at,
                 started_ns=0, finished_ns=end, signed_ns=end,
             )  # fmt: skip
             made = made.model_copy(update={"challenge": challenge, "clocks": clocks})

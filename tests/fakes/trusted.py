@@ -61,7 +61,7 @@ def made(
     cell = cell or results.make_cell()
     start, end = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (began, began + TOOK))
     clocks = Clocks(
-        run_started=start, started=start, finished=end, signed=end,
+        run_started=start, started=start, signed=end,
         started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
     )  # fmt: skip
     return [

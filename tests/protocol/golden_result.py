@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload import statement
-from bench_protocol.payload.evidence import Asked, Attestation, DeviceProbe
 from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import (
     Agent,
+    Asked,
     Blocks,
     Challenge,
     Clocks,
@@ -57,11 +57,6 @@ MEASUREMENT = Measurement(
         stop_reason="settled",
         warm_up_steps=31,
         warm_up_ns=420_018_917,
-        started_ns=8_300_114_250,
-        target_spread=0.02,
-        budget_ns=60_000_000_000,
-        losses=(0.412, None, 0.287),
-        least_ns=10_000_000_000,
         last_block=LastBlock(steps=11, duration_ns=117_402_118),
     ),
     layers="safe",
@@ -83,22 +78,13 @@ MEASUREMENT = Measurement(
         ),
     ),
     data_digest="5d" * 32,
-    evaluation=Evaluation(
-        epochs=10, samples=10_000, loss=0.031, accuracy=0.9907, duration_ns=812_004_125
-    ),
-    history=(
-        Evaluation(epochs=1, samples=10_000, loss=0.071, accuracy=0.9781, split="validation"),
-    ),
+    evaluation=Evaluation(epochs=10, samples=10_000, loss=0.031, accuracy=0.9907),
     gemm=Gemm(size=4_096, precision="float32", duration_ns=13_041_208),
     energy=Energy(
         source="ioreport",
         scope="gpu",
         energy_mj=412_880,
         window_ns=12_004_118_000,
-        samples=12,
-        started_ns=8_300_114_250,
-        idle_mw=38,
-        parts={"cpu": 96_114, "dram": 20_480},
     ),
     placement=Placement(reported="/device:GPU:0", matches=True),
     recipe_settings={"prefetch": "autotune", "steps_per_call": "1"},
@@ -188,7 +174,7 @@ RESULT = Result(
     seed="0" * 32,
     preset="standard",
     challenge=Challenge(id="c4" * 16, nonce="9e" * 32, server_origin="bench.example"),
-    agent=Agent(version="0.1.0", key_id=KEY_ID_1, source_digest="50" * 32),
+    agent=Agent(version="0.1.0", key_id=KEY_ID_1),
     machine=MACHINE,
     environment=Environment(
         python="3.12.7",
@@ -200,7 +186,6 @@ RESULT = Result(
     clocks=Clocks(
         run_started="2026-11-21T03:42:00.000000Z",
         started="2026-11-21T03:42:01.250000Z",
-        finished="2026-11-21T03:42:14.500125Z",
         started_ns=1_250_000_417,
         finished_ns=14_500_125_458,
         signed="2026-11-21T03:42:14.503000Z",
@@ -213,10 +198,8 @@ RESULT = Result(
         gpu_utilisation_percent=0.0,
         gpu_processes=0,
         gpu_memory_used_bytes=0,
-        gpu_temperature_celsius=41.5,
         available_memory_bytes=21_474_836_480,
         on_battery=False,
-        battery_percent=100.0,
         low_power_mode=False,
         thermal_pressure="nominal",
         cpu_governor="performance",
@@ -230,12 +213,6 @@ RESULT = Result(
     ),
     warnings=(Warn(code="few_blocks", figures={"blocks": 3.0, "wanted": "10"}),),
     asked=Asked(root="a5" * 32, reason="outlier", result="9f" * 8),
-    probes=(DeviceProbe(name="copy", figures={"bytes_per_second": 4.1e10, "of": "gpu"}),),
-    attestations=(
-        Attestation(
-            kind="rfc3161", digest="77" * 32, issuer="tsa.example", facts={"policy": "1.2.3"}
-        ),
-    ),
 )
 FAILURE = RESULT.model_copy(
     update={
@@ -248,8 +225,6 @@ FAILURE = RESULT.model_copy(
         "telemetry": Telemetry(),
         "warnings": (),
         "asked": None,
-        "probes": (),
-        "attestations": (),
     }
 )
 

@@ -47,7 +47,6 @@ def test_a_band_has_two_ends(accuracy: float, verdict: str) -> None:
     [
         (measured(None), "not evaluated"),
         (measured(0.1, epochs=2), "10 epochs"),
-        (measured(0.1, split="validation"), "test split"),
         (measured(0.1, digest="e" * 64), "no band"),
         (measured(0.1, digest=None), "no band"),
     ],

@@ -28,7 +28,7 @@ AT = "2026-11-21T03:42:00.000000Z"
 
 
 def enrolled(key: Any = KEY_1) -> bytes:
-    event = statement.enroll_event(key.public_key(), AT, machine_hash="a7" * 32)
+    event = statement.enroll_event(key.public_key(), AT)
     return statement.key_event_payload(event)
 
 
@@ -58,7 +58,7 @@ def test_no_key_event_leaves_its_kind_out(model: Any) -> None:
 
 def test_a_key_event_carries_its_key() -> None:
     event, key = statement.parse_key_event(enrolled())
-    assert (event.event, event.at, event.machine_hash) == ("enroll", AT, "a7" * 32)
+    assert (event.event, event.at) == ("enroll", AT)
     assert keys.key_id(key) == KEY_ID_1
 
 
@@ -80,7 +80,6 @@ SMALL = "MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         (_with(public_key="A" * 204), InvalidField, "public_key"),
         (_with(at="yesterday"), InvalidField, "at"),
         (_with(display_name="me"), InvalidField, "display_name"),
-        (_with(machine_hash="serial number"), InvalidField, "machine_hash"),
         (lambda: b"[]", InvalidField, "body"),
     ],
 )

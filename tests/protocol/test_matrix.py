@@ -95,7 +95,9 @@ def test_why_not() -> None:
 
 
 def with_blocks(*durations_ns: int) -> Any:
-    blocks = MEASUREMENT.blocks.model_copy(update={"durations_ns": durations_ns, "losses": ()})
+    blocks = MEASUREMENT.blocks.model_copy(
+        update={"durations_ns": durations_ns, "last_block": None}
+    )
     return MEASUREMENT.model_copy(update={"blocks": blocks})
 
 

@@ -14,7 +14,7 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from tests.fakes.waiting import wait_for
 
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
 from bench_protocol.trust.asks import WantedSetup
 from bench_server.answers.asks import AskAnswer

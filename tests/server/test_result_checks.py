@@ -62,7 +62,6 @@ def traces(off: float = 1.0) -> tuple[Trace, ...]:
 SHORT_CLOCKS = Clocks(
     run_started=results.AT,
     started=results.AT,
-    finished=results.AT,
     started_ns=0,
     finished_ns=10**9,
     signed=results.AT,
@@ -156,7 +155,6 @@ def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
         clocks=Clocks(
             run_started=results.AT,
             started=results.AT,
-            finished=wall,
             started_ns=0,
             finished_ns=end,
             signed=wall,

@@ -83,7 +83,6 @@ class Owner:
             clocks=Clocks(
                 run_started=utc_text(began),
                 started=utc_text(began),
-                finished=utc_text(end),
                 signed=utc_text(end),
                 started_ns=0,
                 finished_ns=took_ns,

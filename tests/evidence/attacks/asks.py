@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes import loopback, results
 
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 
 from . import Line
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fakes import loopback, results
 from tests.fakes.loopback import Scene
 
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 from bench_server.ranking.owners import ESTABLISHED_AFTER
 
 from . import Line

@@ -109,7 +109,6 @@ def closed(result: Result, began: datetime, span_ns: int) -> Result:
     clocks = Clocks(
         run_started=_text(began),
         started=_text(began),
-        finished=end,
         started_ns=1_000,
         finished_ns=span_ns,
         signed=end,
@@ -144,9 +143,6 @@ def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> M
             stop_reason="settled",
             warm_up_steps=steps * 3,
             warm_up_ns=step_ns * steps * 3,
-            started_ns=6_000_000_000,
-            target_spread=0.03,
-            budget_ns=60_000_000_000,
         ),
         last_loss=round(dice.uniform(0.08, 0.4), 4),
         gemm=Gemm(
@@ -159,8 +155,6 @@ def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> M
             scope=scope,
             energy_mj=int(kind.watts * window_ns / 1e6 * dice.uniform(0.9, 1.0)),
             window_ns=window_ns,
-            samples=window_ns // 1_000_000_000,
-            started_ns=6_000_000_000,
         ),
         peak_memory_bytes=None if kind.device == "cpu" else 612 * 2**20,
     )

@@ -10,7 +10,6 @@ from bench_protocol.base.format import plural
 from bench_protocol.payload.doubts import disturbances
 
 from ..base.errors import ServerUnreachable
-from ..machine import read_machine
 from ..output import documents
 from ..output.console import FAILURE, WARNING, complain, console, say
 from ..output.summary import standing_lines
@@ -49,7 +48,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
         if waiting:
             ask_consent(client, outbox, yes)
             _ask_about_disturbed(outbox, yes)
-            for delivery in post(client, outbox, read_machine(home).machine_hash):
+            for delivery in post(client, outbox):
                 (sent if delivery.state == "sent" else refused).append(delivery)
             workloads = {delivery.entry.result().cell.workload for delivery in sent}
             with suppress(ServerUnreachable, ServerRefused):
@@ -175,7 +174,7 @@ def enroll(
     home = open_home()
     client = open_client(server, home)
     with exchange(client):
-        answer = client.enroll(read_machine(home).machine_hash, name, invite)
+        answer = client.enroll(name, invite)
         offered = client.license()
     if as_json:
         print_json(answer)

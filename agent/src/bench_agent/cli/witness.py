@@ -91,7 +91,7 @@ def at_server(
     except ServerRefused as refusal:
         if refusal.problem.get("code") != "unknown_key":
             raise
-        client.enroll(machine_hash)
+        client.enroll()
         issued = client.challenge()
     cell = planned.cell
     say(f"witnessed run: {cell.framework} on {cell.device}")

@@ -28,7 +28,6 @@ class Power:
 
     on_battery: bool | None = None
     low_power_mode: bool | None = None
-    battery_percent: float | None = None
     mode: str | None = None
 
 
@@ -65,13 +64,13 @@ class Load:
 
 def power(system: str) -> Power:
     """Battery and low-power mode."""
-    on_battery, percent = _battery()
+    on_battery = _on_battery()
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
         low, mode = apple_state.parse_power_mode(command_output("pmset", "-g"))
-        return Power(on_battery, low, percent, mode)
+        return Power(on_battery, low, mode)
     profile = file_text("/sys/firmware/acpi/platform_profile").strip()
-    return Power(on_battery, profile == "low-power" if profile else None, percent)
+    return Power(on_battery, profile == "low-power" if profile else None)
 
 
 def governor(root: Path = ROOT) -> Governor | None:
@@ -183,13 +182,12 @@ def _gpu_use(system: str) -> Iterator[GpuUse]:
             yield GpuUse(name=name, busy_percent=percent, processes=processes)
 
 
-def _battery() -> tuple[bool | None, float | None]:
-    """Whether the machine is on battery, and the charge; None without a battery."""
+def _on_battery() -> bool | None:
+    """Whether the machine is on battery; None without a battery."""
     try:
         battery = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError):
-        return None, None
-    if battery is None:
-        return None, None
-    plugged = battery.power_plugged
-    return None if plugged is None else not plugged, min(100.0, max(0.0, battery.percent))
+        return None
+    if battery is None or battery.power_plugged is None:
+        return None
+    return not battery.power_plugged

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 
 from ..base.errors import UsageProblem
 from .plan import Plan, PlannedCell, Selection

@@ -9,8 +9,7 @@ from bench_protocol.base.units import Wire
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Recipe, why_not
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.evidence import Asked
-from bench_protocol.payload.result import Warn
+from bench_protocol.payload.result import Asked, Warn
 from bench_protocol.real_data.manifest import real_data_named
 
 from .. import engines

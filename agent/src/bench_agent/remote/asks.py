@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
 from bench_protocol.trust.asks import Reason, WantedSetup
 

@@ -101,7 +101,6 @@ class Client:
 
     def enroll(
         self,
-        machine_hash: str | None = None,
         display_name: str | None = None,
         invite: str | None = None,
     ) -> dict[str, Any]:
@@ -115,7 +114,6 @@ class Client:
         event = statement.enroll_event(
             self._key.public_key(),
             utc_text(self._now()),
-            machine_hash,
             server_origin=server_state.origin if server_state else None,
             license=server_state.license if server_state else None,
         )

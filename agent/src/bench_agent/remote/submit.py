@@ -28,7 +28,7 @@ class Delivery:
         return f"{server}/results/{self.result_id}"
 
 
-def submit(client: Client, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
+def submit(client: Client, outbox: Outbox) -> Iterator[Delivery]:
     """Post every pending envelope; enroll the key first if the server does not know it.
 
     An envelope leaves ``pending/`` only after the server's answer and the check of its receipt.
@@ -45,7 +45,7 @@ def submit(client: Client, outbox: Outbox, machine_hash: str | None = None) -> I
         )
     deferred: list[LineAnswer] = []
     for batch in batches(outbox.pending()):
-        deferred += yield from _submit_batch(client, outbox, batch, machine_hash)
+        deferred += yield from _submit_batch(client, outbox, batch)
     if deferred:
         raise ServerUnreachable(
             f"{client.server} did not take {len(deferred)} of the results: {deferred[0].reason}; "
@@ -54,14 +54,14 @@ def submit(client: Client, outbox: Outbox, machine_hash: str | None = None) -> I
 
 
 def _submit_batch(
-    client: Client, outbox: Outbox, batch: list[PendingEnvelope], machine_hash: str | None
+    client: Client, outbox: Outbox, batch: list[PendingEnvelope]
 ) -> Generator[Delivery, None, list[LineAnswer]]:
     """Post a batch, and rate-limited lines again after a wait. Returns the answers that leave an
     envelope pending."""
     deferred: list[LineAnswer] = []
     waited = 0.0
     while batch:
-        answers = list(zip(batch, _post(client, batch, machine_hash), strict=True))
+        answers = list(zip(batch, _post(client, batch), strict=True))
         _check_receipts(client, answers)
         for pending, answer in answers:
             if answer.state == "sent":
@@ -81,14 +81,12 @@ def _submit_batch(
     return deferred
 
 
-def _post(
-    client: Client, batch: list[PendingEnvelope], machine_hash: str | None
-) -> list[LineAnswer]:
+def _post(client: Client, batch: list[PendingEnvelope]) -> list[LineAnswer]:
     envelopes = [pending.raw for pending in batch]
     answers = client.post_results(envelopes)
     if any(answer.document.get("code") == "unknown_key" for answer in answers):
         try:
-            client.enroll(machine_hash)
+            client.enroll()
         except ServerRefused as refusal:
             raise ServerUnreachable(str(refusal)) from refusal
         answers = client.post_results(envelopes)

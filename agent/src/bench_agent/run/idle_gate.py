@@ -42,7 +42,6 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
         "cpu_utilisation_percent": psutil.cpu_percent(interval=sensors.SAMPLE_SECONDS),
         "available_memory_bytes": psutil.virtual_memory().available,
         "on_battery": power.on_battery,
-        "battery_percent": power.battery_percent,
         "low_power_mode": power.low_power_mode,
         "thermal_pressure": pressure,
         "cpu_governor": slug_or_none(governor.name if governor else power.mode),
@@ -149,7 +148,6 @@ def _gpu(device: Device) -> dict[str, Any]:
             "gpu_utilisation_percent": _least_use(use),
             "gpu_memory_used_bytes": getattr(memory, "used", None),
             "gpu_processes": None if running is None else len(running),
-            "gpu_temperature_celsius": nvidia.query(library, "DeviceGetTemperature", handle, 0),
         }
         return facts | ({"thermal_pressure": "throttled"} if _hot(library, handle) else {})
 

@@ -30,7 +30,6 @@ class Posting:
         token: str | None,
         home: Home,
         key: Ed25519PrivateKey,
-        machine_hash: str,
         outbox: Outbox,
         reporter: Reporter,
         summary: RunSummary,
@@ -40,7 +39,6 @@ class Posting:
         self._client = Client(server, key, home, token=token) if server else None
         self._issued: IssuedChallenge | None = None
         self._newest: str | None = None  # id of the result that was sent last
-        self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
         self._summary = summary
@@ -78,7 +76,7 @@ class Posting:
         except ServerRefused as refusal:
             if refusal.problem.get("code") != "unknown_key":
                 raise
-        client.enroll(self._machine_hash)
+        client.enroll()
         return client.challenge()
 
     def waiting(self) -> None:
@@ -102,7 +100,7 @@ class Posting:
 
     def _post(self, client: Client) -> None:
         try:
-            for delivery in submit(client, self._outbox, self._machine_hash):
+            for delivery in submit(client, self._outbox):
                 if delivery.state == "sent":
                     self._summary.sent += 1
                     self._summary.sent_earlier += delivery.entry.run_id != self._run_id

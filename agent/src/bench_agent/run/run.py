@@ -73,10 +73,7 @@ def run_plan(
     )
     outbox = Outbox(home.outbox)
     summary = RunSummary()
-    machine_hash = run.machine.machine_hash
-    post = Posting(
-        run.run_id, server, token, home, key, machine_hash, outbox, reporter, summary, new_clock
-    )
+    post = Posting(run.run_id, server, token, home, key, outbox, reporter, summary, new_clock)
     left = [planned for n, planned in plan if not outbox.find(run.run_id, planned.cell, n)]
     reporter.planned(plan, left)
     post.knock()

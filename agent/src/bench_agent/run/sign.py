@@ -11,10 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
-from bench_protocol.payload.evidence import Asked
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.readings import Conditions, Telemetry
-from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Challenge, Clocks, Result
+from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Asked, Challenge, Clocks, Result
 from bench_protocol.signing import envelope
 from bench_protocol.signing.keys import key_id
 
@@ -112,7 +111,6 @@ def make_result(
         clocks=Clocks(
             run_started=utc_text(run.clock.started),
             started=utc_text(started.wall),
-            finished=utc_text(finished.wall),
             started_ns=started.since_start_ns,
             finished_ns=finished.since_start_ns,
             signed=utc_text(signed.wall),

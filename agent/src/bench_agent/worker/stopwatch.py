@@ -83,9 +83,6 @@ def measure(
         stop_reason=stop_reason,
         warm_up_steps=warm_up.steps,
         warm_up_ns=warm_up.total_ns,
-        target_spread=None if timing.epochs else timing.target_spread,
-        budget_ns=None if timing.epochs else round(timing.budget_seconds * NS_PER_SECOND) or None,
-        least_ns=least_ns or None,
         last_block=last_block,
     )
 

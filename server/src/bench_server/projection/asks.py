@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.payload.evidence import Asked
+from bench_protocol.payload.result import Asked
 from bench_protocol.statistics.change_points import LEAST_RUNS, change_points
 from bench_protocol.trust import asks
 from bench_protocol.trust.asks import REASONS, Reason, WantedSetup

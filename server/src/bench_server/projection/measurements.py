@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from bench_protocol.payload.evidence import Asked
-from bench_protocol.payload.result import Result
+from bench_protocol.payload.result import Asked, Result
 
 from ..checks import table as result_checks
 from ..checks import verdicts as check_verdicts

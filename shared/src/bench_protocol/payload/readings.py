@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from ..base.units import (
-    LARGEST_INTEGER,
     Bytes,
     Count,
     DurationNs,
@@ -18,7 +17,7 @@ from ..base.units import (
     Wire,
 )
 
-EnergySource = Literal["nvml", "rapl", "ioreport", "powermetrics", "none"]
+EnergySource = Literal["nvml", "rapl", "ioreport", "none"]
 # Sensors are an open list, each with its unit as the end of its name (docs/protocol.md lists those
 # in use): a new one needs no new version.
 Sensor = Annotated[
@@ -31,7 +30,6 @@ Sensor = Annotated[
 # An envelope must stay below 2 MiB: with more samples, :func:`thinned` keeps every n-th.
 MOST_SAMPLES = 4_000
 MOST_SENSORS = 24
-Milliwatts = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="milliwatts")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
@@ -44,10 +42,8 @@ class Conditions(Wire):
     gpu_utilisation_percent: Percent | None = None
     gpu_processes: Count | None = None
     gpu_memory_used_bytes: Bytes | None = None
-    gpu_temperature_celsius: Finite | None = None
     available_memory_bytes: Bytes | None = None
     on_battery: bool | None = None
-    battery_percent: Percent | None = None
     low_power_mode: bool | None = None
     thermal_pressure: Slug | None = None
     cpu_governor: Slug | None = None
@@ -82,8 +78,7 @@ class Energy(Wire):
     """Energy over a window of the timed part, and its source.
 
     ``scope``: what the counter counts (``gpu``, ``cpu_package``, ``soc``): figures of different
-    scopes do not compare. ``parts``: further counters over the same window, by scope.
-    ``idle_mw``: mean power before the run, in the same scope.
+    scopes do not compare.
     """
 
     source: EnergySource
@@ -91,10 +86,6 @@ class Energy(Wire):
     scope: Slug | None = None
     energy_mj: EnergyMj | None = None
     window_ns: DurationNs | None = None
-    samples: Count | None = None
-    started_ns: OffsetNs | None = None
-    idle_mw: Milliwatts | None = None
-    parts: dict[Slug, EnergyMj] = Field(default={}, max_length=16)
 
     @model_validator(mode="after")
     def _number_with_its_origin(self) -> "Energy":

@@ -23,7 +23,6 @@ from ..base.units import (
     Wire,
 )
 from ..catalogue.matrix import Cell, Precision
-from .evidence import Asked, Attestation, DeviceProbe
 from .machine import Environment, Machine, Setting
 from .readings import Conditions, Energy, Telemetry
 from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
@@ -44,6 +43,7 @@ StopReason = Literal["settled", "budget", "epochs"]
 MOST_BLOCKS = 20_000
 # POSIX: minus the signal's number; Windows: up to 2**32 - 1.
 ExitCode = Annotated[int, Field(ge=-(2**31), le=2**32 - 1)]
+ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 
@@ -57,11 +57,10 @@ class Challenge(Wire):
 
 
 class Agent(Wire):
-    """The program that measured. ``source_digest``: SHA-256 over its own files."""
+    """The program that measured."""
 
     version: Version
     key_id: Sha256
-    source_digest: Sha256 | None = None
 
 
 class Startup(Wire):
@@ -76,11 +75,8 @@ class Startup(Wire):
 class Blocks(Wire):
     """Raw block times: each block is ``steps_per_block`` steps between two synchronisations.
 
-    ``losses``: the loss at the end of each block, where reading it costs the recipe nothing.
-    ``started_ns``: when the first block began, on the clock of :class:`Clocks`, so that telemetry
-    can be aligned with the blocks. ``target_spread``, ``budget_ns`` and ``least_ns``, before which
-    no spread settles, are the stopping rule. ``last_block``: the remaining steps of the last epoch;
-    they count in times and rates, not in the spread of the blocks.
+    ``last_block``: the remaining steps of the last epoch; they count in times and rates, not in the
+    spread of the blocks.
     """
 
     steps_per_block: PositiveCount
@@ -88,11 +84,6 @@ class Blocks(Wire):
     stop_reason: StopReason
     warm_up_steps: Count
     warm_up_ns: OffsetNs
-    started_ns: OffsetNs | None = None
-    target_spread: Share | None = None
-    budget_ns: DurationNs | None = None
-    losses: tuple[Finite | None, ...] = Field(default=(), max_length=MOST_BLOCKS)
-    least_ns: DurationNs | None = None
     last_block: LastBlock | None = None
 
     @property
@@ -111,14 +102,6 @@ class Blocks(Wire):
     def total_ns(self) -> int:
         """The time of all timed steps."""
         return sum(self.all_durations_ns)
-
-    @model_validator(mode="after")
-    def _a_loss_a_block(self) -> "Blocks":
-        if self.losses and len(self.losses) != len(self.durations_ns):
-            raise ValueError(
-                f"losses has {len(self.losses)} values, durations_ns has {len(self.durations_ns)}"
-            )
-        return self
 
 
 class Trace(Wire):
@@ -146,14 +129,12 @@ class Trace(Wire):
 
 
 class Evaluation(Wire):
-    """Loss and accuracy on samples that were not trained on, after ``epochs`` epochs."""
+    """Loss and accuracy on the test split after ``epochs`` epochs."""
 
     epochs: Count
     samples: PositiveCount
     loss: Finite | None
     accuracy: Share
-    split: Literal["test", "validation"] = "test"
-    duration_ns: DurationNs | None = None
 
 
 class Gemm(Wire):
@@ -178,7 +159,6 @@ class Measurement(Wire):
     ``layers``: ``stock``, or ``safe`` where the framework's own layers compute wrongly on this
     device and the bias is added so that the faulty fusion cannot match. ``data_digest``: see
     :func:`bench_protocol.catalogue.seeded.data_digest`; accuracy bands are keyed by it.
-    ``history``: evaluations during training, where the job asked for them.
     """
 
     startup: Startup
@@ -191,7 +171,6 @@ class Measurement(Wire):
     traces: tuple[Trace, ...] = Field(default=(), max_length=8)
     data_digest: Sha256 | None = None
     evaluation: Evaluation | None = None
-    history: tuple[Evaluation, ...] = Field(default=(), max_length=1_000)
     gemm: Gemm | None = None
     energy: Energy = Energy(source="none", reason="not measured")
     placement: Placement
@@ -226,7 +205,6 @@ class Clocks(Wire):
 
     run_started: UtcTime
     started: UtcTime
-    finished: UtcTime
     started_ns: OffsetNs
     finished_ns: OffsetNs
     signed: UtcTime
@@ -244,6 +222,18 @@ class Warn(Wire):
 
     code: Slug
     figures: dict[Slug, Finite | Setting] = Field(default={}, max_length=16)
+
+
+class Asked(Wire):
+    """The server's ask that this result answers.
+
+    ``root``: the log's root that it was drawn from. ``reason``: why the server wants the cell
+    measured again. ``result``: the result to be reproduced, if it is one.
+    """
+
+    root: Sha256
+    reason: Slug
+    result: ResultId | None = None
 
 
 class Result(Wire):
@@ -270,8 +260,6 @@ class Result(Wire):
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
     nonce: Sha256 | None = None
     asked: Asked | None = None
-    probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32)
-    attestations: tuple[Attestation, ...] = Field(default=(), max_length=16)
 
     @model_validator(mode="after")
     def _one_nonce(self) -> "Result":

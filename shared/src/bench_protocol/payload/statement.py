@@ -50,8 +50,6 @@ class KeyEvent(Wire):
 
     event: Literal["enroll"]
     public_key: Annotated[str, StringConstraints(max_length=200)]
-    machine_hash: Sha256 | None = None
-    challenge: Text | None = None
     server_origin: Text | None = None
     license: Text | None = None
     at: UtcTime
@@ -123,7 +121,6 @@ def key_event_payload(event: KeyEvent) -> bytes:
 def enroll_event(
     key: Ed25519PublicKey,
     at: str,
-    machine_hash: str | None,
     *,
     server_origin: str | None = None,
     license: str | None = None,
@@ -132,7 +129,6 @@ def enroll_event(
     return KeyEvent(
         event="enroll",
         public_key=base64.b64encode(keys.spki(key)).decode(),
-        machine_hash=machine_hash,
         server_origin=server_origin,
         license=license,
         at=at,

@@ -34,7 +34,6 @@ class EnergyWindow:
         self._problem = "nothing was timed"
         self._began: tuple[int, Counters] | None = None
         self._ended: tuple[int, Counters] | None = None
-        self._blocks = 0
         try:
             self._meter = open_meter(device)
         except MeterProblem as problem:
@@ -47,7 +46,6 @@ class EnergyWindow:
         try:
             if isinstance(message, BlockDone):
                 self._ended = self._clock_ns(), self._meter.read()
-                self._blocks += 1
             elif message == PhaseBegan(phase="timing"):
                 self._began = self._clock_ns(), self._meter.read()
         except MeterProblem as problem:
@@ -69,11 +67,8 @@ class EnergyWindow:
         return Energy(
             source=self._meter.source,
             scope=self._meter.scope,
-            energy_mj=used.pop(self._meter.scope),
+            energy_mj=used[self._meter.scope],
             window_ns=window_ns,
-            samples=self._blocks + 1,
-            started_ns=began_ns,
-            parts=used,
         )
 
     def _give_up(self, problem: str) -> None:
