@@ -35,8 +35,6 @@ SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
 RECOMPUTED_SECONDS = 300
 RECOMPUTED_LEVEL = 3
-# Options of a run whose server stops after it: no address of it, no offer to use it.
-SERVER_STOPS = ("--no-links", "--no-witness")
 AGAIN = 'To run again with an option of bench-agent: make demo ARGS="--budget-seconds 30"'
 LISTENING = re.compile(r"listening on (http://\S+)")
 
@@ -239,7 +237,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if not stays:
             print("The server stops at the end: make demo keeps it up at a terminal.", flush=True)
         before = stored_results(environ)
-        code = measure(address, environ, options if stays else (*SERVER_STOPS, *options))
+        code = measure(address, environ, options if stays else ("--no-links", *options))
         if code == INTERRUPTED:
             return code
         every = stored_results(environ)

@@ -140,13 +140,6 @@ def test_owners_follow_a_rotation_and_a_key_ends_with_it() -> None:
             key_history.require_counting(ID[ended], index)
 
 
-def test_a_chain_has_the_keys_of_all_rotations_and_no_other() -> None:
-    key_history = history(enrolled(STRANGER), enrolled(A), rotated(A, B), rotated(B, C))
-    for name in "ABC":
-        assert key_history.chain(ID[name]) == set(ID.values())
-    assert key_history.chain(results.key_id(STRANGER)) == {results.key_id(STRANGER)}
-
-
 def test_the_operator_and_the_key_itself_may_revoke() -> None:
     for signer in (OPERATOR, A):
         assert history(enrolled(A), revoked(A, signer)).ended == {ID["A"]: 1}

@@ -27,7 +27,6 @@ from tests.evidence.attacks.forged import forged
 from tests.evidence.attacks.mutations import mutations
 from tests.evidence.attacks.owners import fresh_owners
 from tests.evidence.attacks.reproduction import reproduction
-from tests.evidence.attacks.witnessed import witnessed
 from tests.fakes import results
 from tests.fakes.client import bind
 from tests.fakes.live import running_server
@@ -60,7 +59,6 @@ MUTATIONS = int(os.environ.get("MUTATIONS", "10000"))
 GROUPS: dict[str, Group] = {
     "forged": forged,
     "owners": fresh_owners,
-    "witnessed": witnessed,
     "reproduction": reproduction,
     "asks": asks,
     "mutations": partial(mutations, count=MUTATIONS),

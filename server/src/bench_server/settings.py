@@ -118,18 +118,6 @@ class Settings(BaseSettings):
         description="an existing folder with the real data sets that sessions are recomputed on; "
         "BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one",
     )
-    witness_openings: Literal[4, 8] = Field(
-        default=8,
-        description="segments of a witnessed run that are recomputed, 4 or 8; each takes about "
-        "2 processor seconds and 1.75 MB until it is judged",
-    )
-    witness_runs_a_day: int = Field(
-        default=12,
-        ge=0,
-        le=1000,
-        description="witnessed runs that a key and its rotations may begin in 24 hours, at most "
-        "1000; 0 for none",
-    )
     origin: str = Field(
         default=DEFAULT_ORIGIN,
         pattern=r"^[^\s+]{1,200}$",

@@ -152,48 +152,6 @@ class FormAnswer(Wire):
 WorkerEvent = PhaseBegan | BlockDone
 
 
-class SpeedRunJob(Wire):
-    """The input of ``bench_agent.worker --speed-run``: one line; its replies follow.
-
-    ``folder``: for the opened states. ``segments``: how many; 0 for as many as take some seconds.
-    """
-
-    cell: Cell
-    folder: str
-    segments: int = 0
-
-
-class SpeedReady(Wire):
-    """A question: the framework is warm and will train ``segments``; from which seed?"""
-
-    event: Literal["speed_ready"] = "speed_ready"
-    segments: PositiveCount
-
-
-class SpeedRooted(Wire):
-    """A question: the training is over, its states have this root; which segments to open?"""
-
-    event: Literal["speed_rooted"] = "speed_rooted"
-    segments: PositiveCount
-    root: Sha256
-    training_ns: DurationNs
-
-
-class SpeedReply(Wire):
-    """The reply to one of them, one line."""
-
-    seed: Seed | None = None
-    segments: tuple[int, ...] = ()
-
-
-class SpeedAnswer(Wire):
-    """The last message of a witnessed run. ``problem``: why there is none."""
-
-    event: Literal["speed_run"] = "speed_run"
-    problem: str | None = None
-
-
-LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | SpeedAnswer | FormAnswer
-Question = SpeedReady | SpeedRooted
-Message = Annotated[WorkerEvent | Question | LastMessage, Field(discriminator="event")]
-MESSAGE: TypeAdapter[WorkerEvent | Question | LastMessage] = TypeAdapter(Message)
+LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | FormAnswer
+Message = Annotated[WorkerEvent | LastMessage, Field(discriminator="event")]
+MESSAGE: TypeAdapter[WorkerEvent | LastMessage] = TypeAdapter(Message)

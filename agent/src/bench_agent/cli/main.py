@@ -34,10 +34,6 @@ COMMANDS = {
     "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
     "status": ("submit:status", "Show the outbox: pending, sent and refused results."),
     "enroll": ("submit:enroll", "Make this machine's key known to a server."),
-    "witness": (
-        "witness:witness",
-        "Train for a few seconds while the server keeps the time: a lower bound of the speed.",
-    ),
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
     "results": (
@@ -65,7 +61,6 @@ EXAMPLES = {
     "submit": "bench-agent submit --server http://bench.lab:8000",
     "status": "bench-agent status --json",
     "enroll": "bench-agent enroll --server http://bench.lab:8000 --name desk-3",
-    "witness": "bench-agent witness --server http://bench.lab:8000 --framework torch",
     "verify": "bench-agent verify http://bench.lab:8000/results/0f1e2d3c4b5a6978",
     "keys": "bench-agent keys show",
     "results": "bench-agent results list --server http://bench.lab:8000",

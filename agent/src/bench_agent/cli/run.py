@@ -37,7 +37,6 @@ from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, ch
 from .plan import LayOut, check_plan, planned
 from .setup import open_client, open_home, print_json
 from .submit import ask_consent
-from .witness import offer
 
 Yes = Annotated[
     bool,
@@ -84,14 +83,6 @@ Strict = Annotated[
         help="Stop if the machine is busy, hot or on battery.",
     ),
 ]
-Witness = Annotated[
-    bool | None,
-    typer.Option(
-        "--witness/--no-witness",
-        help="At the end, let the server time this machine by its own clock, if fashion-mlp was "
-        "measured and that takes less than 30 s. Without either option, ask.",
-    ),
-]
 Links = Annotated[
     bool,
     typer.Option(
@@ -114,7 +105,6 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
-    witness: Witness = None,
     links: Links = True,
     as_json: Json = False,
 ) -> None:
@@ -168,8 +158,6 @@ def run(
     if summary.server_unreachable:
         submit = f" To send them:\n  {home.command(f'submit --server {server}')}" if links else ""
         stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
-    if server:
-        offer(server, home, journal, summary, witness)
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,6 @@ from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..output.console import GOOD, console, say, show_table
-from ..remote import witnessed
 from ..remote.client import ServerRefused
 from ..remote.log_receipts import parse_receipt
 from ..remote.log_witness import server_of
@@ -174,8 +172,7 @@ def _check(what: str, home: Home) -> Checked:
             bundle = fetch_bundle(result_id, client.read)
             trusted = client.witness.meet().key if client.witness else None
             verified = verify_bundle(bundle, trusted)
-            said = witnessed.sentences(result_id, verified.key_ids, client.read, bundle["log"])
-        return replace(verified, sentences=(*verified.sentences, *said)), bundle, trusted
+        return verified, bundle, trusted
     content = read_file(Path(what))
     if isinstance(content, Entry):
         return _outbox_entry(content, home)

@@ -215,22 +215,6 @@ class Client:
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
-    def post(self, path: str, content: bytes) -> dict[str, Any]:
-        """Post a JSON document; the server's answer.
-
-        Raises:
-            ServerUnreachable, ServerRefused: see there.
-        """
-        return self._answer("POST", path, content=content)
-
-    def put(self, path: str, content: bytes) -> dict[str, Any]:
-        """Put bytes; the server's answer.
-
-        Raises:
-            ServerUnreachable, ServerRefused: see there.
-        """
-        return self._answer("PUT", path, content=content, media_type="application/octet-stream")
-
     def read(self, path: str) -> dict[str, Any]:
         """The document at a path of the server.
 

@@ -19,7 +19,6 @@ from bench_protocol.signing.envelope import Envelope
 @dataclass
 class KeyHistory:
     """State of the keys after the entries so far, by key id. ``owners``: the owner of each.
-    ``first_keys``: the first key of the rotations that it belongs to.
     ``ended``: the entry that rotated or revoked it. ``compromised_since``: its results from this
     entry on do not count. ``kinds``: the kinds of the entries.
     """
@@ -27,7 +26,6 @@ class KeyHistory:
     operator: Ed25519PublicKey
     public_keys: dict[str, Ed25519PublicKey] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
-    first_keys: dict[str, str] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)
     compromised_since: dict[str, int] = field(default_factory=dict)
     kinds: list[str] = field(default_factory=list)
@@ -35,11 +33,6 @@ class KeyHistory:
     def find(self, key_id: str) -> Ed25519PublicKey:
         """The public key of an id. Raises UnknownKey if no entry enrolled it."""
         return among(self.public_keys)(key_id)
-
-    def chain(self, key_id: str) -> frozenset[str]:
-        """Ids of all keys of the rotations that a key belongs to, earlier and later ones."""
-        first = self.first_keys.get(key_id)
-        return frozenset(each for each, of_each in self.first_keys.items() if of_each == first)
 
     def require_counting(self, key_id: str, index: int) -> None:
         """Check that a result which this key signed counts.
@@ -74,7 +67,6 @@ class KeyHistory:
             _, new = statement.parse_key_event(opened.payload)
             self._take(opened, new, [keys.key_id(new)])
             self.owners[keys.key_id(new)] = acts.first_owner(keys.key_id(new))
-            self.first_keys[keys.key_id(new)] = keys.key_id(new)
 
     def _take(self, opened: Envelope, new: Ed25519PublicKey, signers: list[str]) -> None:
         if [signature.key_id for signature in opened.signatures] != signers:
@@ -93,7 +85,6 @@ class KeyHistory:
         self._take(opened, new, [event.supersedes, keys.key_id(new)])
         self.ended[event.supersedes] = index
         self.owners[keys.key_id(new)] = self.owners[event.supersedes]
-        self.first_keys[keys.key_id(new)] = self.first_keys[event.supersedes]
 
     def _revoked(self, opened: Envelope, index: int) -> None:
         event = acts.parse(acts.Revocation, opened.payload)

@@ -43,17 +43,16 @@ Read = Callable[[str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed.
-    ``key_ids``: the keys of the rotations that ``key_id`` belongs to, whose machine it is.
+    """A verified result.
 
-    ``stated``: what the server recomputed of it.
+    ``log_index``: None without a receipt. ``payload``: the signed bytes. ``stated``: the server's
+    statements about its seeded jobs.
     """
 
     key_id: str
     log_index: int | None
     sentences: tuple[str, ...]
     payload: bytes
-    key_ids: frozenset[str] = frozenset()
     stated: tuple[Recomputation, ...] = ()
 
 
@@ -158,8 +157,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     result = statement.parse_result(opened.payload)
     stated, recomputed = _stated(bundle, result, trusted, challenge_key)
     said = (history_words, signed, logged, *recomputed)
-    chain = history.chain(key_id)
-    return Verified(key_id, receipt.index, said, opened.payload, chain, stated)
+    return Verified(key_id, receipt.index, said, opened.payload, stated)
 
 
 def verify_own(

@@ -31,11 +31,7 @@ from ..base.messages import (
     LastMessage,
     PhaseBegan,
     Probe,
-    Question,
     SelfTestAnswer,
-    SpeedAnswer,
-    SpeedReply,
-    SpeedRunJob,
     TraceAnswer,
     WorkerEvent,
 )
@@ -87,7 +83,6 @@ class _Progress:
 
 
 Listener = Callable[[WorkerEvent], None]
-Reply = Callable[[Question], SpeedReply]
 
 
 def worker_command(python: str | None = None) -> list[str]:
@@ -181,22 +176,6 @@ def run_self_test(
     return SelfTestAnswer(figures=None, failed=failed)
 
 
-def run_speed_run(
-    job: SpeedRunJob, log: Path, limits: Limits, command: Sequence[str], reply: Reply
-) -> SpeedAnswer:
-    """Train a witnessed run in a fresh process.
-
-    Args:
-        reply: answers the worker's questions; what it raises ends the worker.
-    """
-    content = job.model_dump_json().encode() + b"\n"
-    last = run_worker([*command, "--speed-run"], content, log, limits, reply=reply)
-    if isinstance(last, SpeedAnswer):
-        return last
-    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
-    return SpeedAnswer(problem=why)
-
-
 def run_worker(
     command: Sequence[str],
     job: bytes,
@@ -204,18 +183,14 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
-    reply: Reply | None = None,
 ) -> LastMessage | Failed:
     """Start a worker, send its job, and listen until its last message, its end, or a time limit.
-
-    Args:
-        reply: answers the worker's questions; without it there may be none.
 
     Raises:
         HomeProblem: the log cannot be written.
     """
     kills = exit_cause.memory_kills()
-    last = _run_worker(command, job, log, limits, listener, clock, reply)
+    last = _run_worker(command, job, log, limits, listener, clock)
     if isinstance(last, Failed) and exit_cause.ran_out_of_memory(
         last.exit_code, log, exit_cause.memory_kills() - kills
     ):
@@ -230,7 +205,6 @@ def _run_worker(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-    reply: Reply | None,
 ) -> LastMessage | Failed:
     with _new_log(log) as log_file, ExitStack() as resources:
         try:
@@ -241,8 +215,8 @@ def _run_worker(
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
             return _failed("crashed", "start", type(error).__name__)
-        _feed(worker, job, last=reply is None)
-        return _listen(worker, answers.fileno(), selector, limits, listener, clock, reply)
+        _feed(worker, job)
+        return _listen(worker, answers.fileno(), selector, limits, listener, clock)
 
 
 def _start(
@@ -282,16 +256,13 @@ def _new_log(path: Path) -> BinaryIO:
         raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
-def _feed(worker: subprocess.Popen[bytes], content: bytes, *, last: bool) -> None:
+def _feed(worker: subprocess.Popen[bytes], content: bytes) -> None:
     pipe = worker.stdin
     if pipe is None:
         return
     try:
         pipe.write(content)
-        if last:
-            pipe.close()
-        else:
-            pipe.flush()
+        pipe.close()
     except OSError:
         pass  # it died before reading; the listener finds out how
 
@@ -303,7 +274,6 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-    reply: Reply | None,
 ) -> LastMessage | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
@@ -331,12 +301,6 @@ def _listen(
                 return _failed("crashed", progress.phase, "GarbledAnswer")
             if isinstance(message, LastMessage):
                 return message
-            if isinstance(message, Question):
-                if reply is None:
-                    return _failed("crashed", progress.phase, "GarbledAnswer")
-                _feed(worker, reply(message).model_dump_json().encode() + b"\n", last=False)
-                heard = clock()
-                continue
             if isinstance(message, PhaseBegan):
                 progress.phase = message.phase
             elif isinstance(message, BlockDone):

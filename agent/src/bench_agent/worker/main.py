@@ -22,17 +22,13 @@ from ..base.messages import (
     LastMessage,
     PhaseBegan,
     Probe,
-    Question,
     SelfTestAnswer,
-    SpeedAnswer,
-    SpeedReply,
-    SpeedRunJob,
     TraceAnswer,
     WorkerEvent,
 )
 from ..base.self_test import SelfTestJob
 from ..engines import engine_named
-from . import conformance_trace, environment, failures, forms, parent_watch, self_test, speed_run
+from . import conformance_trace, environment, failures, forms, parent_watch, self_test
 from .lockstep import LockstepClock
 from .repeat import Repeat
 
@@ -50,7 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--trace", action="store_true", help="train the job's traces only")
     parser.add_argument("--form", metavar="FORM", help="measure a form of the job's step")
     parser.add_argument("--self-test", action="store_true", help="test a device")
-    parser.add_argument("--speed-run", action="store_true", help="train a witnessed run")
     parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
     options = parser.parse_args(arguments)
     parent_watch.die_with(options.parent)
@@ -58,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     in_turn = LockstepClock(clock, options.turns) if options.turns else None
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
-        def tell(message: WorkerEvent | Question | LastMessage) -> None:
+        def tell(message: WorkerEvent | LastMessage) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
             if in_turn and message == PhaseBegan(phase="timing"):
@@ -69,15 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.self_test:
             tell(tested(SelfTestJob.model_validate_json(sys.stdin.buffer.read()), clock))
-            return 0
-        if options.speed_run:
-
-            def ask(question: Question) -> SpeedReply:
-                tell(question)
-                return SpeedReply.model_validate_json(sys.stdin.buffer.readline())
-
-            line = sys.stdin.buffer.readline()
-            tell(witnessed(SpeedRunJob.model_validate_json(line), ask, timed_by(clock)))
             return 0
         job = Job.model_validate_json(sys.stdin.buffer.read())
         if options.form:
@@ -145,17 +131,6 @@ def tested(job: SelfTestJob, clock: Callable[[], int]) -> SelfTestAnswer:
             exception_class=failures.class_of(error),
         )
         return SelfTestAnswer(figures=None, failed=failed)
-
-
-def witnessed(job: SpeedRunJob, ask: Callable[[Question], SpeedReply], timed: Timed) -> SpeedAnswer:
-    """Train a witnessed run. Never raises."""
-    try:
-        speed_run.run(engine_named(job.cell.framework), job, ask, timed)
-    except Exception as error:
-        traceback.print_exc()
-        problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
-        return SpeedAnswer(problem=problem)
-    return SpeedAnswer()
 
 
 def timed_by(clock: Callable[[], int]) -> Timed:

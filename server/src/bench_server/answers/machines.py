@@ -14,12 +14,11 @@ from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
-from . import asks, stored_figures, stored_results, witnessed_speeds
+from . import asks, stored_figures, stored_results
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
 from .machine_places import MachinePlace, places_of
 from .prices import NO_PRICES, Prices
-from .witnessed_speeds import WitnessedSpeedAnswer
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,6 @@ class MachineAnswer:
     newest_at: datetime
     asks_answered: int
     places: tuple[MachinePlace, ...]
-    witnessed: tuple[WitnessedSpeedAnswer, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -106,7 +104,6 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
         newest.newest_at,
         asks.answered_by(session, machine_id),
         places_of(session, figures),
-        witnessed_speeds.of_machine(session, machine_id),
         in_catalogue_order(figures, prices),
     )
 

@@ -4,7 +4,7 @@ What needs the entries before them (roots of earlier checkpoints, which keys wer
 checked where the log is replayed (:mod:`.verify`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,8 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope, merkle, note, receipts
 from bench_protocol.signing.envelope import Envelope
-from bench_protocol.training import recomputation, speed_run
-from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
-from bench_protocol.training.speed_run import SpeedRun
+from bench_protocol.training import recomputation
+from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE
 
 from ..ingest import challenges, key_registry
 from ..log.server_keys import Identity
@@ -26,11 +25,6 @@ from .shown import Record, State
 # As many as a tile has: a whole chunk is a complete subtree of the tree.
 LEVEL = 8
 ENTRIES = 1 << LEVEL
-# Statements of the server by the kind of their entry: payload type, and what reads one.
-STATEMENTS: Mapping[str, tuple[str, Callable[[bytes], Recomputation | SpeedRun]]] = {
-    "recomputation": (RECOMPUTATION_PAYLOAD_TYPE, recomputation.parse),
-    "speed_run": (speed_run.STATEMENT_PAYLOAD_TYPE, speed_run.parse),
-}
 
 
 @dataclass(frozen=True)
@@ -202,10 +196,11 @@ def _verified(record: Record, keys: Mapping[str, bytes], identity: Identity) -> 
             raise ValueError("it has no result_id")
         row, challenge = _result(record, opened, keys, identity)
         return Verified(record, raw, opened, row, challenge)
-    if record["kind"] in STATEMENTS:
-        payload_type, parse = STATEMENTS[record["kind"]]
-        payload = envelope.open_envelope(opened, payload_type, lambda _: identity.challenge)
-        if parse(payload).server_origin != identity.origin:
+    if record["kind"] == "recomputation":
+        payload = envelope.open_envelope(
+            opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
+        )
+        if recomputation.parse(payload).server_origin != identity.origin:
             raise ValueError("it is a statement of another server")
     return Verified(record, raw, opened)
 

@@ -12,7 +12,7 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload.acts import ChallengeIssued
 from bench_protocol.signing import envelope
-from bench_protocol.training import recomputation, speed_run
+from bench_protocol.training import recomputation
 from bench_protocol.training.recomputation import Draw
 
 from ..answers import leaderboard_sql
@@ -167,8 +167,6 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
         issued = session.get(Challenge, said.challenge)
         if issued is not None and issued.nonce != said.nonce:
             raise ValueError("its nonce is not that of its challenge")
-    elif record["kind"] == "speed_run":
-        key_registry.key_with_id(session, speed_run.parse(opened.payload).key_id)
     session.flush()
     session.connection().execute(insert(_ENTRIES), [_entry(item)])
 

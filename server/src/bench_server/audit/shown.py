@@ -19,7 +19,7 @@ class Record(TypedDict):
     """An entry of the log, as in :class:`..answers.types.LogRecord`."""
 
     log_index: Annotated[int, Field(ge=0)]
-    kind: Literal["result", "key_event", "act", "recomputation", "speed_run"]
+    kind: Literal["result", "key_event", "act", "recomputation"]
     commitment: Sha256
     logged_at: AwareDatetime
     salt: Sha256 | None

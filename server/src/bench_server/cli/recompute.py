@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..db.store import Store
 from ..log.server_keys import KeysProblem, load_authority
-from ..recompute import jobs, speed_runs
+from ..recompute import jobs
 from ..recompute.worker import Recomputer, utc_now
 from ..settings import Settings, child_environment
 from .setup import stop as stop_with
@@ -111,7 +111,7 @@ def _follow(store: Store, settings: Settings, stop: Event) -> None:
         try:
             with store.reading() as session:
                 now = utc_now()
-                due = jobs.are_due(session, now, real) or speed_runs.are_due(session, now)
+                due = jobs.are_due(session, now, real)
         except SQLAlchemyError:
             logger.exception("the database does not answer")
             stop.wait(RETRY_SECONDS)

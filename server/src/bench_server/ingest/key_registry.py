@@ -6,7 +6,7 @@ the transaction that logs the event, because the next result depends on it.
 
 import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -72,17 +72,6 @@ def rotations(key_id: str) -> SelectOfScalar[str]:
     """The ids of a key and of all keys that it was rotated from or to; none of an unknown key."""
     first = select(SigningKey.first_key_id).where(SigningKey.key_id == key_id).scalar_subquery()
     return select(SigningKey.key_id).where(col(SigningKey.first_key_id) == first)
-
-
-def lock_rotations(session: Session, key_id: str) -> Sequence[str]:
-    """:func:`rotations`, locked until the transaction ends: who locks one of them waits.
-
-    Raises:
-        UnknownKey: it is not enrolled.
-    """
-    first = key_with_id(session, key_id).first_key_id
-    session.get_one(SigningKey, first, with_for_update={"key_share": True})
-    return session.exec(rotations(key_id)).all()
 
 
 def require_active(session: Session, key_id: str) -> SigningKey:

@@ -1,7 +1,6 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +18,6 @@ from ..db.tables import (
     SigningKey,
     Submission,
     Withdrawn,
-    WitnessedSpeed,
     table_of,
 )
 from ..db.upsert import upsert
@@ -29,7 +27,7 @@ from ..ranking.rows import RESULTS, subject_of
 from ..recompute import jobs
 from . import asks, compared, recomputed, reproduced
 from . import eligibility as rules
-from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry, SpeedRunEntry
+from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
 
@@ -57,8 +55,6 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
                 changes.key_event(entry)
             elif isinstance(entry, ActEntry):
                 changes.act(entry)
-            elif isinstance(entry, SpeedRunEntry):
-                changes.witnessed(entry)
     changes.finish()
 
 
@@ -117,19 +113,6 @@ class Changes:
         """Judge the results again that waited for these statements."""
         for which in recomputed.judge_again(self._connection, entries):
             self._settle(which)
-
-    def witnessed(self, entry: SpeedRunEntry) -> None:
-        """Show a witnessed speed; no result depends on it."""
-        said = entry.statement
-        row = {
-            "log_index": entry.log_index,
-            "challenge_id": said.challenge,
-            "machine_id": entry.machine_id,
-            "begun_at": datetime.fromisoformat(said.begun_at),
-            "committed_at": datetime.fromisoformat(said.committed_at),
-            **{name: getattr(said, name) for name in SAID},
-        }
-        self._connection.execute(NEW_WITNESSED, row)
 
     def act(self, entry: ActEntry) -> None:
         """Apply the effect of an act on results and owners."""
@@ -244,8 +227,6 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
 _KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
 _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
-NEW_WITNESSED = insert(table_of(WitnessedSpeed))
-SAID = ("key_id", "framework", "device", "samples_per_second", "training_ns", "segments")
 SET_ASK = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
 REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(

@@ -8,9 +8,8 @@ from sqlalchemy import Connection, Executable, Row, and_, bindparam, select
 
 from bench_protocol.payload.result import Result
 from bench_protocol.signing import envelope
-from bench_protocol.training import recomputation, speed_run
+from bench_protocol.training import recomputation
 from bench_protocol.training.recomputation import Known, Recomputation
-from bench_protocol.training.speed_run import SpeedRun
 
 from ..checks import submission as submission_checks
 from ..checks import table as result_checks
@@ -19,7 +18,7 @@ from ..db.lists import among
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, table_of
 from ..ingest import challenges, columns
 from ..recompute import jobs
-from .measurements import ResultEntry, machine_id, result_entry
+from .measurements import ResultEntry, result_entry
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,7 @@ class RecomputationEntry:
     statement: Recomputation
 
 
-@dataclass(frozen=True)
-class SpeedRunEntry:
-    """A statement of the server about a witnessed run; ``machine_id``: of the key's machine."""
-
-    log_index: int
-    statement: SpeedRun
-    machine_id: str
-
-
-Entry = KeyEventEntry | ActEntry | RecomputationEntry | SpeedRunEntry | ResultEntry
+Entry = KeyEventEntry | ActEntry | RecomputationEntry | ResultEntry
 
 
 @dataclass(frozen=True)
@@ -72,13 +62,7 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
     """The next entries from an index on, at most ``limit``."""
     rows = connection.execute(ENTRIES, {"start": start, "limit": limit}).all()
     results = [row for row in rows if row.kind == "result" and row.payload is not None]
-    witnessed = {
-        row.log_index: speed_run.parse(envelope.read(row.envelope).payload)
-        for row in rows
-        if row.kind == "speed_run"
-    }
-    signers = {row.key_id for row in results} | {said.key_id for said in witnessed.values()}
-    keys = _by_id(connection, KEYS, signers)
+    keys = _by_id(connection, KEYS, {row.key_id for row in results})
     bound = _by_id(connection, CHALLENGES, {row.challenge_id for row in results} - {None})
     opened = {row.log_index: columns.stored_result(row.payload) for row in results}
     wanted = [job.key for result in opened.values() for job in recomputation.jobs(result)]
@@ -93,10 +77,6 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
             statement = recomputation.parse(envelope.read(row.envelope).payload)
             entries.append(RecomputationEntry(row.log_index, statement))
             stated.setdefault(statement.key, jobs.Stated(row.log_index, statement))
-        elif row.kind == "speed_run":
-            said = witnessed[row.log_index]
-            machine = machine_id(keys[said.key_id].first_key_id, said.machine_hash)
-            entries.append(SpeedRunEntry(row.log_index, said, machine))
         elif row.payload is not None:
             result, challenge = opened[row.log_index], bound.get(row.challenge_id)
             known = jobs.before(stated, row.log_index)

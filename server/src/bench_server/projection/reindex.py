@@ -21,7 +21,6 @@ from ..db.tables import (
     Measurement,
     Owner,
     OwnerSpread,
-    WitnessedSpeed,
 )
 from ..ingest import key_events, moderation
 from ..log import writer
@@ -51,7 +50,7 @@ def clear(store: Store) -> None:
     with store.writing() as session:
         writer.take_turn(session)
         position.take(session.connection())
-        for table in (Aggregate, OwnerSpread, Measurement, WitnessedSpeed):
+        for table in (Aggregate, OwnerSpread, Measurement):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False, established=False))
         published.remake(session)

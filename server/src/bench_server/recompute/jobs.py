@@ -177,17 +177,12 @@ def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
     return float(session.connection().scalar(query) or 0.0)
 
 
-def is_free(leased_until: Any, now: datetime) -> ColumnElement[bool]:
-    """Whether nobody has a lease; ``leased_until``: its column."""
-    # A lease that ends later was given before the clock was set back; clocks of two machines may
-    # differ by a lease.
-    is_leased = leased_until.between(now, now + 2 * LEASE)
-    return or_(leased_until.is_(None), ~is_leased)
-
-
 def _queues(now: datetime, real: Iterable[str]) -> Iterator[tuple[ColumnElement[bool], ...]]:
     """The conditions of the free jobs: of those on real data, if there is any, then of others."""
-    free = is_free(_JOBS.c.leased_until, now)
+    # A lease that ends later was given before the clock was set back; clocks of two machines may
+    # differ by a lease.
+    is_leased = _JOBS.c.leased_until.between(now, now + 2 * LEASE)
+    free = or_(_JOBS.c.leased_until.is_(None), ~is_leased)
     if workloads := sorted(real):
         is_real = _JOBS.c.statement_index == ON_REAL_DATA
         yield is_real, _JOBS.c.workload.in_(workloads), free

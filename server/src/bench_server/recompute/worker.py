@@ -30,7 +30,7 @@ from ..db.store import UNAVAILABLE, Store
 from ..db.tables import LogCheckpoint, RecomputeJob
 from ..log import writer
 from ..log.server_keys import Authority
-from . import jobs, speed_runs
+from . import jobs
 
 if TYPE_CHECKING:
     from .real_data import RealData, RealSplit
@@ -96,16 +96,14 @@ class Recomputer:
         return count
 
     def step(self) -> bool:
-        """Take one job and state its outcome; without a job, judge a witnessed run. What fails is
-        tried again when its lease ends.
+        """Take one job and state its outcome. What fails is tried again when its lease ends.
 
         Returns:
             Whether there was one.
         """
         row = jobs.take(self.store, self.clock(), self.real.workloads if self.real else ())
         if row is None:
-            judge = speed_runs.Judge(self.store, self.authority, self.clock)
-            return judge.step()
+            return False
         try:
             self._work(row)
         except Exception:

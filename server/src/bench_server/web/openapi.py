@@ -25,7 +25,6 @@ TAGS = {
     "studies": "frameworks, CPU against GPU, batch sizes, versions",
     "exports": "the same answers as CSV, JSON lines or Parquet",
     "keys": "enroll and revoke keys, challenges, decisions about one's own results",
-    "witnessed runs": "a lower bound of a speed, by the server's own clock",
     "log": "the append-only log of everything accepted",
     "health": "for load balancers and monitoring",
 }

@@ -43,11 +43,9 @@ class Job:
         samples: size of the training set that the order permutes.
         kind: ``timed``: a timed session. ``trace``: Dropout layers are removed, so later
             layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
-            the data is learnable (:mod:`bench_protocol.training.conformance`). ``segment``: of a
-            witnessed run (:mod:`bench_protocol.training.speed_run`).
+            the data is learnable (:mod:`bench_protocol.training.conformance`).
         optimizer: of a trace; other kinds have the workload's own.
         data_seed: of generated data.
-        weights_seed: of the starting weights, where it is another one.
 
     Raises:
         ValueError: ``batch_size`` is not in 1..``samples``.
@@ -57,10 +55,9 @@ class Job:
     batch_size: int
     seed: str
     samples: int
-    kind: Literal["trace", "timed", "segment"] = "timed"
+    kind: Literal["trace", "timed"] = "timed"
     optimizer: conformance.TracedOptimizer = "workload"
     data_seed: str = seeded.DATA_SEED
-    weights_seed: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.samples:
@@ -80,7 +77,7 @@ class Job:
     def weights(self) -> seeded.Weights:
         """Starting weights, float32."""
         start = conformance.trace_weights if self.kind == "trace" else seeded.initial_weights
-        return start(self.trained, self.weights_seed or self.seed)
+        return start(self.trained, self.seed)
 
 
 def trace_job(

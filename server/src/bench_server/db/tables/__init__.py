@@ -2,18 +2,16 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing``, ``owner_spread``, ``witnessed_speed`` and the kinds
-of ``owner`` are a projection of the log, which the projector can rebuild. ``ask`` and ``ask_day``
-are drawn once, and kept. ``speed_run`` and ``opened_segment`` hold witnessed runs until they are
-judged. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written
-by hand and compared with these tables by a test.
+``measurement``, ``environment``, ``standing``, ``owner_spread`` and the kinds of ``owner`` are a
+projection of the log, which the projector can rebuild. ``ask`` and ``ask_day`` are drawn once, and
+kept. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by
+hand and compared with these tables by a test.
 """
 
 from .aggregates import Aggregate, OwnerSpread, PublishedFigure
 from .asks import Ask, AskDay
 from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
-from .speed_runs import OpenedSegment, SpeedRunRow, WitnessedSpeed
 from .trust import (
     Challenge,
     Cosignature,
@@ -40,18 +38,15 @@ __all__ = [
     "LogEntry",
     "LogNode",
     "Measurement",
-    "OpenedSegment",
     "Owner",
     "OwnerSpread",
     "Projection",
     "PublishedFigure",
     "RecomputeJob",
     "SigningKey",
-    "SpeedRunRow",
     "Submission",
     "Table",
     "UtcDateTime",
     "Withdrawn",
-    "WitnessedSpeed",
     "table_of",
 ]

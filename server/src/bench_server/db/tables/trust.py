@@ -99,7 +99,7 @@ class LogEntry(Table, table=True):
     __tablename__ = "log_entry"
     __table_args__ = (
         CheckConstraint(
-            "kind IN ('result', 'key_event', 'act', 'recomputation', 'speed_run')",
+            "kind IN ('result', 'key_event', 'act', 'recomputation')",
             name="kind_known",
         ),
         UniqueConstraint("payload_sha256"),

@@ -15,7 +15,7 @@ from bench_protocol.training import recomputation
 from bench_protocol.trust import asks
 from bench_protocol.trust.shows import Check, Statement, Status
 
-from ...answers import stored_results, witnessed_speeds
+from ...answers import stored_results
 from ...answers.types import (
     ReceiptAnswer,
     ReproductionAnswer,
@@ -24,9 +24,8 @@ from ...answers.types import (
     result_fields,
     shown_fields,
 )
-from ...answers.witnessed_speeds import WitnessedSpeedAnswer
 from ...checks.verdicts import CheckVerdict
-from ...db.tables import Measurement, SigningKey
+from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
 from ...log import reader
 from ...recompute import jobs
@@ -84,7 +83,6 @@ class ResultPage:
     what it shows and what it does not, ``level_in_words``: its trust level, ``level_needs``: what
     the next one needs.
     ``checks``: its checks, as marked in the list of them.
-    ``witnessed``: the fastest witnessed speed of its machine with its framework and kind of device.
     """
 
     title: str
@@ -116,7 +114,6 @@ class ResultPage:
     public_key: str
     display_name: str | None
     receipt: ReceiptAnswer
-    witnessed: WitnessedSpeedAnswer | None
 
 
 def result_page(session: Session, result_id: str) -> ResultPage:
@@ -162,7 +159,6 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         public_key=base64.b64encode(key.spki).decode(),
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
-        witnessed=_fastest(session, row),
     )
 
 
@@ -189,13 +185,6 @@ def _ask(signed: Result, ask_id: str | None) -> str | None:
         return "It names an ask that this server did not draw for it, so it answers none"
     why = next(why for reason, why in asks.WORDS.items() if reason == signed.asked.reason)
     return f"It answers an ask of this server: {why}"
-
-
-def _fastest(session: Session, row: Measurement) -> WitnessedSpeedAnswer | None:
-    """The fastest witnessed speed of the result's machine, framework and kind of device."""
-    speeds = witnessed_speeds.of_machine(session, row.machine_id)
-    same = [s for s in speeds if (s.framework, s.device) == (row.framework, row.device)]
-    return max(same, key=lambda speed: speed.samples_per_second, default=None)
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

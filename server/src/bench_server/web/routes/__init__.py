@@ -15,7 +15,6 @@ from . import (
     moderation,
     pages,
     results,
-    speed_runs,
     studies,
     workloads,
 )
@@ -33,7 +32,6 @@ ROUTERS = (
     dumps.router,
     keys.router,
     moderation.router,
-    speed_runs.router,
     log.router,
     health.router,
     metrics.router,

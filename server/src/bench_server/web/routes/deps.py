@@ -12,7 +12,6 @@ from fastapi import Depends, Request
 from sqlmodel import Session
 
 from bench_protocol.base.strict_json import MAX_BYTES
-from bench_protocol.training import speed_run
 
 from ...db.store import CONNECTIONS, Store
 from ...errors import BodyTooLarge, TooManyExports, WrongMediaType
@@ -21,12 +20,9 @@ from ...settings import Settings
 
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
-BINARY = "application/octet-stream"
 BATCH_MAX_BYTES = 16 * 1024 * 1024
 # Above what a batch of real envelopes can hold. The answer to a line takes 5 kB of memory.
 BATCH_MAX_LINES = 10_000
-# The last segment has the longest proofs, or nearly.
-STATE_MAX_BYTES = speed_run.state_bytes() + 1024
 # The rest is for what needs a connection only while it has a thread.
 READERS = CONNECTIONS // 2
 # Readers that stream rows, for as long as their clients take.
@@ -119,18 +115,6 @@ async def _body(request: Request) -> bytes:
     return await _read(request, MAX_BYTES)
 
 
-async def _state_body(request: Request) -> bytes:
-    """Read an opened segment of a witnessed run.
-
-    Raises:
-        WrongMediaType: its media type is not that of bytes.
-        BodyTooLarge: longer, announced or sent.
-    """
-    _require_media_type(request, (BINARY,))
-    hint = f"send one segment, {STATE_MAX_BYTES} bytes at most"
-    return await _read(request, STATE_MAX_BYTES, hint)
-
-
 class Line(NamedTuple):
     """A line of NDJSON; ``number`` counts from 1, empty lines too."""
 
@@ -176,25 +160,25 @@ def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
         )
 
 
-async def _read(request: Request, limit: int, hint: str = ENVELOPES_HINT) -> bytes:
+async def _read(request: Request, limit: int) -> bytes:
     """Read the body up to the limit; refuse a longer one without reading the rest."""
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and len(announced) < 20 and int(announced) > limit:
-        raise _too_large(f"{announced} bytes", limit, hint)
+        raise _too_large(f"{announced} bytes", limit)
     chunks, length = [], 0
     async for chunk in request.stream():
         length += len(chunk)
         if length > limit:
-            raise _too_large("longer", limit, hint)
+            raise _too_large("longer", limit)
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def _too_large(what: str, limit: int, hint: str) -> BodyTooLarge:
+def _too_large(what: str, limit: int) -> BodyTooLarge:
     return BodyTooLarge(
         f"the body is {what}, the limit is {limit}",
         field="body",
-        hint=hint,
+        hint=ENVELOPES_HINT,
     )
 
 
@@ -205,7 +189,6 @@ AuthorityDep = Annotated[Authority, Depends(_authority)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]
 Body = Annotated[bytes, Depends(_body)]
-StateBody = Annotated[bytes, Depends(_state_body)]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -219,12 +202,6 @@ def json_body(
     """The body of a route that reads it as bytes, for OpenAPI."""
     content = {media_type: {"schema": schema, "example": example} for media_type in media_types}
     return {"requestBody": {"required": True, "content": content}}
-
-
-def binary_body(what: str) -> dict[str, Any]:
-    """A body of bytes, for OpenAPI."""
-    schema = {"type": "string", "format": "binary", "description": what}
-    return {"requestBody": {"required": True, "content": {BINARY: {"schema": schema}}}}
 
 
 def envelope_example(payload_type: str) -> dict[str, Any]:
