@@ -7,25 +7,23 @@ opened before the transaction, to keep it short.
 
 import itertools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
-from typing import NamedTuple
+from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol.base.errors import InvalidEnvelope, ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
-from bench_protocol.signing.envelope import Envelope
 
 from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import Authority
-from . import columns, key_registry
-from .accept import Accepted, Opened, StoredSubmission, accept_all, attempt, repeated, with_digests
+from . import key_registry
+from .accept import Accepted, Opened, accept_all
 from .batching import GroupCommit
 
 Spend = Callable[[str], None]
@@ -39,20 +37,13 @@ def new_id(at: datetime, number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Received:
     """A received envelope. ``spend`` counts it in its key's rate once, even if a failed batch is
     opened again item by item."""
 
     raw: bytes
     received_at: datetime
     spend: Spend
-
-
-class Repeat(NamedTuple):
-    """A stored submission whose payload and signature came again."""
-
-    stored: StoredSubmission
-    envelope: Envelope
 
 
 class Inbox:
@@ -81,52 +72,29 @@ class Inbox:
             The outcome of each: it is logged, or a ``ProtocolError`` names the fault of the
             envelope or the result, such as ``Conflict`` if another payload is stored.
         """
-        return self._group_commit.save([Delivery(raw, now, cache(spend)) for raw in raws])
+        return self._group_commit.save([Received(raw, now, cache(spend)) for raw in raws])
 
-    def _accept_all(self, deliveries: Sequence[Delivery]) -> list[Accepted | ProtocolError]:
-        """Read, find stored payloads, verify the others, accept them in one transaction."""
-        sealed = [attempt(_read, delivery.raw) for delivery in deliveries]
-        stored = self._stored([item for item in sealed if isinstance(item, Envelope)])
-        open_one = partial(self._open, stored)
-        opened = [
-            item if isinstance(item, ProtocolError) else attempt(open_one, (delivery, item))
-            for delivery, item in zip(deliveries, sealed, strict=True)
-        ]
-        new = [item for item in opened if isinstance(item, Opened)]
-        outcomes = iter(self._commit(new) if new else ())
-        return [
-            next(outcomes)
-            if isinstance(item, Opened)
-            else self._answer_again(item)
-            if isinstance(item, Repeat)
-            else item
-            for item in opened
-        ]
+    def _accept_all(self, received: Sequence[Received]) -> list[Accepted | ProtocolError]:
+        """Open envelopes, and accept those without a fault in one transaction."""
+        opened = [self._open(item) for item in received]
+        outcomes = self._commit([item for item in opened if isinstance(item, Opened)])
+        return [outcomes[item.id] if isinstance(item, Opened) else item for item in opened]
 
-    def _open(
-        self, stored: Mapping[str, StoredSubmission], received: tuple[Delivery, Envelope]
-    ) -> Opened | Repeat:
-        """Verify an envelope and parse its result. Ed25519 signatures are deterministic: a stored
-        payload under its stored signature was verified before."""
-        delivery, sealed = received
-        (signature,) = sealed.signatures
-        same = stored.get(sealed.payload_sha256)
-        if same is not None and (same.key_id, same.signature) == (
-            signature.key_id,
-            signature.value,
-        ):
-            delivery.spend(signature.key_id)
-            return Repeat(same, sealed)
-        payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
-        delivery.spend(signature.key_id)
-        result = statement.parse_result(payload)
-        statement.require_author(result.agent.key_id, signature.key_id)
-        identity = new_id(delivery.received_at, next(self._numbers))
-        return Opened(identity, sealed, result, delivery.received_at)
-
-    def _stored(self, sealed: Sequence[Envelope]) -> dict[str, StoredSubmission]:
-        with self.store.reading() as session:
-            return with_digests(session.connection(), [item.payload_sha256 for item in sealed])
+    def _open(self, received: Received) -> Opened | ProtocolError:
+        """Verify an envelope and parse its result, or return the error that refuses it."""
+        try:
+            sealed = envelope.read(received.raw)
+            if len(sealed.signatures) != 1:
+                raise InvalidEnvelope("a result has exactly one signature", field="signatures")
+            payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
+            (signature,) = sealed.signatures
+            received.spend(signature.key_id)
+            result = statement.parse_result(payload)
+            statement.require_author(result.agent.key_id, signature.key_id)
+        except ProtocolError as error:
+            return error
+        identity = new_id(received.received_at, next(self._numbers))
+        return Opened(identity, sealed, result, received.received_at)
 
     def _find_key(self, key_id: str) -> Ed25519PublicKey:
         if key_id not in self._keys:
@@ -134,19 +102,9 @@ class Inbox:
                 self._keys[key_id] = key_registry.find_key(session)(key_id)
         return self._keys[key_id]
 
-    def _commit(self, opened: Sequence[Opened]) -> list[Accepted | ProtocolError]:
+    def _commit(self, opened: Sequence[Opened]) -> dict[str, Accepted | ProtocolError]:
+        if not opened:
+            return {}
         with self.store.writing_in_turn() as session:
             writer.take_turn(session)
             return accept_all(session, self.authority, opened)
-
-    def _answer_again(self, repeat: Repeat) -> Accepted:
-        result = columns.stored_result(repeat.envelope.payload)
-        with self.store.reading() as session:
-            return repeated(session, repeat.stored, result)
-
-
-def _read(raw: bytes) -> Envelope:
-    sealed = envelope.read(raw)
-    if len(sealed.signatures) != 1:
-        raise InvalidEnvelope("a result has exactly one signature", field="signatures")
-    return sealed
