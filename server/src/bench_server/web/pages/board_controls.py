@@ -12,20 +12,18 @@ from ...answers import query_names
 from ...answers.facets import Facet
 from ...answers.filters import BoardFilters
 from ...answers.types import Board
+from . import board_form
 from .board_links import METRICS, VIEW, Chip, chips, hidden_fields, with_value
-from .common import Choice, address, hardware_choices
+from .common import Choice, address
 
 GROUPS = (("", "Best of each hardware"), ("setup", "Every set-up"))
 
 
 @dataclass(frozen=True)
 class Form:
-    """The options of the form's fields. ``kept``: the parameters of this address that are no fields
-    of the form."""
+    """The form. ``kept``: the parameters of this address that are none of its ``fields``."""
 
-    frameworks: tuple[str, ...]
-    batch_sizes: tuple[int, ...]
-    baselines: tuple[Choice, ...]
+    fields: tuple[tuple[board_form.Field, tuple[Choice, ...]], ...]
     kept: tuple[tuple[str, str], ...]
 
 
@@ -59,7 +57,12 @@ def controls(
         boards: what they choose.
         counted: filters with their number of hardware models.
     """
-    sizes = {size for board in boards for size in board.workload.batch_sizes}
+    sizes = sorted({size for board in boards for size in board.workload.batch_sizes})
+    further = {
+        "framework": [(name, name) for name in query_names.frameworks(session)],
+        "batch_size": [(str(size), str(size)) for size in sizes],
+        "baseline": query_names.ranked_hardware(session),
+    }
     return Controls(
         workloads=tuple(_workloads(filters, chosen)),
         metrics=tuple(_metrics(filters, chosen)),
@@ -70,12 +73,7 @@ def controls(
             )
             for value, label in GROUPS
         ),
-        form=Form(
-            frameworks=tuple(query_names.frameworks(session)),
-            batch_sizes=tuple(sorted(sizes)),
-            baselines=hardware_choices(session, filters.baseline),
-            kept=tuple(hidden_fields(chosen)),
-        ),
+        form=Form(board_form.filled(filters, further), tuple(hidden_fields(chosen))),
         chips=tuple(chips(chosen, counted)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),

@@ -10,9 +10,8 @@ from ...answers.filters import BoardFilters
 from ...answers.orders import RANK_BY
 from ...answers.types import HardwareScore
 from ...ranking.compare import RankedRow
+from . import board_form
 from .board_links import Metric
-
-DEVICES = {"cuda": "on CUDA", "metal": "on Metal", "cpu": "on CPUs"}
 
 
 def finding(
@@ -83,19 +82,8 @@ def _ahead(filters: BoardFilters, standing: leaderboard.Standing) -> str | None:
 
 def _question(filters: BoardFilters) -> str:
     """``Apple M, on Metal, tuned``: the family and set-up that are asked for; empty for all."""
-    words = (
-        families.FAMILIES[filters.family].label if filters.family else "",
-        DEVICES.get(filters.device or "", ""),
-        f"with {filters.framework}" if filters.framework else "",
-        filters.recipe,
-        f"batch {filters.batch_size:,}" if isinstance(filters.batch_size, int) else "",
-        f"in {filters.precision.replace('_', ' ')}"
-        if filters.precision not in (None, "any")
-        else "",
-        f"{filters.data} data" if filters.data else "",
-        f"{filters.timing} timings" if filters.timing else "",
-    )
-    found = ", ".join(word for word in words if word)
+    family = [families.FAMILIES[filters.family].label] if filters.family else []
+    found = ", ".join([*family, *board_form.words(filters)])
     return found[:1].upper() + found[1:]
 
 

@@ -9,12 +9,11 @@ from ...answers.facets import Facet
 from ...answers.families import FAMILIES
 from ...answers.filters import BoardFilters
 from ..heads import HEADS
+from . import board_form
 from .common import address
 
 # Parameters that are fields of the form; the form has the others as hidden fields.
-FIELDS = frozenset(
-    ("q", "device", "framework", "recipe", "batch_size", "precision", "data", "timing", "baseline")
-)
+FIELDS = frozenset(("q", *(field.name for field in board_form.FIELDS)))
 # Parameters that say which board is shown and how, not which results: "clear" keeps them.
 VIEW = frozenset(("workload", "group", "baseline", "rank_by", "sort", "energy_scope", "limit"))
 # Parameters whose chips are facets, with counts.

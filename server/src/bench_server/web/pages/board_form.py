@@ -1,0 +1,76 @@
+"""The leaderboard's form: each filter's label and options, and its words in the heading."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...answers.filters import BoardFilters
+from .common import Choice
+
+Options = Sequence[tuple[str, str]]
+DEVICES = {"cuda": "on CUDA", "metal": "on Metal", "cpu": "on CPUs"}
+
+
+class Field(NamedTuple):
+    """A filter of the form. ``options``: values with their labels, that of no choice first;
+    ``words``: a choice in the heading, None where it is not named there."""
+
+    name: str
+    label: str
+    options: Options
+    words: Callable[[Any], str] | None
+
+
+def _any_of(*names: str) -> Options:
+    return (("", "any"), *((name, name) for name in names))
+
+
+# In the order of the form and of the heading.
+FIELDS = (
+    Field(
+        "device",
+        "Device",
+        (("", "any"), ("cuda", "CUDA"), ("metal", "Metal"), ("cpu", "CPU")),
+        DEVICES.__getitem__,
+    ),
+    Field("framework", "Framework", _any_of(), "with {}".format),
+    Field("recipe", "Recipe", _any_of("naive", "pipeline", "tuned"), str),
+    Field("batch_size", "Batch size", (("", "default"), ("any", "any")), "batch {:,}".format),
+    Field(
+        "precision",
+        "Precision",
+        (
+            *(("", "float32"), ("tf32", "tf32"), ("mixed_float16", "mixed float16")),
+            *(("mixed_bfloat16", "mixed bfloat16"), ("any", "any")),
+        ),
+        lambda value: f"in {value.replace('_', ' ')}",
+    ),
+    Field("data", "Data", _any_of("real", "generated"), "{} data".format),
+    Field("timing", "Timing", _any_of("long", "short"), "{} timings".format),
+    Field("baseline", "Speed-up against", (("", "default"),), None),
+)
+
+
+def filled(
+    filters: BoardFilters, further: Mapping[str, Options]
+) -> tuple[tuple[Field, tuple[Choice, ...]], ...]:
+    """The fields with their choices.
+
+    Args:
+        further: options that follow from the figures there are, by field.
+    """
+    return tuple(
+        (
+            field,
+            tuple(
+                Choice(value, label, value == str(getattr(filters, field.name) or ""))
+                for value, label in (*field.options, *further.get(field.name, ()))
+            ),
+        )
+        for field in FIELDS
+    )
+
+
+def words(filters: BoardFilters) -> list[str]:
+    """The set-up that is asked for: ``on Metal``, ``tuned``."""
+    chosen = ((field.words, getattr(filters, field.name)) for field in FIELDS)
+    return [say(value) for say, value in chosen if say and value not in (None, "any")]
