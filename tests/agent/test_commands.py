@@ -65,7 +65,6 @@ def test_an_argument_is_named_by_what_it_is(command: list[str], named: str) -> N
         ("plan --budget-seconds nan", "--budget-seconds takes a number from 0.5 to 86,400, not"),
         ("plan --budget-seconds inf", "--budget-seconds takes a number from 0.5 to 86,400, not"),
         ("run --wait-seconds -1", "--wait-seconds takes a number from 0 to 86,400, not '-1'"),
-        ("fleet --patience-seconds inf", "--patience-seconds takes a number from 0 to 86,400"),
         ("run --help-others yess", "unknown --help-others 'yess'; did you mean yes?"),
         ("keys shwo", "unknown command 'shwo'; did you mean show? There are: show, rotate"),
         ("plan --wrokload x", "unknown option '--wrokload'; did you mean --workload?"),

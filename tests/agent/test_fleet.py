@@ -1,20 +1,48 @@
-"""Fleets without a cluster: arguments, job files."""
+"""The files that ``bench-agent fleet`` prints: what is in them, and what their commands do."""
 
-import json
+import copy
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from bench_agent.base.errors import UsageProblem
 from bench_agent.cli import fleet as command
 from bench_agent.cli.main import app
-from bench_agent.fleet import jobs
+from bench_agent.output.fleet_files import ENGINES, IMAGE_HOME, IMAGE_USER
 from bench_agent.plan.plan import Selection
 
-SERVER = "http://bench.lab:8000"
-ARGUMENTS = ["--preset", "smoke", "--workload", "mnist-cnn", "--server", SERVER]
+SERVER = "https://bench.lab:8000"
+NEEDED = {
+    "slurm": ["--machines", "2"],
+    "kubernetes": ["--machines=2", "--image=tm:1", "--cpus=8", "--memory-gib=32"],
+    "ansible": ["--environment", "/opt/tm"],
+    "skypilot": ["--machines", "2", "--image", "tm:1", "--gpus", "H100:1"],
+}
+# What gives a machine its number, from 0.
+NUMBERS = {
+    "slurm": "SLURM_PROCID",
+    "kubernetes": "JOB_COMPLETION_INDEX",
+    "skypilot": "SKYPILOT_NODE_RANK",
+}
+
+
+def written(engine: str, *options: str) -> str:
+    """The file that the command prints."""
+    arguments = ["fleet", "--emit", engine, "--server", SERVER, *NEEDED[engine], *options]
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.exception
+    return ended.output
+
+
+def pod_of(job: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = job["spec"]["template"]["spec"]
+    return pod
 
 
 def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +57,7 @@ def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -
         budget_seconds=0.5,
         data="real",
     )
-    words = command.run_arguments(whole, "smoke", None, "http://bench.lab:8000")
+    words = command.run_arguments(whole, "smoke", None, SERVER)
     got: list[Selection] = []
     monkeypatch.setattr("bench_agent.cli.plan.planned", lambda *a: got.append(a[2]))
     monkeypatch.setattr("bench_agent.cli.plan.plan_document", lambda made: {})
@@ -39,144 +67,235 @@ def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -
     assert command.run_arguments(Selection(), None, None, None) == []
 
 
-def directives(script: str) -> dict[str, str]:
-    """The ``#SBATCH`` directives, as ``sbatch`` reads them: only those before the first command."""
-    found: dict[str, str] = {}
+def test_a_slurm_job_is_one_allocation_with_a_task_on_each_node() -> None:
+    script = written("slurm", "--gpus", "h100:2", "--environment", "/opt/tm", "--preset", "smoke")
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     first, *lines = script.splitlines()
     assert first == "#!/bin/bash"
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        if line.startswith("#SBATCH --"):
-            name, _, value = line.removeprefix("#SBATCH --").partition("=")
-            assert name not in found
-            found[name] = value
-    return found
-
-
-def test_a_slurm_array_has_an_element_a_machine() -> None:
-    script = jobs.slurm([*ARGUMENTS, "--framework", "a b"], 5, SERVER)
-    found = directives(script)
-    assert found == {
-        "job-name": "trainmark",
-        "array": "0-4",
-        "nodes": "1",
-        "ntasks": "1",
-        "exclusive": "",
-        "mem": "0",
-        "requeue": "",
-        "time": "12:00:00",
-        "signal": "B:INT@300",
-        "output": "trainmark-%A_%a.log",
-    }
-    assert script.count("#SBATCH") == len(found)
-    assert "--framework 'a b'" in script
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-    with_gpus = jobs.slurm(ARGUMENTS, 5, SERVER, gpus=2)
-    assert directives(with_gpus) == {**found, "gres": "gpu:2"}
-
-
-@pytest.fixture(params=["slurm", "kubernetes"])
-def element(request, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    """Runs an element of a job on a node; the agent notes its folder and command, and exits as
-    told, with a journal if it is cut off."""
-    agent = tmp_path / "bin" / "bench-agent"
-    agent.parent.mkdir()
-    agent.write_text(
-        '#!/bin/sh\nwhat=$1\n[ -e "$BENCH_HOME/run.json" ] && what="$1 on"\n'
-        f'echo "$BENCH_HOME $what" >> {tmp_path}/calls\n'
-        'if [ "$AGENT_EXIT" = 130 ]; then touch "$BENCH_HOME/run.json"\n'
-        'else rm -f "$BENCH_HOME/run.json"; fi\nexit "$AGENT_EXIT"\n'
-    )
-    agent.chmod(0o755)
-
-    def run(node: str, job: str, exits: int = 0, arguments: Sequence[str] = ARGUMENTS) -> int:
-        environment = {"PATH": f"{agent.parent}:/usr/bin:/bin", "AGENT_EXIT": str(exits)}
-        if request.param == "slurm":
-            environment["BENCH_HOME"] = str(tmp_path / "homes")
-            environment |= {"SLURMD_NODENAME": node, "SLURM_ARRAY_JOB_ID": job}
-            script, shell = jobs.slurm(arguments, 2, SERVER), "bash"
-        else:
-            home = tmp_path / "homes" / node
-            home.mkdir(parents=True, exist_ok=True)
-            environment |= {"BENCH_HOME": str(home), "JOB": job}
-            made = jobs.kubernetes(arguments, 2, SERVER, "agent:1")
-            shell, option, script = made["spec"]["template"]["spec"]["containers"][0]["command"]
-            assert option == "-c"
-        return subprocess.run([shell], input=script, text=True, env=environment).returncode
-
-    def calls() -> list[str]:
-        file = tmp_path / "calls"
-        lines: Sequence[str] = file.read_text().splitlines() if file.exists() else ()
-        return [line.rpartition("/")[2] for line in lines]
-
-    return run, calls
-
-
-def test_an_element_measures_a_node_once_and_keeps_its_folder(element) -> None:  # type: ignore[no-untyped-def]
-    run, calls = element
-    assert run("node-a", "7") == 0
-    assert run("node-a", "7") == 0, "the same node again"
-    assert calls() == ["node-a run", "node-a submit"]
-    assert run("node-b", "7", exits=130) == 130
-    assert run("node-b", "7") == 0, "a run that was cut off is resumed there"
-    assert run("node-a", "8") == 0, "another job measures again"
-    assert calls()[2:] == ["node-b run", "node-b run on", "node-a run"]
-
-
-def test_an_element_resumes_no_run_of_other_arguments(element) -> None:  # type: ignore[no-untyped-def]
-    run, calls = element
-    assert run("node-a", "7", exits=130) == 130
-    assert run("node-a", "8", exits=130) == 130, "the same arguments, sent again"
-    assert run("node-a", "9", arguments=["--preset", "quick"]) == 0
-    assert calls() == ["node-a run", "node-a run on", "node-a run"]
-
-
-def test_what_failed_is_not_measured_again_and_what_waits_is_sent(element) -> None:  # type: ignore[no-untyped-def]
-    run, calls = element
-    assert run("node-a", "7", exits=1) == 1, "some repeats failed"
-    assert run("node-b", "7", exits=3) == 3, "the server did not answer"
-    assert run("node-b", "7", exits=3) == 3, "nor does it now"
-    assert run("node-a", "7") == run("node-b", "7") == 0
-    assert run("node-c", "7", exits=2) == 2, "nothing can be measured"
-    assert run("node-c", "7") == 0
-    assert [call for call in calls() if call.endswith("run")] == [
-        *("node-a run", "node-b run", "node-c run", "node-c run")
+    # As sbatch reads them: only before the first command.
+    before = lines[: next(i for i, line in enumerate(lines) if not line.startswith("#"))]
+    directives = [line.removeprefix("#SBATCH --") for line in before if "#SBATCH" in line]
+    assert directives == [
+        *("job-name=trainmark", "nodes=2", "ntasks-per-node=1", "exclusive", "mem=0"),
+        "gpus-per-node=h100:2",
     ]
+    assert script.count("#SBATCH") == len(directives)
+    assert "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 " in script
+    assert "export PATH=/opt/tm/bin:$PATH\n" in script
+    assert f"bench-agent run --yes --preset smoke --server {SERVER}" in script
 
 
-@pytest.mark.parametrize("gpus", [0, 2])
-def test_a_kubernetes_job_fits_the_schema(gpus: int) -> None:
+@pytest.mark.parametrize("gpus", [None, "2", "NVIDIA-H100-80GB-HBM3:2"])
+def test_a_kubernetes_job_fits_the_schema_and_has_a_node_a_pod(gpus: str | None) -> None:
     validate = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is not installed"
     )
-    job = json.loads(json.dumps(jobs.kubernetes(ARGUMENTS, 5, SERVER, "agent:1", gpus)))
+    job = yaml.safe_load(written("kubernetes", *(() if gpus is None else ("--gpus", gpus))))
     validate.validate(job, validate.latest_version(), strict=True)
-    spec = job["spec"]
-    assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (5, 5, "Indexed")
-    pod = spec["template"]["spec"]
-    assert "bench-agent run --resume --yes" in pod["containers"][0]["command"][2]
-    assert ("resources" in pod["containers"][0]) == bool(gpus)
+    assert job["metadata"] == {"generateName": "trainmark-"}
+    spec, pod = job["spec"], pod_of(job)
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 2, 2)
+    assert (spec["backoffLimitPerIndex"], pod["restartPolicy"]) == (0, "Never")
+    (apart,) = pod["affinity"]["podAntiAffinity"].pop(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    assert apart["labelSelector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    (container,) = pod["containers"]
+    resources = {"cpu": "8", "memory": "32Gi"} | ({"nvidia.com/gpu": "2"} if gpus else {})
+    assert container["resources"] == {"requests": resources, "limits": resources}
+    model = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"} if gpus and ":" in gpus else None
+    assert pod.get("nodeSelector") == model
+    assert container["envFrom"] == [{"secretRef": {"name": "trainmark", "optional": True}}]
     job["spec"]["completion"] = 5
     with pytest.raises(validate.ValidationError):
         validate.validate(job, validate.latest_version(), strict=True)
 
 
+def breaches(pod: dict[str, Any]) -> set[str]:
+    """The rules of the Pod Security profile "restricted", those of "baseline" included, that a pod
+    breaks: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+    whole = pod.get("securityContext", {})
+    containers = [*pod.get("initContainers", ()), *pod["containers"]]
+    own = [container.get("securityContext", {}) for container in containers]
+    volumes = [set(volume) - {"name"} for volume in pod.get("volumes", ())]
+    allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"}
+    allowed |= {"persistentVolumeClaim", "projected", "secret"}
+    seccomp = [each.get("seccompProfile", whole.get("seccompProfile", {})) for each in own]
+    not_root = [each.get("runAsNonRoot", whole.get("runAsNonRoot")) for each in own]
+    every = [whole, *own]
+    dropped = [each.get("capabilities", {}) for each in own]
+    rules = {
+        "host namespaces": any(pod.get(f"host{name}") for name in ("Network", "PID", "IPC")),
+        "privileged": any(each.get("privileged") for each in own),
+        "capabilities": any(
+            "ALL" not in each.get("drop", ()) or set(each.get("add", ())) - {"NET_BIND_SERVICE"}
+            for each in dropped
+        ),
+        "volume types": any(not kind <= allowed for kind in volumes),
+        "host ports": any(
+            port.get("hostPort") for each in containers for port in each.get("ports", ())
+        ),
+        "AppArmor": any("appArmorProfile" in each for each in every),
+        "SELinux": any("seLinuxOptions" in each for each in every),
+        "proc mount": any(each.get("procMount", "Default") != "Default" for each in own),
+        "seccomp": any(each.get("type") not in ("RuntimeDefault", "Localhost") for each in seccomp),
+        "sysctls": bool(whole.get("sysctls")),
+        "escalation": any(each.get("allowPrivilegeEscalation") is not False for each in own),
+        "root": not all(not_root) or any(each.get("runAsUser") == 0 for each in every),
+    }
+    return {rule for rule, broken in rules.items() if broken}
+
+
+def changed(*path: str | int, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(pod: Any) -> None:
+        *places, last = path
+        for place in places:
+            pod = pod[place]
+        pod[last] = to
+
+    return change
+
+
+OF_AGENT = ("containers", 0, "securityContext")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (changed("hostNetwork", to=True), "host namespaces"),
+        (changed(*OF_AGENT, "privileged", to=True), "privileged"),
+        (changed(*OF_AGENT, "capabilities", to={}), "capabilities"),
+        (changed(*OF_AGENT, "capabilities", "add", to=["SYS_ADMIN"]), "capabilities"),
+        (changed("volumes", 0, to={"name": "home", "hostPath": {"path": "/"}}), "volume types"),
+        (changed("containers", 0, "ports", to=[{"hostPort": 80}]), "host ports"),
+        (changed(*OF_AGENT, "appArmorProfile", to={"type": "Unconfined"}), "AppArmor"),
+        (changed(*OF_AGENT, "seLinuxOptions", to={"user": "a"}), "SELinux"),
+        (changed(*OF_AGENT, "procMount", to="Unmasked"), "proc mount"),
+        (changed("securityContext", "seccompProfile", to={}), "seccomp"),
+        (changed("securityContext", "sysctls", to=[{"name": "a"}]), "sysctls"),
+        (changed(*OF_AGENT, "allowPrivilegeEscalation", to=True), "escalation"),
+        (changed("securityContext", "runAsNonRoot", to=False), "root"),
+        (changed("securityContext", "runAsUser", to=0), "root"),
+    ],
+)
+def test_a_pod_passes_each_rule_of_the_restricted_profile(
+    change: Callable[[dict[str, Any]], None], rule: str
+) -> None:
+    pod = pod_of(yaml.safe_load(written("kubernetes", "--gpus", "1")))
+    assert breaches(pod) == set()
+    other = copy.deepcopy(pod)
+    change(other)
+    assert breaches(other) == {rule}
+
+
+def test_a_pod_runs_as_the_user_of_the_image() -> None:
+    image = (Path(__file__).parents[2] / "deploy" / "agent.Dockerfile").read_text()
+    assert f"\nUSER {IMAGE_USER}\n" in image
+    assert f'VOLUME ["{IMAGE_HOME}"]' in image
+
+
+def test_a_playbook_has_one_task_whose_secrets_are_of_its_own_side() -> None:
+    (play,) = yaml.safe_load(written("ansible", "--preset", "smoke"))
+    assert play["hosts"] == "all"
+    (task,) = play["tasks"]
+    shell = task["ansible.builtin.shell"]
+    subprocess.run(["sh", "-n"], input=shell["cmd"], text=True, check=True)
+    assert shell["cmd"].endswith(
+        f"exec /opt/tm/bin/bench-agent run --yes --preset smoke --server {SERVER}\n"
+    )
+    token, code = shell["stdin"].splitlines()
+    assert "BENCH_SERVER_TOKEN" in token
+    assert "bench_invite" in code
+    assert "environment" not in task
+
+
+def test_a_skypilot_task_has_machines_of_a_gpu_type() -> None:
+    task = yaml.safe_load(written("skypilot"))
+    subprocess.run(["bash", "-n"], input=task.pop("run"), text=True, check=True)
+    assert task == {"name": "trainmark", "num_nodes": 2, "resources": {"accelerators": "H100:1"}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_file_has_a_token_or_a_code(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_SERVER_TOKEN", "a-secret-token")
+    monkeypatch.setenv("BENCH_INVITE", "a-secret-code")
+    assert "a-secret" not in written(engine)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with an agent that notes code and command, and stand-ins that start it: srun and
+    docker run the shell that they are given."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shell = '#!/bin/sh\nwhile [ "${1##*/}" != sh ]; do shift; done\n'
+    texts = {
+        "bench-agent": f'#!/bin/sh\necho "$BENCH_INVITE $*" >> {tmp_path}/calls\n'
+        '[ "$BENCH_INVITE" != used ]\n',
+        "srun": f'{shell}exec "$@"\n',
+        "docker": f'{shell}shift\nwhile [ "$1" != -c ]; do shift; done\nexec sh "$@"\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("engine", NUMBERS)
+@pytest.mark.parametrize(
+    ("codes", "calls"),
+    [
+        ("one two", [("one enroll", "one run"), ("two enroll", "two run")]),
+        ("one", [("one enroll", "one run"), (" run",)]),
+        ("", [(" run",), (" run",)]),
+        ("one used", [("one enroll", "one run"), ("used enroll",)]),
+    ],
+)
+def test_each_machine_enrolls_with_its_code_and_measures(
+    engine: str, codes: str, calls: list[tuple[str, ...]], programs: Path
+) -> None:
+    """A machine whose code is refused measures nothing and fails."""
+    text = written(engine)
+    if engine == "kubernetes":
+        *shell, text = pod_of(yaml.safe_load(text))["containers"][0]["command"]
+        assert shell == ["/bin/sh", "-c"]
+    if engine == "skypilot":
+        text = yaml.safe_load(text)["run"]
+    noted = programs.parent / "calls"
+    for number, expected in enumerate(calls):
+        noted.unlink(missing_ok=True)
+        environment = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "HOME": str(programs.parent),
+            "BENCH_INVITE": codes,
+            "SLURMD_NODENAME": "a",
+            NUMBERS[engine]: str(number),
+        }
+        ended = subprocess.run(["bash"], input=text, text=True, env=environment)
+        assert (ended.returncode == 0) == (expected[-1] != "used enroll")
+        short = tuple(line.partition(" --")[0] for line in noted.read_text().splitlines())
+        assert short == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "give either --scheduler"),
-        (["--emit", "slurm", "--scheduler", "tls://a:1"], "give either --scheduler"),
-        (["--emit", "pbs"], "choose one of: slurm, kubernetes"),
-        (["--emit", ""], "unknown kind of job file ''; choose one of: slurm, kubernetes"),
+        (["--emit", "pbs"], "choose one of: slurm, kubernetes, ansible, skypilot"),
+        (["--emit", ""], "unknown engine ''"),
+        (["--emit", "slurm"], "--emit slurm needs --machines"),
+        (["--emit", "kubernetes", *NEEDED["kubernetes"]], "--emit kubernetes needs --server"),
+        (["--emit", "ansible"], "--emit ansible needs --environment"),
+        (["--emit", "ansible", "--environment", "venv"], "--environment venv: give an absolute"),
+        (["--emit", "slurm", "--machines=2", "--image", "a"], "--image has no effect with --emit"),
+        (["--emit", "slurm", "--machines=2", "--gpus", "x"], "--gpus x: give a number"),
+        (["--emit", "slurm", "--machines=2", "--gpus", "0"], "--gpus 0: give a number"),
+        (["--emit", "slurm", "--machines=2", "--server", "bench"], "not the address of a server"),
         (["--emit", "slurm", "--preset", "smoke", "--like", "m2-max-article"], "exclude"),
-        (["--scheduler", "tcp://10.0.0.7:8786"], "TLS"),
-        (["--emit", "slurm", "--image", "a"], "--image has no effect with --emit slurm"),
-        (["--emit", "slurm", "--json"], "--json has no effect with --emit slurm"),
-        (["--emit", "slurm", "--patience-seconds", "0"], "--patience-seconds has no effect"),
-        (["--emit", "kubernetes", "--patience-seconds", "600"], "--patience-seconds has no effect"),
-        (["--scheduler", "tls://a:1", "--image", "a"], "--image has no effect with --scheduler"),
-        (["--scheduler", "tls://a:1", "--gpus", "0"], "--gpus has no effect with --scheduler"),
+        (
+            ["--emit", "skypilot", *NEEDED["skypilot"][:4], "--gpus", "1", "--server", SERVER],
+            "--gpus 1: skypilot needs a type too, as in H100:1",
+        ),
     ],
 )
 def test_wrong_usage_says_why(arguments: list[str], says: str) -> None:
@@ -185,12 +304,24 @@ def test_wrong_usage_says_why(arguments: list[str], says: str) -> None:
     assert says in str(ended.exception)
 
 
-def test_gpus_of_the_command_are_in_both_kinds_of_job_file() -> None:
-    written = [
-        CliRunner().invoke(app, ["fleet", "--emit", kind, "--gpus", "3"]).output
-        for kind in ("slurm", "kubernetes")
-    ]
-    assert directives(written[0])["gres"] == "gpu:3"
-    assert json.loads(written[1])["spec"]["template"]["spec"]["containers"][0]["resources"] == {
-        "limits": {"nvidia.com/gpu": 3}
-    }
+@pytest.mark.parametrize(
+    "value", ["a b", "$(id)", "`id`", "'", '"', "{{ x }}", "a\nb", "a;b", "a#", "--x"]
+)
+@pytest.mark.parametrize(
+    ("engine", "option"),
+    [
+        ("slurm", "--device"),
+        ("slurm", "--environment"),
+        ("kubernetes", "--image"),
+        ("ansible", "--environment"),
+        ("skypilot", "--gpus"),
+        ("ansible", "--server"),
+    ],
+)
+def test_a_value_that_a_shell_or_yaml_interprets_is_refused(
+    engine: str, option: str, value: str
+) -> None:
+    arguments = ["fleet", "--emit", engine, "--server", SERVER, *NEEDED[engine], option, value]
+    ended = CliRunner().invoke(app, arguments)
+    assert isinstance(ended.exception, UsageProblem)
+    assert str(ended.exception).startswith(f"{option} {value!r} cannot be in a file")

@@ -1,282 +1,278 @@
-"""A fleet with a real scheduler: four worker processes, each with its own key, and one server."""
+"""The files of ``bench-agent fleet`` in their engines.
 
-import json
+Slurm: a controller and two nodes on loopback, which needs root and Debian's package slurm-wlm
+(``apt-get install slurm-wlm``). Ansible: ``pip install ansible-core``. SkyPilot reads its task, and
+starts nothing: ``pip install skypilot``, in an environment of its own; this package is large.
+A test whose engine is missing is skipped. Kubernetes: tests/agent/test_fleet.py.
+"""
+
 import os
-import signal
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import count, pairwise
 from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from tests.fakes.ports import free_port
 from tests.fakes.waiting import wait_for
 from tests.system.conftest import BIN, Server
 
 from bench_agent.base.home import Home
 from bench_agent.remote.outbox import Outbox
-from bench_agent.run import journal
 
-pytest.importorskip("distributed", reason="distributed is not installed")
-ROOT = Path(__file__).parents[2]
-PRELOAD = ROOT / "tests" / "fakes" / "fleet_agent.py"
-# For the fakes, which no environment has installed.
-PATHS = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-DEADLINE_SECONDS = 120
-Start = Callable[..., subprocess.Popen[str]]
-
-
-@contextmanager
-def programs() -> Iterator[list[subprocess.Popen[str]]]:
-    """A list of programs, which end with the block, also at Ctrl-C."""
-    processes: list[subprocess.Popen[str]] = []
-    try:
-        yield processes
-    finally:
-        for process in processes:  # all, before one is waited for: another Ctrl-C ends the wait
-            process.kill()
-        for process in processes:
-            process.wait()
-
-
-@pytest.fixture
-def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    with programs() as every:
-        yield every
-
-
-@pytest.fixture
-def start(tmp_path: Path, processes: list[subprocess.Popen[str]]) -> Start:
-    """Starts programs, which end with the test."""
-    logs = count()
-
-    def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-        with (tmp_path / f"{next(logs)}.log").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                env={**os.environ, "PYTHONPATH": PATHS, **environment},
-                stdout=log,
-                stderr=log,
-                text=True,
-            )
-        processes.append(process)
-        return process
-
-    return started
+pytestmark = pytest.mark.long
+# The system's folder is not on the PATH of every user.
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+NODES = ("node-a", "node-b")
+# One set-up that any machine can measure.
+SMALL = ("--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx", "--device", "cpu")
+SMALL += ("--recipe", "naive", "--repeats", "1")
+MEASURE_SECONDS = 400
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/controller.pid
+SlurmdPidFile={folder}/%n.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=2
+{nodes}
+PartitionName=both Nodes=ALL Default=YES State=UP
+PartitionName=one Nodes={first} State=UP
+"""
 
 
-def start_scheduler(start: Start, folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
-    """A scheduler and its address."""
-    file = folder / "scheduler.json"
-    process = start(
-        "distributed.cli.dask_scheduler",
-        *("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)),
-        *options,
+def file_of(engine: str, *options: str) -> str:
+    """The file that the command prints."""
+    command = [BIN / "bench-agent", "fleet", "--emit", engine, *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def stand_in(folder: Path) -> Path:
+    """An environment whose agent notes its folder, and fails where ``fails`` names that folder."""
+    program = folder / "environment" / "bin" / "bench-agent"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        f'#!/bin/sh\necho "${{BENCH_HOME##*/}} $1" >> {folder}/calls\n'
+        f'sleep 1\n! grep -q "^${{BENCH_HOME##*/}}$" {folder}/fails\n'
     )
-    assert wait_for(
-        lambda: file.exists() and file.read_text().rstrip().endswith("}"), DEADLINE_SECONDS
-    )
-    return process, str(json.loads(file.read_text())["address"])
+    program.chmod(0o755)
+    (folder / "fails").touch()
+    return program.parents[1]
 
 
-def start_worker(start: Start, address: str, home: Path, *options: str) -> subprocess.Popen[str]:
-    return start(
-        "distributed.cli.dask_worker",
-        *(address, "--name", home.name, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
-        *("--resources", "trainmark=1", "--preload", str(PRELOAD)),
-        *("--local-directory", str(home.parent / "dask")),
-        *options,
-        BENCH_HOME=str(home),
-    )
+def calls(folder: Path) -> list[str]:
+    return sorted((folder / "calls").read_text().splitlines())
+
+
+def sent_by(homes: Path) -> set[str]:
+    """The machines whose folders have sent their one result."""
+    machines = set()
+    for folder in homes.iterdir():
+        (entry,) = Outbox(Home(folder).outbox).sent()
+        machines.add(entry.result().machine.machine_hash)
+    return machines
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A server, a scheduler and workers, each worker with a folder of its own."""
+class Slurm:
+    """A controller with two nodes of this machine."""
 
-    server: str
-    scheduler: str
-    homes: tuple[Path, ...]
-    workers: tuple[subprocess.Popen[str], ...]
-    processes: list[subprocess.Popen[str]]
+    folder: Path
 
-    def fleet(self, repeats: int, *options: str, **environment: str) -> subprocess.Popen[str]:
-        """``bench-agent fleet`` for one small cell; it ends with the test."""
-        process = subprocess.Popen(
-            [
-                *(BIN / "bench-agent", "fleet", "--json", "--server", self.server),
-                *("--scheduler", self.scheduler, "--machines", str(len(self.homes))),
-                *("--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx"),
-                *("--recipe", "naive", "--repeats", str(repeats)),
-                *options,
-            ],
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+    def run(self, *command: str, **environment: str) -> str:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **environment, "PATH": PATH, "SLURM_CONF": self.configuration},
+            cwd=self.folder,
+            capture_output=True,
             text=True,
+            check=True,
         )
-        self.processes.append(process)
-        return process
+        return done.stdout
 
-    def check(self, fleet: subprocess.Popen[str], repeats: int) -> None:
-        """Each machine measured and posted each repeat once, and never beside another one."""
-        output, errors = fleet.communicate(timeout=DEADLINE_SECONDS)
-        # The fake engine trains nothing: each repeat fails its conformance, and is sent.
-        assert fleet.returncode == 1, errors + output
-        rows = {row["name"]: row for row in json.loads(output)["machines"]}
-        counts = {(row["state"], row["finished"], row["failed"]) for row in rows.values()}
-        assert counts == {("failed", repeats, repeats)}, errors + output
-        assert len({row["key_id"] for row in rows.values()}) == len(self.homes)
-        spans = []
-        for home in map(Home, self.homes):
-            outbox = Outbox(home.outbox)
-            results = [entry.result() for entry in outbox.sent()]
-            assert not list(outbox.pending())
-            assert sorted(result.repeat for result in results) == list(range(1, repeats + 1))
-            assert len({result.run_id for result in results}) == 1
-            assert journal.unfinished(home) is None
-            for clocks in (result.clocks for result in results):
-                took = timedelta(microseconds=(clocks.finished_ns - clocks.started_ns) / 1000)
-                began = datetime.fromisoformat(clocks.started)
-                spans.append((began, began + took))
-        # All are on one host.
-        assert all(before[1] < after[0] for before, after in pairwise(sorted(spans)))
-        with httpx.Client(base_url=self.server) as http:
-            stored = http.get("/api/v1/results").json()["results"]
-        assert len(stored) == repeats * len(self.homes)
+    @property
+    def configuration(self) -> str:
+        return str(self.folder / "slurm.conf")
+
+    def submit(self, script: str, *options: str, **environment: str) -> str:
+        """Submit a script. Returns the job's id."""
+        file = self.folder / "job.sbatch"
+        file.write_text(script)
+        return self.run("sbatch", "--parsable", *options, str(file), **environment).strip()
+
+    def state(self, job: str) -> str:
+        (state,) = re.findall(r"JobState=(\w+)", self.run("scontrol", "show", "job", job))
+        return state
+
+    def ended(self, job: str, seconds: float = 60) -> str:
+        """The state in which a job ended; empty if it has not."""
+
+        def over() -> str:
+            state = self.state(job)
+            return "" if state in ("PENDING", "RUNNING", "COMPLETING") else state
+
+        return wait_for(over, seconds, pause_seconds=0.5)
 
 
-@pytest.fixture
-def make_cluster(
-    tmp_path: Path,
-    processes: list[subprocess.Popen[str]],
-    start: Start,
-    make_server: Callable[[], Server],
-) -> Callable[[int], Cluster]:
-    def make(count: int) -> Cluster:
-        server, (_, scheduler) = make_server().start(), start_scheduler(start, tmp_path)
-        homes = tuple(tmp_path / f"desk-{number}" for number in range(count))
-        workers = tuple(start_worker(start, scheduler, home) for home in homes)
-        return Cluster(server, scheduler, homes, workers, processes)
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    missing = [
+        name
+        for name in ("munged", "slurmctld", "slurmd", "sbatch")
+        if not shutil.which(name, path=PATH)
+    ]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"Slurm's {', '.join(missing)} not installed" if missing else "not root")
+    folder = tmp_path_factory.mktemp("slurm")
+    for name in ("state", *(f"spool-{node}" for node in NODES)):
+        (folder / name).mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    made = Slurm(folder)
+    host = os.uname().nodename
+    nodes = "\n".join(
+        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=1"
+        for node in NODES
+    )
+    ports = {"controller": free_port()}
+    Path(made.configuration).write_text(
+        CONFIGURATION.format(folder=folder, host=host, nodes=nodes, first=NODES[0], **ports)
+    )
+    munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
+    commands = [
+        ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *munge],
+        ["slurmctld", "-D"],
+        *(["slurmd", "-D", "-N", node] for node in NODES),
+    ]
+    processes = []
+    try:
+        for command in commands:
+            with (folder / f"{command[0]}-{len(processes)}.log").open("w") as log:
+                environment = {**os.environ, "PATH": PATH, "SLURM_CONF": made.configuration}
+                processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            if command[0] == "munged":
+                assert wait_for((folder / "munge.socket").exists)
+        idle = ["idle"] * len(NODES)
+        assert wait_for(
+            lambda: made.run("sinfo", "-hN", "-p", "both", "-o", "%t").split() == idle
+        ), made.run("sinfo")
+        yield made
+        made.run("scancel", "--user=root")
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait(20)
 
-    return make
 
-
-def test_ctrl_c_ends_every_program_of_a_test(tmp_path: Path) -> None:
-    with suppress(KeyboardInterrupt), programs() as processes:
-        Cluster("http://127.0.0.1:9", "tcp://127.0.0.1:9", (tmp_path,), (), processes).fleet(1)
-        signal.raise_signal(signal.SIGINT)
-    assert [process.returncode for process in processes] == [-signal.SIGKILL]
-
-
-def test_two_workers_post_to_one_server(make_cluster: Callable[[int], Cluster]) -> None:
-    cluster = make_cluster(2)
-    cluster.check(cluster.fleet(repeats=1), repeats=1)
-
-
-@pytest.mark.long
-def test_of_four_workers_a_lost_one_resumes_on_its_machine(
-    make_cluster: Callable[[int], Cluster], start: Start
+def test_slurm_measures_each_of_two_nodes_once(
+    slurm: Slurm, make_server: Callable[[], Server], tmp_path: Path
 ) -> None:
-    cluster = make_cluster(4)
-    fleet = cluster.fleet(repeats=2)
-
-    def begun() -> list[int]:
-        """Machines that have one of their two results."""
-        assert fleet.poll() is None, fleet.communicate()
-        return [
-            number
-            for number, home in enumerate(cluster.homes)
-            if len(list(home.glob("outbox/*/*.json"))) == 1 and (home / "run.json").exists()
-        ]
-
-    (lost,) = wait_for(begun, DEADLINE_SECONDS)
-    cluster.workers[lost].kill()
-    cluster.workers[lost].wait()
-    start_worker(start, cluster.scheduler, cluster.homes[lost])
-    cluster.check(fleet, repeats=2)
+    server, homes = make_server().start(), tmp_path / "homes"
+    options = ("--machines", "2", "--environment", sys.prefix, "--server", server, *SMALL)
+    job = slurm.submit(file_of("slurm", *options), BENCH_HOME=str(homes))
+    assert slurm.ended(job, MEASURE_SECONDS) == "COMPLETED"
+    assert {home.name for home in homes.iterdir()} == set(NODES)
+    assert len(sent_by(homes)) == 2
+    with httpx.Client(base_url=server) as http:
+        assert len(http.get("/api/v1/results").json()["results"]) == 2
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate of its own authority, and its key."""
-    paths = folder / "host.pem", folder / "host.key"
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fleet")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths[0].write_bytes(made.public_bytes(Encoding.PEM))
-    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    paths[1].write_bytes(key.private_bytes(*form))
-    return paths
-
-
-def test_over_tls_what_is_wrong_with_workers_and_scheduler_is_named(
-    start: Start,
-    processes: list[subprocess.Popen[str]],
-    tmp_path: Path,
-    make_server: Callable[[], Server],
+def test_a_slurm_job_waits_for_as_many_free_nodes_as_it_asks_for(
+    slurm: Slurm, tmp_path: Path
 ) -> None:
-    pem, key = map(str, certificate(tmp_path))
-    tls = ("--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", key)
-    process, scheduler = start_scheduler(start, tmp_path, "--protocol", "tls", *tls)
-    assert scheduler.startswith("tls://")
-    (tmp_path / "broken").write_text("a file")
-    names = ("broken", "desk-0")
-    workers = []
-    for number, name in enumerate(names, 1):
-        workers.append(start_worker(start, scheduler, tmp_path / name, *tls))
-        log = tmp_path / f"{number}.log"
-        assert wait_for(lambda log=log: "Registered to" in log.read_text(), DEADLINE_SECONDS)
-    one = Cluster(
-        make_server().start(), scheduler, (tmp_path / "desk-0",), tuple(workers), processes
-    )
-    client = "DASK_DISTRIBUTED__COMM__TLS__CLIENT__"
-    trusted = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": pem}
-    mine = {f"{client}CERT": pem, f"{client}KEY": key, **trusted}
-    assert "no certificate for tls://" in one.fleet(1, **trusted).communicate()[1]
+    script = file_of("slurm", "--machines", "2", "--environment", str(stand_in(tmp_path)))
+    other = slurm.submit("#!/bin/sh\nsleep 600\n", f"--nodelist={NODES[1]}")
+    assert wait_for(lambda: slurm.state(other) == "RUNNING")
+    jobs = [slurm.submit(script), slurm.submit(script, "--partition=one")]
+    assert wait_for(lambda: slurm.run("squeue", "-ho", "%r", "-t", "PD").count("\n") == 2)
+    assert [slurm.state(job) for job in jobs] == ["PENDING", "PENDING"]
+    slurm.run("scancel", other, jobs[1])
+    assert slurm.ended(jobs[0]) == "COMPLETED"
+    assert calls(tmp_path) == [f"{node} run" for node in NODES]
 
-    output, errors = one.fleet(1, **mine).communicate(timeout=DEADLINE_SECONDS)
-    rows = {row["name"]: row for row in json.loads(output)["machines"]}
-    assert (rows["desk-0"]["finished"], rows["desk-0"]["sent"]) == (1, 1), errors
-    assert rows["broken"]["state"] == "failed"
-    assert rows["broken"]["words"].startswith("cannot be used: cannot read ")
 
-    cut_off = one.fleet(1000, **mine, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s")
-    assert wait_for(lambda: len(list(one.homes[0].glob("outbox/*/*.json"))) > 1, DEADLINE_SECONDS)
-    start(
-        "distributed.cli.dask_worker",
-        *(scheduler, "--name", "plain", "--nthreads", "1", "--no-nanny", "--no-dashboard", *tls),
+def test_a_slurm_job_on_fewer_nodes_than_asked_for_fails(slurm: Slurm, tmp_path: Path) -> None:
+    """Options of sbatch replace those of the file."""
+    script = file_of("slurm", "--machines", "2", "--environment", str(stand_in(tmp_path)))
+    assert slurm.ended(slurm.submit(script, "--nodes=1", "--partition=one")) == "FAILED"
+    assert not (tmp_path / "calls").exists()
+
+
+def test_a_slurm_job_with_a_machine_that_fails_measures_the_other_and_fails(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    script = file_of("slurm", "--machines", "2", "--environment", str(stand_in(tmp_path)))
+    (tmp_path / "fails").write_text(NODES[0])
+    assert slurm.ended(slurm.submit(script)) == "FAILED"
+    assert calls(tmp_path) == [f"{node} run" for node in NODES]
+
+
+def play(folder: Path, playbook: str, inventory: str, *options: str) -> int:
+    """Run a playbook on hosts that all are this machine. Returns the exit code."""
+    program = shutil.which("ansible-playbook", path=f"{BIN}:{PATH}")
+    if program is None:
+        pytest.skip("ansible-core is not installed")
+    (folder / "fleet.yaml").write_text(playbook)
+    (folder / "hosts.ini").write_text(
+        f"{inventory}\n[all:vars]\nansible_connection=local\n"
+        f"ansible_python_interpreter={sys.executable}\n"
     )
-    log = tmp_path / "3.log"
-    assert wait_for(lambda: "Registered to" in log.read_text(), DEADLINE_SECONDS)
-    second = one.fleet(1, "--patience-seconds", "2", **mine)
-    _, errors = second.communicate(timeout=DEADLINE_SECONDS)
-    assert second.returncode == 2, errors
-    words = " ".join(errors.split())
-    assert "0 of 1 machine came" in words
-    assert "worker desk-0 measures for another fleet" in words
-    assert "worker plain has no resource trainmark" in words
-    assert cut_off.poll() is None
-    process.kill()
-    _, errors = cut_off.communicate(timeout=DEADLINE_SECONDS)
-    assert cut_off.returncode == 2, errors
-    assert "the scheduler is lost" in errors
+    environment = {**os.environ, "HOME": str(folder), "ANSIBLE_HOME": str(folder / "ansible")}
+    command = [program, "--inventory", "hosts.ini", "fleet.yaml", *options]
+    return subprocess.run(command, cwd=folder, env=environment).returncode
+
+
+def test_ansible_measures_each_host_once_and_names_the_one_that_fails(tmp_path: Path) -> None:
+    playbook = file_of("ansible", "--environment", str(stand_in(tmp_path)))
+    hosts = "node-a\nnode-b"
+    assert play(tmp_path, playbook, hosts, "--syntax-check") == 0
+    assert play(tmp_path, playbook, hosts) == 0
+    assert calls(tmp_path) == ["node-a run", "node-b run"]
+    (tmp_path / "fails").write_text("node-a")
+    assert play(tmp_path, playbook, hosts) != 0
+    assert calls(tmp_path).count("node-b run") == 2
+
+
+def test_ansible_enrolls_a_host_by_its_code_and_posts(
+    make_server: Callable[[], Server], tmp_path: Path
+) -> None:
+    server = make_server()
+    server.environment["BENCH_SERVER_ENROLLMENT"] = "invite"
+    address = server.start()
+    invite = [BIN / "bench-server", "create-invite"]
+    made = subprocess.run(
+        invite, env=server.environment, check=True, capture_output=True, text=True
+    )
+    (code,) = re.findall(r"^\S{20,}$", made.stdout, re.MULTILINE)
+    options = ("--environment", sys.prefix, "--server", address, *SMALL)
+    assert play(tmp_path, file_of("ansible", *options), f"node-a bench_invite={code}") == 0
+    assert len(sent_by(tmp_path / ".local" / "share" / "trainmark")) == 1
+
+
+def test_skypilot_reads_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sky = pytest.importorskip("sky", reason="skypilot is not installed")
+    options = ("--machines", "3", "--image", "tm:1", "--gpus", "H100:1", "--server", "https://a.b")
+    (tmp_path / "fleet.yaml").write_text(file_of("skypilot", *options))
+    task = sky.Task.from_yaml(str(tmp_path / "fleet.yaml"))
+    (resources,) = task.resources
+    assert (task.num_nodes, resources.accelerators) == (3, {"H100": 1})

@@ -1,128 +1,134 @@
-"""``fleet``: the same run on several machines."""
+"""``fleet``: print a file for an engine that runs the same measurements on several machines."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
-from rich.live import Live
-
-from bench_protocol.base import scheduler
 
 from ..base.errors import UsageProblem
 from ..base.names import unknown
-from ..fleet import jobs
-from ..fleet.coordinator import Fleet, Row
-from ..output.console import console
-from ..output.fleet_table import fleet_lines, show_fleet
+from ..output.fleet_files import ENGINES, Fleet
 from ..plan.plan import Selection, check_names
 from ..plan.presets import like_named, preset_named
-from .exits import Exit
-from .options import LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells
-from .setup import print_json
+from ..remote.connection import checked_address
+from .options import Like, PresetName, Server, choosing_cells
 
-PATIENCE_SECONDS = 600.0
-# Options that only some fleets have, by the kind of job file; None: run by Dask.
-USED_BY: dict[str | None, frozenset[str]] = {
-    None: frozenset({"--patience-seconds", "--json"}),
-    "slurm": frozenset({"--gpus"}),
-    "kubernetes": frozenset({"--gpus", "--image", "--json"}),
+# The options that an engine needs, and those that it can use beside them.
+NEEDED = {
+    "slurm": ("--machines",),
+    "kubernetes": ("--server", "--machines", "--image", "--cpus", "--memory-gib"),
+    "ansible": ("--environment",),
+    "skypilot": ("--server", "--machines", "--image", "--gpus"),
 }
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="A Dask scheduler: tls://HOST:PORT, or tcp:// on this machine.",
-    ),
-]
+USABLE = {
+    "slurm": ("--server", "--environment", "--gpus"),
+    "kubernetes": ("--gpus",),
+    "ansible": ("--server",),
+    "skypilot": (),
+}
+# What a shell, YAML and Jinja leave as it is, and no program takes for an option.
+PLAIN = re.compile(r"(?!-)[\w.:/@%+=~\[\]-]+", re.ASCII)
+GPUS = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?:)?[1-9]\d?", re.ASCII)
 Emit = Annotated[
-    str | None,
-    typer.Option(
-        "--emit",
-        metavar="KIND",
-        help="Print a job file instead: slurm (an array) or kubernetes (a Job).",
-    ),
+    str,
+    typer.Option("--emit", metavar="ENGINE", help="One of slurm, kubernetes, ansible, skypilot."),
 ]
 Machines = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--machines",
         min=1,
         max=10_000,
         metavar="N",
-        help="Start when N machines are connected; in a job file, the number of nodes.",
-    ),
-]
-Patience = Annotated[
-    float | None,
-    typer.Option(
-        "--patience-seconds",
-        min=0,
-        max=LONGEST_SECONDS,
-        metavar="SECONDS",
-        help="Longest wait for machines, and for a lost worker to come back, 0 to "
-        f"{LONGEST_SECONDS}. Default: {PATIENCE_SECONDS:g}.",
+        help="Number of machines, up to 10000. Ansible's are those of its inventory.",
     ),
 ]
 Image = Annotated[
     str | None,
     typer.Option(
-        "--image",
-        metavar="NAME",
-        help="Container image, for kubernetes. Default: "
-        f"{jobs.IMAGE.removesuffix(':latest')}, the latest.",
+        "--image", metavar="NAME", help="Container image with the agent: kubernetes, skypilot."
     ),
 ]
-Gpus = Annotated[
+EnvironmentPath = Annotated[
+    str | None,
+    typer.Option(
+        "--environment",
+        metavar="PATH",
+        help="Virtual environment with the agent, the same path on each machine: slurm, ansible.",
+    ),
+]
+GpusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus",
+        metavar="[TYPE:]N",
+        help="GPUs of each machine, as 1 or H100:1; the engine knows the types.",
+    ),
+]
+Cpus = Annotated[
     int | None,
-    typer.Option("--gpus", min=0, metavar="N", help="GPUs per node, in a job file. Default: 0."),
+    typer.Option(
+        "--cpus", min=1, max=4096, metavar="N", help="CPUs of each pod, up to 4096: kubernetes."
+    ),
+]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        "--memory-gib",
+        min=1,
+        max=65_536,
+        metavar="GIB",
+        help="Memory of each pod, up to 65536: kubernetes.",
+    ),
 ]
 
 
 @choosing_cells
 def fleet(
     selection: Selection,
+    emit: Emit,
     preset: PresetName = None,
     like: Like = None,
     server: Server = None,
-    scheduler_address: Scheduler = None,
-    emit: Emit = None,
-    machines: Machines = 1,
-    patience_seconds: Patience = None,
+    machines: Machines = None,
     image: Image = None,
-    gpus: Gpus = None,
-    as_json: Json = False,
+    environment: EnvironmentPath = None,
+    gpus: GpusOption = None,
+    cpus: Cpus = None,
+    memory_gib: Memory = None,
 ) -> None:
-    """Run the same measurements on several machines. Each measures what it can, signs with its own
-    key and posts by itself."""
+    """Print a file for Slurm, Kubernetes, Ansible or SkyPilot that measures several machines, each
+    as run does with --yes."""
+    if emit not in NEEDED:
+        raise UsageProblem(unknown("engine", emit, NEEDED))
     if preset and like:
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     check_names(selection)
-    _ = like_named(like) if like else preset_named(preset or "quick")
-    arguments = run_arguments(selection, preset, like, server)
-    if (scheduler_address is None) == (emit is None):
-        raise UsageProblem("give either --scheduler ADDRESS or --emit slurm|kubernetes")
-    if emit is not None and emit not in USED_BY:
-        raise UsageProblem(unknown("kind of job file", emit, [kind for kind in USED_BY if kind]))
-    given = {"--patience-seconds": patience_seconds, "--image": image, "--gpus": gpus}
-    given["--json"] = as_json or None
-    for option in (name for name, value in given.items() if value is not None):
-        if option not in USED_BY[emit]:
-            where = f"--emit {emit}" if emit else "--scheduler"
-            raise UsageProblem(f"{option} has no effect with {where}: leave it out")
-    if emit == "slurm":
-        typer.echo(jobs.slurm(arguments, machines, server, gpus or 0), nl=False)
-    elif emit == "kubernetes":
-        job = jobs.kubernetes(arguments, machines, server, image or jobs.IMAGE, gpus or 0)
-        typer.echo(json.dumps(job, indent=2))
+    if like:
+        like_named(like)
     else:
-        assert scheduler_address is not None  # noqa: S101 - checked above, for the type checker
-        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-        rows = _measure(scheduler_address, arguments, machines, patience, as_json)
-        if any(row.state != "done" for row in rows):
-            raise typer.Exit(Exit.SOME_FAILED)
+        preset_named(preset or "quick")
+    given = {
+        "--server": server,
+        "--machines": machines,
+        "--image": image,
+        "--environment": environment,
+        "--gpus": gpus,
+        "--cpus": cpus,
+        "--memory-gib": memory_gib,
+    }
+    _check_options(emit, given)
+    run = run_arguments(selection, preset, like, server)
+    _check_plain([*run, *(word for name, value in given.items() for word in (name, str(value)))])
+    if server is not None:
+        checked_address(server)
+    if environment is not None and not environment.startswith("/"):
+        raise UsageProblem(f"--environment {environment}: give an absolute path")
+    if gpus is not None:
+        _check_gpus(emit, gpus)
+    wanted = Fleet(tuple(run), server, machines, image, environment, gpus, cpus, memory_gib)
+    typer.echo(ENGINES[emit](wanted), nl=False)
 
 
 def run_arguments(
@@ -145,40 +151,25 @@ def run_arguments(
     return [word for option, value in words if value is not None for word in (option, value)]
 
 
-def _measure(
-    address: str, arguments: Sequence[str], machines: int, patience_seconds: float, as_json: bool
-) -> list[Row]:
-    try:
-        client = scheduler.connect(address, "./agent[fleet]")
-    except scheduler.SchedulerProblem as problem:
-        raise UsageProblem(str(problem)) from problem
-    shown = console(stderr=as_json)
-    live = Live(console=shown, transient=True, refresh_per_second=4)
-    try:
-        if shown.is_terminal:
-            live.start()
-        fleet_run = Fleet(
-            client,
-            arguments,
-            machines,
-            patience_seconds,
-            lambda rows: live.update(fleet_lines(rows, shown.width)),
-        )
-        try:
-            rows = fleet_run.run()
-        except KeyboardInterrupt:
-            fleet_run.stop()
-            raise
-    finally:
-        live.stop()
-        client.close()
-    if as_json:
-        print_json({"fleet": fleet_run.id, "machines": [_document(row) for row in rows]})
-    else:
-        show_fleet(shown, rows)
-    return rows
+def _check_options(engine: str, given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value is None and option in NEEDED[engine]:
+            raise UsageProblem(f"--emit {engine} needs {option}")
+        if value is not None and option not in (*NEEDED[engine], *USABLE[engine]):
+            raise UsageProblem(f"{option} has no effect with --emit {engine}: leave it out")
 
 
-def _document(row: Row) -> dict[str, object]:
-    left_out = ("lost_at", "address")
-    return {name: value for name, value in asdict(row).items() if name not in left_out}
+def _check_plain(words: Sequence[str]) -> None:
+    """Check the values of options. ``words``: options, each followed by its value."""
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if not PLAIN.fullmatch(value):
+            raise UsageProblem(
+                f"{option} {value!r} cannot be in a file: use letters, digits and ._:/@%+=~[]-"
+            )
+
+
+def _check_gpus(engine: str, gpus: str) -> None:
+    if not GPUS.fullmatch(gpus):
+        raise UsageProblem(f"--gpus {gpus}: give a number, 1 to 99, or TYPE:NUMBER as in H100:1")
+    if engine == "skypilot" and ":" not in gpus:
+        raise UsageProblem(f"--gpus {gpus}: skypilot needs a type too, as in H100:{gpus}")

@@ -1,1 +1,0 @@
-"""A fleet: the same run on several machines, by Dask distributed, Slurm or Kubernetes."""
