@@ -1,19 +1,16 @@
 """The pages in a real browser, on a small board with known rows."""
 
-import dataclasses
 import re
 from pathlib import Path
 
 import httpx
 import pytest
-from jinja2 import meta
 from playwright.sync_api import Browser, expect
 from tests.fakes import results
 from tests.fakes.fleet import MARKUP
 from tests.pages.conftest import Site, fill_with_one_machine, poster
 
 from bench_protocol.base import format as people
-from bench_server.web import pages, render
 
 
 def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site) -> None:
@@ -200,26 +197,3 @@ def test_no_command_is_cut_on_a_phone(browser: Browser, site: Site, address: str
     )
     assert cut == 0
     page.close()
-
-
-@pytest.mark.parametrize(("template", "context"), pages.PAGES.items())
-def test_templates_use_what_their_context_holds(template: str, context: type) -> None:
-    env = render.environment()
-    used: set[str] = set()
-    for name in (template, "base.html"):
-        source = (render.FOLDER / "templates" / name).read_text()
-        set_inside = set(re.findall(r"{% set (\w+)", source))
-        used |= meta.find_undeclared_variables(env.parse(source)) - set_inside
-    held = {field.name for field in dataclasses.fields(context)}
-    macros = {
-        name
-        for file in ("_macros.html", "_board_row.html")
-        for name in vars(env.get_template(file).module)
-        if name[0] != "_"
-    }
-    assert held == used - macros - {
-        *("static", "site_name", "path", "origin", "as_of", "stopped", "study_query", "STUDIES")
-    }
-    assert context.__doc__
-    assert context.__doc__.startswith("``/")
-    assert "json_href" in held

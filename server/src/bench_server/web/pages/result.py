@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -11,24 +10,17 @@ from bench_protocol.base import format as people
 from bench_protocol.payload import doubts
 from bench_protocol.payload.result import Result, Warn
 from bench_protocol.statistics import charts
-from bench_protocol.training import recomputation
-from bench_protocol.trust import asks
-from bench_protocol.trust.shows import Check, Statement, Status
 
 from ...answers import stored_results
 from ...answers.types import (
     ReceiptAnswer,
-    ReproductionAnswer,
     ResultAnswer,
     receipt_answer,
     result_fields,
-    shown_fields,
 )
-from ...checks.verdicts import CheckVerdict
-from ...db.tables import SigningKey
+from ...db.tables import SigningKey, Submission
 from ...ingest.columns import stored_result
 from ...log import reader
-from ...recompute import jobs
 from ..description_lists import (
     Fact,
     condition_facts,
@@ -37,7 +29,8 @@ from ..description_lists import (
     training_facts,
 )
 from ..plots import Plot, Point, Series, plot
-from .result_losses import TraceTable, WitnessTable, trace_tables, witness_table
+from .result_losses import Losses, losses_of
+from .result_trust import Trust, trust_of
 
 UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
 
@@ -51,21 +44,28 @@ FAILURES: Mapping[str, str] = {
     "unavailable": "could not run",
     "crashed": "crashed on",
 }
-# The class of a check in the list, and its word.
-MARKS: Mapping[Status, tuple[str, str]] = {
-    "holds": ("passed", "Passed"),
-    "does_not_hold": ("failed", "Failed"),
-    "not_checked": ("unchecked", "Not checked"),
-    "pending": ("warned", "Not shown"),
-}
 
 
-class CheckMark(NamedTuple):
-    """One line of the list of checks: its class, a word for the class, the finding."""
+@dataclass(frozen=True)
+class Description:
+    """What was trained, on what machine, with what software; and the machine's state just
+    before."""
 
-    css: str
-    words: str
-    sentence: str
+    training: tuple[Fact, ...]
+    machine: tuple[Fact, ...]
+    environment: tuple[Fact, ...]
+    conditions: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Who signed it: ``public_key`` in base64 (DER SubjectPublicKeyInfo), the name of its owner,
+    the address of the signed bytes, and the log's receipt."""
+
+    public_key: str
+    display_name: str | None
+    envelope_href: str
+    receipt: ReceiptAnswer
 
 
 @dataclass(frozen=True)
@@ -73,47 +73,27 @@ class ResultPage:
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
     ``found``: what the hardware did, the heading after its name. ``answer`` holds the derived
-    columns, ``signed`` what the key signed, ``public_key`` the
-    key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
-    ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
-    ``witness``: of the session that was timed. ``telemetry``: one
-    plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
-    ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
-    before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
-    what it shows and what it does not, ``level_in_words``: its trust level, ``level_needs``: what
-    the next one needs.
-    ``checks``: its checks, as marked in the list of them.
+    columns, ``signed`` what the key signed. ``disturbances``: its agent's warnings that other
+    programs or heat slowed it; ``left_out``: undisturbed results count instead. ``trace`` of the
+    blocks is null if nothing was measured; ``startup``: the time before them by phase;
+    ``telemetry``: one plot per sensor.
     """
 
     title: str
     json_href: str
-    envelope_href: str
     image_href: str
     found: str
     answer: ResultAnswer
     signed: Result
     disturbances: tuple[Warn, ...]
     left_out: bool
-    reproduction: ReproductionAnswer | None
-    ask: str | None
-    shows: tuple[Statement, ...]
-    level_in_words: str | None
-    level_needs: str | None
-    checks: tuple[CheckMark, ...]
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
-    conformance: CheckVerdict | None
-    statements: tuple[int, ...]
-    traces: tuple[TraceTable, ...]
-    witness: WitnessTable | None
     telemetry: tuple[Plot, ...]
-    training: tuple[Fact, ...]
-    machine: tuple[Fact, ...]
-    environment: tuple[Fact, ...]
-    conditions: tuple[Fact, ...]
-    public_key: str
-    display_name: str | None
-    receipt: ReceiptAnswer
+    trust: Trust
+    losses: Losses
+    description: Description
+    signature: Signature
 
 
 def result_page(session: Session, result_id: str) -> ResultPage:
@@ -121,53 +101,40 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     submission, row = stored_results.result_with_id(session, result_id)
     signed = stored_result(submission.payload)
     measured = signed.measurement
-    key = session.get_one(SigningKey, submission.key_id)
-    receipt = reader.receipts_of_results(session, [submission.id])[submission.id]
-    api = f"/api/v1/results/{submission.id}"
-    keys = [job.key for job in recomputation.jobs(signed)]
-    stated = jobs.stated(session.connection(), keys)
     answer = ResultAnswer(**result_fields(submission, row))
-    verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
-    shown = shown_fields(answer, signed)
     return ResultPage(
         title=f"{row.hardware}, {row.workload}",
-        json_href=api,
-        envelope_href=f"{api}/envelope",
+        json_href=f"/api/v1/results/{submission.id}",
         image_href=f"/results/{submission.id}/card.png",
         found=_found(answer),
         answer=answer,
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
         left_out=stored_results.left_out(session, row),
-        reproduction=stored_results.reproduction_of(session, row),
-        ask=_ask(signed, row.ask_id),
-        shows=shown["shows"],
-        level_in_words=shown["level_words"],
-        level_needs=shown["level_needs"],
-        checks=tuple(map(_mark, answer.verdicts or ())),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
-        conformance=verdicts.get("conformance"),
-        statements=tuple(sorted(item.log_index for item in stated.values())),
-        traces=trace_tables(signed, stated),
-        witness=witness_table(signed, stated),
         telemetry=_telemetry(signed),
-        training=training_facts(signed),
-        machine=machine_facts(signed.machine),
-        environment=environment_facts(signed.environment),
-        conditions=condition_facts(signed.conditions),
-        public_key=base64.b64encode(key.spki).decode(),
-        display_name=key.display_name,
-        receipt=receipt_answer(receipt),
+        trust=trust_of(session, row, answer, signed),
+        losses=losses_of(session, answer, signed),
+        description=Description(
+            training=training_facts(signed),
+            machine=machine_facts(signed.machine),
+            environment=environment_facts(signed.environment),
+            conditions=condition_facts(signed.conditions),
+        ),
+        signature=_signature(session, submission),
     )
 
 
-def _mark(verdict: CheckVerdict) -> CheckMark:
-    """A check that failed and only lowers the trust level is a warning."""
-    status = Check.of(vars(verdict)).status
-    if status == "does_not_hold" and verdict.effect in ("stale", "doubtful"):
-        return CheckMark("warned", "Not shown", verdict.sentence)
-    return CheckMark(*MARKS[status], verdict.sentence)
+def _signature(session: Session, submission: Submission) -> Signature:
+    key = session.get_one(SigningKey, submission.key_id)
+    receipt = reader.receipts_of_results(session, [submission.id])[submission.id]
+    return Signature(
+        public_key=base64.b64encode(key.spki).decode(),
+        display_name=key.display_name,
+        envelope_href=f"/api/v1/results/{submission.id}/envelope",
+        receipt=receipt_answer(receipt),
+    )
 
 
 def _found(answer: ResultAnswer) -> str:
@@ -176,15 +143,6 @@ def _found(answer: ResultAnswer) -> str:
         rate = people.rate(answer.samples_per_second)
         return f"trains {answer.workload} at {rate} samples per second"
     return f"{FAILURES.get(answer.failure_kind or '', 'has no figure in')} {answer.workload}"
-
-
-def _ask(signed: Result, ask_id: str | None) -> str | None:
-    if signed.asked is None:
-        return None
-    if ask_id is None:
-        return "It names an ask that this server did not draw for it, so it answers none"
-    why = next(why for reason, why in asks.WORDS.items() if reason == signed.asked.reason)
-    return f"It answers an ask of this server: {why}"
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

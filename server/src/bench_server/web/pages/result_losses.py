@@ -4,12 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from sqlmodel import Session
+
 from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.payload.result import Result, Trace
-from bench_protocol.training import conformance, witness_references
+from bench_protocol.training import conformance, recomputation, witness_references
 from bench_protocol.training.recomputation import JobKey
 from bench_protocol.training.recomputed import Band
 
+from ...answers.types import ResultAnswer
+from ...checks.verdicts import CheckVerdict
+from ...recompute import jobs
 from ...recompute.jobs import Stated
 
 
@@ -58,7 +63,31 @@ class WitnessTable:
     has_reference: bool
 
 
-def trace_tables(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[TraceTable, ...]:
+@dataclass(frozen=True)
+class Losses:
+    """The losses of its training. ``conformance``: the finding on its ``traces``; ``statements``:
+    log entries of what was recomputed; ``witness``: of the session that was timed."""
+
+    conformance: CheckVerdict | None
+    statements: tuple[int, ...]
+    traces: tuple[TraceTable, ...]
+    witness: WitnessTable | None
+
+
+def losses_of(session: Session, answer: ResultAnswer, signed: Result) -> Losses:
+    """Fill the part of a result's page."""
+    verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
+    keys = [job.key for job in recomputation.jobs(signed)]
+    stated = jobs.stated(session.connection(), keys)
+    return Losses(
+        conformance=verdicts.get("conformance"),
+        statements=tuple(sorted(item.log_index for item in stated.values())),
+        traces=_trace_tables(signed, stated),
+        witness=_witness_table(signed, stated),
+    )
+
+
+def _trace_tables(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[TraceTable, ...]:
     """Short traces beside what was recomputed of their seed, or stored for the public one."""
     measured = signed.measurement
     tables = []
@@ -89,7 +118,7 @@ def _losses_of(signed: Result, trace: Trace, stated: Mapping[JobKey, Stated]) ->
     return losses if len(losses) == len(trace.losses) else ()
 
 
-def witness_table(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | None:
+def _witness_table(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | None:
     """Losses of the timed session beside their reference."""
     measured = signed.measurement
     if measured is None or measured.witness is None:
