@@ -195,7 +195,7 @@ def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Rec
         verdict="computed",
         figures=of(job),
         tolerance=recomputation.tolerance(job),
-        data="real" if job.data == "real" else None,
+        data=job.data,
         data_digest="e" * 64 if job.data == "real" else None,
     )
 

@@ -174,6 +174,7 @@ def statement() -> Iterator[recomputation.Recomputation]:
         verdict="computed",
         figures=figures(DENSE, "sgd", NONCE, job.batch_size),
         tolerance=recomputation.tolerance(job),
+        data="generated",
     )
 
 

@@ -227,6 +227,7 @@ def waiting(store: Store) -> Recomputation:
         server_origin=AUTHORITY.origin,
         verdict="computed",
         figures=invented(workload_named(row.workload), "sgd", row.nonce, row.batch_size),
+        data="generated",
     )
     return recomputation.parse(recomputation.payload(said))
 

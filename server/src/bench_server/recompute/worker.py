@@ -140,7 +140,7 @@ class Recomputer:
             figures=figures,
             tolerance=recomputation.tolerance(job) if figures else None,
             draw=draw,
-            data=None if data == "generated" else data,
+            data=data,
             data_digest=real.digest if real else None,
         )
         self._state(row.id, statement, seconds)

@@ -108,8 +108,7 @@ class Recomputation(Wire):
 
     ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
     conforms follows from comparing it with the figures (:func:`verdict`), so results that come
-    later need no further statement. ``data`` is ``real`` for a session on real data, and
-    ``data_digest`` is of the arrays that it was computed on.
+    later need no further statement. ``data_digest``: of the real data that it was computed on.
     """
 
     challenge: RunId
@@ -124,13 +123,13 @@ class Recomputation(Wire):
     figures: Figures | None = None
     tolerance: Tolerance | None = None
     draw: Draw | None = None
-    data: Literal["real"] | None = None
+    data: DataKind
     data_digest: Sha256 | None = None
 
     @property
     def key(self) -> JobKey:
         """The job it is about."""
-        return JobKey(self.seed, self.batch_size, self.data or "generated")
+        return JobKey(self.seed, self.batch_size, self.data)
 
 
 Known = Mapping[JobKey, Recomputation]
@@ -163,9 +162,9 @@ def parse(raw: bytes) -> Recomputation:
 def _require_consistent(statement: Recomputation) -> None:
     """Check that it has figures, or a draw that leaves its job out; and what it says of data."""
     draw, is_computed = statement.draw, statement.verdict == "computed"
-    if statement.data is not None and statement.purpose != "timed":
+    if statement.data == "real" and statement.purpose != "timed":
         raise InvalidField("only a session has real data", field="data")
-    if (statement.data_digest is not None) != (statement.data is not None and is_computed):
+    if (statement.data_digest is not None) != (statement.data == "real" and is_computed):
         raise InvalidField(
             "data_digest must be there where it was computed on real data, and only there",
             field="data_digest",

@@ -155,8 +155,7 @@ class Cosignature(Table, table=True):
 
 class Withdrawn(InCell, Table, table=True):
     """What remains of a withdrawn result: its cell and hardware, not its owner. ``log_index`` is
-    the result's entry, ``act_index`` that of the withdrawal, whose envelope is erased too; NULL
-    where an older version of this program withdrew it."""
+    the result's entry, ``act_index`` that of the withdrawal, whose envelope is erased too."""
 
     __tablename__ = "withdrawn"
     __table_args__ = (
@@ -168,7 +167,7 @@ class Withdrawn(InCell, Table, table=True):
     id: str = Field(primary_key=True, max_length=16)
     payload_sha256: str = Field(max_length=64)
     log_index: int = Field(sa_type=BigInteger)
-    act_index: int | None = Field(default=None, sa_type=BigInteger)
+    act_index: int = Field(sa_type=BigInteger)
     received_at: datetime = Field(sa_type=UtcDateTime)
     withdrawn_at: datetime = Field(sa_type=UtcDateTime)
 
