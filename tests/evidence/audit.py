@@ -44,7 +44,7 @@ from bench_server.cli.operator import get
 from bench_server.db import migrate
 from bench_server.db.store import Store, open_engine
 from bench_server.log.server_keys import Authority, load_authority
-from bench_server.projection import changes
+from bench_server.projection.apply import apply_entries
 from bench_server.projection.entries import KeyEventEntry
 from bench_server.settings import DEFAULT_ORIGIN as ORIGIN
 
@@ -257,7 +257,7 @@ def _unrevoke(db: sqlite3.Connection, _: Authority) -> None:
     (_, _, path) = db.execute("PRAGMA database_list").fetchone()
     store = Store(f"sqlite:///{path}")
     with store.writing() as session:
-        changes.apply(session.connection(), entries)
+        apply_entries(session.connection(), entries)
     store.close()
 
 

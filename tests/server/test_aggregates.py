@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner, table_of
 from bench_server.ranking import aggregates, children
-from bench_server.ranking.aggregates import Touched
+from bench_server.ranking.aggregates import Stale
 from bench_server.ranking.figures import Figure, at_level
 from bench_server.ranking.medians import figures
 from bench_server.ranking.owners import kinds_of
@@ -97,16 +97,13 @@ def measurement(
     return row | {"run_standing": subject_of(row).id}
 
 
-def touched(rows: Sequence[Row]) -> Touched:
-    changed = Touched()
-    for row in rows:
-        changed.add(subject_of(row))
-    return changed
+def above(rows: Iterable[Row]) -> Stale:
+    return Stale.above(map(subject_of, rows))
 
 
 def add(connection: Connection, rows: Sequence[Row]) -> None:
     connection.execute(insert(RESULTS), list(rows))
-    aggregates.refresh(connection, touched(rows))
+    aggregates.refresh(connection, above(rows))
 
 
 def empty(connection: Connection) -> None:
@@ -120,10 +117,9 @@ def vouch(connection: Connection, confirmed: set[str], established: set[str]) ->
     for label in sorted(confirmed | established):
         kinds = {"confirmed": label in confirmed, "established": label in established}
         connection.execute(insert(OWNERS).values(label=label, **kinds))
-    changed = Touched()
-    for row in connection.execute(select(RESULTS)).mappings():
-        changed.add_owner(at_level("owner", subject_of(row)))
-    aggregates.refresh(connection, changed)
+    subjects = [subject_of(row) for row in connection.execute(select(RESULTS)).mappings()]
+    stale = Stale.of_owners(at_level("owner", subject) for subject in subjects)
+    aggregates.refresh(connection, stale)
 
 
 def stored(connection: Connection) -> dict[str, Row]:
@@ -173,7 +169,7 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
         assert hardware(connection) == from_repeats(connection)
         in_batches = stored(connection)
         connection.execute(delete(TABLE))
-        aggregates.refresh(connection, touched(made))
+        aggregates.refresh(connection, above(made))
         assert stored(connection) == in_batches
 
 
@@ -189,7 +185,7 @@ def test_results_that_stop_to_count_leave_nothing(
         connection = session.connection()
         empty(connection)
         add(connection, made)
-        changed = touched(made)
+        before = above(made)
         connection.execute(
             update(RESULTS)
             .where(RESULTS.c.submission_id.in_(unranked))
@@ -197,14 +193,13 @@ def test_results_that_stop_to_count_leave_nothing(
         )
         of_machines = RESULTS.c.machine_id.in_(machines)
         connection.execute(update(RESULTS).where(of_machines).values(owner="a club"))
-        for row in connection.execute(select(RESULTS)).mappings():
-            changed.add(subject_of(row))
-        aggregates.refresh(connection, changed)
+        rows_now = connection.execute(select(RESULTS)).mappings().all()
+        now = above(map(dict, rows_now))
+        aggregates.refresh(connection, before | now)
         assert hardware(connection) == from_repeats(connection)
         after = stored(connection)
         connection.execute(delete(TABLE))
-        rows_now = connection.execute(select(RESULTS)).mappings().all()
-        aggregates.refresh(connection, touched([dict(row) for row in rows_now]))
+        aggregates.refresh(connection, now)
         assert stored(connection) == after
 
 

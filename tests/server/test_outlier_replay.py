@@ -17,7 +17,7 @@ from bench_server.audit import verify as audit
 from bench_server.db import backup, migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
-from bench_server.projection import changes, reindex
+from bench_server.projection import apply, reindex
 from bench_server.projection.measurements import ResultEntry
 
 OTHERS = 5
@@ -95,14 +95,14 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
 ) -> None:
     before, _ = stored(store, outlier)
     replayed = {}
-    apply = changes.apply
+    apply_entries = apply.apply_entries
 
     def noted(connection: Any, entries: Any) -> None:
         results = [entry for entry in entries if isinstance(entry, ResultEntry)]
         replayed.update({e.submission_id: e.row(e.outlier)["verdicts"] for e in results})
-        apply(connection, entries)
+        apply_entries(connection, entries)
 
-    monkeypatch.setattr(changes, "apply", noted)
+    monkeypatch.setattr(apply, "apply_entries", noted)
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
         with dump.keeping(fetch, tmp_path / "dump.zip") as fetch_and_store:

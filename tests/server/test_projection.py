@@ -27,7 +27,8 @@ from bench_server.db.tables import (
     table_of,
 )
 from bench_server.ingest import moderation
-from bench_server.projection import asks, changes, position, projector, reindex
+from bench_server.projection import asks, position, projector, reindex
+from bench_server.projection.apply import apply_entries
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
@@ -315,7 +316,7 @@ def test_the_project_command_catches_up(
         assert position.lag(session).entries == 0
 
 
-def test_changes_of_no_entry_are_nothing(store: Store) -> None:
+def test_no_entry_changes_nothing(store: Store) -> None:
     with store.writing() as session:
-        changes.apply(session.connection(), [])
+        apply_entries(session.connection(), [])
     assert Projector(store).step() == 0

@@ -23,7 +23,7 @@ from bench_server.db.tables import (
 )
 from bench_server.log import reader
 from bench_server.ranking import aggregates
-from bench_server.ranking.aggregates import Touched
+from bench_server.ranking.aggregates import Stale
 from bench_server.ranking.rows import subject_of
 
 # One machine of each kind of hardware, and a second one of the first.
@@ -52,10 +52,8 @@ def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seede
         assert {row["level"] for row in stored.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
         assert len(rows) == MACHINES * world.RUN
-        changed = Touched()
-        for row in rows:
-            changed.add(subject_of(row.model_dump()))
-        aggregates.refresh(session.connection(), changed)
+        stale = Stale.above(subject_of(row.model_dump()) for row in rows)
+        aggregates.refresh(session.connection(), stale)
         session.expire_all()
         anew = _standings(session)
         assert anew.keys() == stored.keys()

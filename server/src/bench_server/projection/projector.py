@@ -17,7 +17,7 @@ from threading import Event
 
 from ..db.store import UNAVAILABLE, Store
 from ..log import reader
-from . import asks, changes, position
+from . import apply, asks, new_results, position
 from .entries import read_batch
 
 LOCK = "projector"
@@ -149,8 +149,8 @@ class Projector:
                 return 0  # a reindex began meanwhile, or another projector was faster
             if drawn:
                 asks.store(connection, drawn)
-            changes.add_environments(connection, batch.environments)
-            changes.apply(connection, batch.entries)
+            new_results.add_environments(connection, batch.environments)
+            apply.apply_entries(connection, batch.entries)
             position.write(connection, batch.next_index)
         return batch.next_index - start
 

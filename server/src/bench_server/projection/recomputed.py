@@ -1,9 +1,9 @@
 """Statements about recomputations: the results that waited for them are judged again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from bench_protocol.payload.result import Result
 from bench_protocol.training import recomputation
@@ -15,17 +15,15 @@ from ..db.tables import Submission, table_of
 from ..ingest import columns
 from ..ranking.rows import RESULTS
 from ..recompute import jobs
+from . import decisions
 from .entries import RecomputationEntry
+from .touched import NOTHING, Touched
 
 
-def judge_again(
-    connection: Connection, entries: Sequence[RecomputationEntry]
-) -> Iterator[ColumnElement[bool]]:
-    """Note statements that follow each other in the log, and store the new verdicts.
-
-    Returns:
-        Which results have new ones: those of each challenge and workload.
-    """
+def judge_again(connection: Connection, entries: Sequence[RecomputationEntry]) -> Touched:
+    """Note statements that follow each other in the log, and judge the results again that waited
+    for them: those of each challenge and workload."""
+    touched = NOTHING
     for entry in entries:
         jobs.note(connection, entry.log_index, entry.statement)
     said = {(entry.statement.challenge, entry.statement.workload_digest) for entry in entries}
@@ -40,7 +38,10 @@ def judge_again(
         ]
         if judged:
             connection.execute(SET_VERDICTS, judged)
-            yield (RESULTS.c.challenge_id == challenge) & (RESULTS.c.workload_digest == digest)
+            c = RESULTS.c
+            judged_again = (c.challenge_id == challenge) & (c.workload_digest == digest)
+            touched |= decisions.settle(connection, judged_again)
+    return touched
 
 
 def _verdicts(row: Any, result: Result, known: Known) -> str:

@@ -6,6 +6,9 @@ aggregate depends on nothing but its children and the kinds of owners, so the or
 not matter.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
 from sqlalchemy import Connection, delete
 
 from ..db.lists import among
@@ -17,52 +20,68 @@ from .owners import NEW, kinds_of
 from .rows import LEVELS, TABLE, aggregate_columns, lineage
 
 
-class Touched:
-    """The aggregates that a change touches: subjects by id, for each level."""
+@dataclass(frozen=True)
+class Stale:
+    """Aggregates to compute again: their subjects by id, for each level. Of two subjects with one
+    id the later one holds, as when a machine's owner changes."""
 
-    def __init__(self) -> None:
-        self.levels: dict[Level, dict[str, Subject]] = {level: {} for level in LEVELS}
+    levels: Mapping[Level, Mapping[str, Subject]] = field(default_factory=dict)
 
-    def add(self, subject: Subject) -> None:
-        """Touch all aggregates above a result, given its subject at the lowest level. A later
-        subject replaces an earlier one of the same aggregate, as when a machine's owner changes."""
-        for level, of_level in lineage(subject).items():
-            self.levels[level][of_level.id] = of_level
+    @classmethod
+    def above(cls, lowest: Iterable[Subject]) -> "Stale":
+        """All aggregates above results, given the subjects of these at the level ``run``."""
+        return cls._of(item for subject in lowest for item in lineage(subject).items())
 
-    def add_owner(self, subject: Subject) -> None:
-        """Touch the aggregates of an owner and of its hardware alone."""
-        hardware = at_level("hardware", subject)
-        self.levels["owner"][subject.id] = subject
-        self.levels["hardware"][hardware.id] = hardware
+    @classmethod
+    def of_owners(cls, owners: Iterable[Subject]) -> "Stale":
+        """The aggregates of owners and of their hardware alone."""
+        levels: tuple[Level, ...] = ("owner", "hardware")
+        return cls._of((level, at_level(level, owner)) for owner in owners for level in levels)
+
+    @classmethod
+    def _of(cls, subjects: Iterable[tuple[Level, Subject]]) -> "Stale":
+        levels: dict[Level, dict[str, Subject]] = {}
+        for level, subject in subjects:
+            levels.setdefault(level, {})[subject.id] = subject
+        return cls(levels)
+
+    def __or__(self, later: "Stale") -> "Stale":
+        return Stale({level: {**self.at(level), **later.at(level)} for level in LEVELS})
+
+    def at(self, level: Level) -> Mapping[str, Subject]:
+        """The subjects of a level by id."""
+        return self.levels.get(level, {})
+
+    def only(self, level: Level) -> "Stale":
+        """Those of one level."""
+        return Stale({level: self.at(level)})
 
     @property
     def owners(self) -> set[str]:
         """The labels of the owners."""
-        return {subject.owner for subject in self.levels["owner"].values()}
+        return {subject.owner for subject in self.at("owner").values()}
 
 
-def refresh(connection: Connection, touched: Touched, up_to: Level = "hardware") -> None:
-    """Compute the touched aggregates again, up to a level; one without children is deleted. What is
-    computed is touched no more."""
-    for level in LEVELS[: LEVELS.index(up_to) + 1]:
-        subjects = touched.levels[level]
-        if not subjects:
-            continue
-        touched.levels[level] = {}
-        table = CHILD_RESULTS if level == "run" else CHILD_AGGREGATES
-        children = children_of(connection, table, subjects)
-        if gone := subjects.keys() - children.keys():
-            connection.execute(DELETE, {"ids": sorted(gone)})
-        of_owners = [subject.owner for subject in subjects.values()] if level == "owner" else []
-        kinds = kinds_of(connection, of_owners) if of_owners else {}
-        figures = [
-            combine(summary, level, subjects[id]) for id, summary in sorted(children.items())
-        ]
-        rows = [
-            aggregate_columns(level, figure, kinds.get(figure.subject.owner, NEW))
-            for figure in figures
-        ]
-        upsert(connection, TABLE, rows)
+def refresh(connection: Connection, stale: Stale, levels: Sequence[Level] = LEVELS) -> None:
+    """Compute the stale aggregates of some levels, the lowest first; one without children is
+    deleted."""
+    for level in levels:
+        if subjects := stale.at(level):
+            _refresh(connection, level, subjects)
+
+
+def _refresh(connection: Connection, level: Level, subjects: Mapping[str, Subject]) -> None:
+    table = CHILD_RESULTS if level == "run" else CHILD_AGGREGATES
+    children = children_of(connection, table, subjects)
+    if gone := subjects.keys() - children.keys():
+        connection.execute(DELETE, {"ids": sorted(gone)})
+    of_owners = [subject.owner for subject in subjects.values()] if level == "owner" else []
+    kinds = kinds_of(connection, of_owners) if of_owners else {}
+    figures = [combine(summary, level, subjects[id]) for id, summary in sorted(children.items())]
+    rows = [
+        aggregate_columns(level, figure, kinds.get(figure.subject.owner, NEW)) for figure in figures
+    ]
+    upsert(connection, TABLE, rows)
 
 
 DELETE = delete(TABLE).where(among(TABLE.c.id, "ids"))

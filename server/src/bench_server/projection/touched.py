@@ -1,0 +1,75 @@
+"""What applied entries touch, and the order in which it is brought up to date."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from ..ranking import aggregates, owners
+from ..ranking.aggregates import Stale
+from ..ranking.figures import Level, Subject
+from ..ranking.rows import subject_of
+from . import reproduced
+from .reproduced import HardwareSetup
+
+OWNERS_AND_BELOW: tuple[Level, ...] = ("run", "machine", "owner")
+
+
+@dataclass(frozen=True)
+class Touched:
+    """``stale``: the aggregates to compute again. ``set_ups``: those in which results may have
+    another trust level. ``trusted``: subjects of new results at level 3 or above, whose set-ups
+    count only where enough owners have a figure."""
+
+    stale: Stale = field(default_factory=Stale)
+    set_ups: frozenset[HardwareSetup] = frozenset()
+    trusted: tuple[Subject, ...] = ()
+
+    def __or__(self, later: "Touched") -> "Touched":
+        return Touched(
+            self.stale | later.stale, self.set_ups | later.set_ups, self.trusted + later.trusted
+        )
+
+
+NOTHING = Touched()
+
+
+def by_results(rows: Iterable[Row[Any]]) -> Touched:
+    """What rows of results touch, before or after a change of theirs."""
+    subjects = [subject_of(dict(row._mapping)) for row in rows]
+    return Touched(Stale.above(subjects), frozenset(map(HardwareSetup.of, subjects)))
+
+
+def by_kind(connection: Connection, label: str) -> Touched:
+    """What the kind of an owner touches."""
+    hardware = reproduced.hardware_of_owner(connection, label)
+    stale = Stale.of_owners(subject._replace(owner=label) for subject in hardware)
+    return Touched(stale, frozenset(map(HardwareSetup.of, hardware)))
+
+
+def refresh_owners(connection: Connection, touched: Touched) -> Touched:
+    """Update the kinds of the owners, then the aggregates up to these. The figures of owners are
+    what new results are compared with.
+
+    Returns:
+        What is left: hardware and trust levels.
+    """
+    stale = touched.stale
+    if not stale.owners:
+        return touched
+    for label in owners.establish(connection, stale.owners):
+        stale |= by_kind(connection, label).stale
+    aggregates.refresh(connection, stale, OWNERS_AND_BELOW)
+    return replace(touched, stale=stale.only("hardware"))
+
+
+def refresh_all(connection: Connection, touched: Touched) -> None:
+    """Update trust levels, then owners, then hardware: each follows from the one before."""
+    confirmed = owners.confirmed_owners(connection)
+    set_ups = touched.set_ups
+    if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
+        set_ups |= reproduced.reproducible(connection, touched.trusted, confirmed)
+    changed = reproduced.update_levels(connection, sorted(set_ups), confirmed)
+    touched |= Touched(Stale.above(changed))
+    aggregates.refresh(connection, refresh_owners(connection, touched).stale)
