@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from . import __version__, memory
@@ -14,12 +15,11 @@ from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import openapi, problems
-from .web.cross_origin import CrossOrigin
 from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.response_cache import FRESH_SECONDS, Answers, AsOf, ResponseCache
+from .web.response_cache import AS_OF_HEADER, FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
 from .web.security_headers import SecurityHeaders
 from .web.static_files import DigestedFiles
@@ -104,7 +104,17 @@ def create_app(
         read_token=settings.read_token,
         read_only=settings.read_only == "yes",
     )
-    app.add_middleware(CrossOrigin)
+    # Everything that can be read is public, so a page of any origin may read it. No browser keeps a
+    # preflight's answer (`max_age`): one that allows GET with a content type would also let a POST
+    # through, which has no preflight of its own then.
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=["*"],
+        allow_methods=["GET", "HEAD"],
+        allow_headers=["Authorization", "If-None-Match"],
+        expose_headers=["Content-Disposition", "ETag", "Link", "Retry-After", AS_OF_HEADER],
+        max_age=0,
+    )
     app.add_middleware(HeadRequests)
     app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)
