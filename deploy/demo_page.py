@@ -12,8 +12,7 @@ Document = Mapping[str, Any]
 # Doctor's checks of what a first run needs. None of them trains.
 CHECKS = (
     "system", "python", "architecture", "environments", "shared-libraries", "frameworks",
-    "metal-pair", "metal", "mlx-backend", "nvidia-driver", "cuda-tensorflow", "cuda-mlx",
-    "cuda",
+    "metal-pair", "metal", "mlx-backend", "nvidia-driver", "cuda",
 )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from bench_agent.doctor.table import CHECKS
+
 ROOT = Path(__file__).parents[2]
 SPEC = importlib.util.spec_from_file_location("demo_page", ROOT / "deploy" / "demo_page.py")
 assert SPEC is not None
@@ -76,3 +78,7 @@ def test_a_run_that_ends_before_its_first_repeat_has_a_page() -> None:
     assert "run ended with exit code 2 before its first repeat" in text
     assert "      bench-agent run --preset smoke" in text
     assert demo_page.page([result("mlx", "metal")], [], "bench-agent", 3) is None
+
+
+def test_the_page_asks_for_checks_that_doctor_has() -> None:
+    assert set(demo_page.CHECKS) <= CHECKS.keys()
