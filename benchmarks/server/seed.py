@@ -100,7 +100,7 @@ SHAPES = tuple(
     )
 )
 OWNERS, KEYS, SUBMISSIONS, ENVIRONMENTS, MEASUREMENTS = SHAPES[:5]
-ENTRIES, NODES, CHECKPOINTS, STANDINGS, PROJECTION = SHAPES[5:]
+ENTRIES, NODES, CHECKPOINTS, AGGREGATES, PROJECTION = SHAPES[5:]
 
 
 def seed(store: Store, authority: Authority, count: int) -> int:
@@ -146,7 +146,7 @@ class Seeding:
                 "run_id": key_id[:32],
                 "owner": owner,
                 "machine_id": machine_id,
-                "run_standing": subject.id,
+                "run_aggregate": subject.id,
             }
             ids = [self._result(row, slower, whose) for row in of_cell.rows]
             if of_cell.figures:
@@ -162,7 +162,7 @@ class Seeding:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
             figure = combine(Children.of(owners), "hardware", subject)
-            self._add(STANDINGS, **aggregate_rows.aggregate_columns("hardware", figure))
+            self._add(AGGREGATES, **aggregate_rows.aggregate_columns("hardware", figure))
         for row in {
             row.id: row for kind in range(world.KINDS) for row in _environments(kind)
         }.values():
@@ -229,9 +229,9 @@ class Seeding:
                 "run_id": own.run_id,
                 "newest_at": newest_at,
             }
-            changed = STANDINGS.changed(row, slower, values)
-            self.waiting[STANDINGS].append(changed)
-        of_owner = dict(zip(STANDINGS.names, changed, strict=True))
+            changed = AGGREGATES.changed(row, slower, values)
+            self.waiting[AGGREGATES].append(changed)
+        of_owner = dict(zip(AGGREGATES.names, changed, strict=True))
         columns = [of_owner[column.name] for column in aggregate_rows.FIGURE_COLUMNS]
         self.owners[hardware].append(aggregate_rows.figure(columns))
 
@@ -269,7 +269,7 @@ def _cells(kind: int) -> Iterator[Template]:
         yield Template(
             subject,
             [MEASUREMENTS.row(row) for row in rows],
-            [STANDINGS.row(values) for values in figures],
+            [AGGREGATES.row(values) for values in figures],
             middle,
         )
 

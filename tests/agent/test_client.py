@@ -11,7 +11,7 @@ from tests.fakes.results import key_id, private_key
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.remote.client import Client, ServerRefused, utc_text
-from bench_agent.remote.standing import Standing, in_words, standing
+from bench_agent.remote.rank import MachineRank, in_words, machine_rank
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
@@ -100,7 +100,7 @@ SLOWER_SETUP = {
     ],
     ids=["pending", "older", "away", "no server"],
 )
-def test_a_result_on_no_board_gives_no_standing(
+def test_a_result_on_no_board_gives_no_rank(
     answer: httpx.Response, error: type[Exception] | None
 ) -> None:
     asked: list[str] = []
@@ -110,10 +110,10 @@ def test_a_result_on_no_board_gives_no_standing(
         return answer
 
     if error is None:
-        assert standing(client(server), "r1") is None
+        assert machine_rank(client(server), "r1") is None
     else:
         with pytest.raises(error):
-            standing(client(server), "r1")
+            machine_rank(client(server), "r1")
     assert asked == ["http://bench.test/api/v1/results/r1?wait=5"]
 
 
@@ -153,7 +153,7 @@ def test_where_a_machine_stands(places: Any, words: str | None) -> None:
             return httpx.Response(200, json={"status": "measured", "machine_id": "m1"})
         return httpx.Response(200, json={"places": places})
 
-    assert standing(client(server), "r1") == Standing("http://bench.test/machines/m1", words)
+    assert machine_rank(client(server), "r1") == MachineRank("http://bench.test/machines/m1", words)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from bench_agent.output.report.remarks import doubts_of
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
-from bench_agent.remote.standing import Standing
+from bench_agent.remote.rank import MachineRank
 from bench_agent.run import journal
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload import result as wire
@@ -303,8 +303,8 @@ def test_a_report_without_ranks_says_why(
     monkeypatch.setattr("bench_agent.cli.report.around_published", lambda made: NOBODY)
     without = command("--server", "http://127.0.0.1:1")
     assert "the report shows this run alone instead" in without.stderr
-    alone = Standing("http://127.0.0.1:1/machines/0f1e", "1st of 1 on mnist-cnn")
-    monkeypatch.setattr("bench_agent.cli.report.standing", lambda *asked: alone)
+    alone = MachineRank("http://127.0.0.1:1/machines/0f1e", "1st of 1 on mnist-cnn")
+    monkeypatch.setattr("bench_agent.cli.report.machine_rank", lambda *asked: alone)
     monkeypatch.setattr("bench_agent.cli.report.next_to", lambda client, machine, workloads: [])
     ranked = command("--server", "http://127.0.0.1:1")
     assert "ranks no other hardware next to this machine's: the report" in ranked.stderr

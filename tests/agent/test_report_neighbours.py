@@ -16,8 +16,8 @@ from bench_agent.output.report.neighbours import (
     published_beside,
 )
 from bench_agent.remote.client import Client, ServerRefused
+from bench_agent.remote.rank import MachineRank
 from bench_agent.remote.ranked import next_to
-from bench_agent.remote.standing import Standing
 
 
 def test_the_nearest_published_figure_of_the_same_set_up_stands_beside_the_own_bars() -> None:
@@ -69,7 +69,7 @@ def test_the_hardware_ranked_above_and_below_stands_beside_the_own_bars() -> Non
     client = Client("http://server.test", None, transport=httpx.MockTransport(board))
     rows = next_to(client, "0f1e", ["mnist-cnn", "fashion-mlp"])
     assert [(row.rank, row.hardware) for row in rows] == [(1, "H200"), (3, "T4")]
-    around = around_ranked(rows, Standing("http://server.test/machines/0f1e", "2nd of 4"))
+    around = around_ranked(rows, MachineRank("http://server.test/machines/0f1e", "2nd of 4"))
     assert [bar.label for bar in around.neighbours] == [
         "1st: H200, jax tuned",
         "3rd: T4, jax tuned",

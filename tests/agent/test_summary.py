@@ -18,7 +18,7 @@ from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import report_of
 from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubts_of, headline
 from bench_agent.output.summary import show_end, show_figures, what_is_where
-from bench_agent.remote.standing import Standing
+from bench_agent.remote.rank import MachineRank
 from bench_agent.run.summary import RunSummary
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import TUNED_ON_CUDA, Device
@@ -198,7 +198,7 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     page = "http://server.test/machines/0f1e2d3c4b5a6978"
     summary = summary_of(tmp_path, [make_result()])
     summary.sent, summary.addresses = 1, ["http://server.test/results/1"]
-    summary.standing = Standing(page, "15th of 47 on mnist-cnn")
+    summary.rank = MachineRank(page, "15th of 47 on mnist-cnn")
     stream = io.StringIO()
     show_end(Console(file=stream), summary, Home(Path("/h")))
     lines = stream.getvalue().splitlines()
@@ -214,5 +214,5 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test")
     assert last.endswith("bench-agent run --resume --server http://server.test")
     document = summary_document(summary)
-    assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")
+    assert (document["machine_page"], document["rank"]) == (page, "15th of 47 on mnist-cnn")
     assert (document["sent"], document["sent_earlier"]) == (1, 0)

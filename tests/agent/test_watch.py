@@ -10,7 +10,7 @@ from bench_agent.cli import watch as command
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.history import History
-from bench_agent.remote.standing import Standing
+from bench_agent.remote.rank import MachineRank
 from bench_agent.run import journal
 from bench_agent.run.summary import RunSummary
 
@@ -105,7 +105,7 @@ def test_it_prints_what_the_history_of_the_server_says(
 
     def run_plan(*given: object, **named: object) -> RunSummary:
         summary = measure(*given, **named)
-        summary.standing = Standing("https://bench.lab/machines/0123456789abcdef", None)
+        summary.rank = MachineRank("https://bench.lab/machines/0123456789abcdef", None)
         return summary
 
     monkeypatch.setattr(command, "run_plan", run_plan)

@@ -233,11 +233,11 @@ def _other_checkpoint(db: sqlite3.Connection, authority: Authority) -> int:
 
 
 def _edit_figure(db: sqlite3.Connection, _: Authority) -> None:
-    db.execute("UPDATE standing SET ns_per_sample = ns_per_sample / 2")
+    db.execute("UPDATE aggregate SET ns_per_sample = ns_per_sample / 2")
 
 
 def _edit_level(db: sqlite3.Connection, _: Authority) -> None:
-    db.execute("UPDATE standing SET trust_level = 4")
+    db.execute("UPDATE aggregate SET trust_level = 4")
 
 
 def _edit_result(db: sqlite3.Connection, _: Authority) -> int:

@@ -94,7 +94,7 @@ def measurement(
         "spread": ns / 1e4,
         "disturbed": disturbed,
     }
-    return row | {"run_standing": subject_of(row).id}
+    return row | {"run_aggregate": subject_of(row).id}
 
 
 def above(rows: Iterable[Row]) -> Stale:

@@ -91,7 +91,7 @@ def test_a_backup_is_of_one_moment(post: Poster, store: Store, tmp_path: Path) -
                 for query in (
                     "SELECT count(*) FROM submission",
                     "SELECT count(*) FROM measurement",
-                    "SELECT sum(repeats) FROM standing WHERE level = 'hardware'",
+                    "SELECT sum(repeats) FROM aggregate WHERE level = 'hardware'",
                     "SELECT count(*) FROM log_entry",
                     "SELECT max(size) FROM log_checkpoint",
                     "SELECT position FROM projection",

@@ -28,8 +28,8 @@ WHOLE = {
     "postgresql": rf"(Seq Scan on {LARGE})|((Index|Index Only|Bitmap Heap) Scan "
     rf"(?!Backward using {FEW})[^\n]*on {LARGE}[^\n]*\n(?!\s*(Index Cond|Recheck Cond|->)))",
 }
-# SQLite beginning with standings by nothing but their level; PostgreSQL reads so few at once.
-WHOLE_LEVEL = r"SEARCH standing USING [^\n]*\(level=\?\)"
+# SQLite beginning with aggregates by nothing but their level; PostgreSQL reads so few at once.
+WHOLE_LEVEL = r"SEARCH aggregate USING [^\n]*\(level=\?\)"
 COPIES = 20_000
 SLUG = "intel-core-i7-8700"
 ADDRESSES = [
@@ -118,7 +118,7 @@ def different(n: int) -> dict[str, Any]:
         "run_id": f"f{n:031x}",
         "received_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=n),
         "machine_id": f"{n % 500:016x}",
-        "run_standing": f"{n % 900:032x}",
+        "run_aggregate": f"{n % 900:032x}",
         "environment_id": f"{n % 300:032x}",
         "hardware_slug": f"hardware-{n % 40}",
         "workload_digest": f"{n % 8:064x}",
@@ -177,10 +177,10 @@ def check(store: Store, seen: list[tuple[str, Any]]) -> None:
 
 
 def test_all_that_a_median_needs_of_children_is_in_an_index() -> None:
-    (index,) = (index for index in TABLE.indexes if index.name == "ix_standing_children")
+    (index,) = (index for index in TABLE.indexes if index.name == "ix_aggregate_children")
     table = children.CHILD_AGGREGATES
     of_owners, of_places, of_sums = (
-        set(re.findall(r"standing\.(\w+)", str(statement)))
+        set(re.findall(r"aggregate\.(\w+)", str(statement)))
         for statement in (outliers.QUARTILES, children.skipped_to(table), children.sums(table))
     )
     assert of_owners < of_places

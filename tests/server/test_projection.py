@@ -157,7 +157,7 @@ def test_accepting_a_result_touches_no_projected_table(unprojected: Poster, stor
         with statements(store) as seen:
             unprojected.made()
         texts = " ".join(text for text, _ in seen)
-        for table in ("measurement", "standing", "environment", "published_figure"):
+        for table in ("measurement", "aggregate", "environment", "published_figure"):
             assert f" {table} " not in texts, table
         counts.append(len(seen))
     assert counts[0] == counts[1]

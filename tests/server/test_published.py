@@ -107,12 +107,12 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
     assert get(imported, f"/hardware/{I7}")["score"]["covered"] == 1
     assert imported.get("/?workload=mnist-cnn").text.count("published figure") >= 1
     assert imported.get(f"/compare?ids={I7}&ids=intel-core-i7-8700").status_code == 200
-    before = standings(store)
+    before = counts(store)
     reindex.reindex(store)
-    assert standings(store) == before
+    assert counts(store) == before
 
 
-def standings(store: Store) -> dict[str, int]:
+def counts(store: Store) -> dict[str, int]:
     with store.reading() as session:
         query = select(Aggregate.level, func.count()).group_by(Aggregate.level)  # type: ignore[call-overload]
         return {row[0]: row[1] for row in session.execute(query)}

@@ -70,7 +70,7 @@ def test_a_first_figure_of_a_third_owner_raises_what_was_there(store: Store, pos
     assert "No verdict yet: 1 more confirmed owner must measure" in page
     trusted.send(store, KEYS[2], repeats(1))
     found = levels(store)
-    assert set(found["measurement"]) == set(found["standing"]) == {4}
+    assert set(found["measurement"]) == set(found["aggregate"]) == {4}
     told = reproduction(post, first)
     assert (told["verdict"], told["owners"], told["owners_needed"]) == ("reproduced", 2, 0)
     page = html.unescape(post.http.get(f"/results/{first}").text)

@@ -30,13 +30,13 @@ ATTEMPTS = 8
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Grows by one each time that boards are worked out."""
     calls: list[Any] = []
-    standings = leaderboard.standings
+    rankings = leaderboard.rankings
 
     def counting(session: Any, workloads: Any, *asked: Any) -> Any:
         calls.append(workloads)
-        return standings(session, workloads, *asked)
+        return rankings(session, workloads, *asked)
 
-    monkeypatch.setattr(leaderboard, "standings", counting)
+    monkeypatch.setattr(leaderboard, "rankings", counting)
     return calls
 
 

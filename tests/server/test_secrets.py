@@ -42,7 +42,7 @@ ADDRESSES = (
     *("/api/v1/log/entries", "/api/v1/results", "/api/v1/export.csv", "/api/v1/nothing"),
     *("/api/v1/leaderboard?workload=nothing", "/api/v1/keys/nothing", "/dumps/"),
 )
-DAMAGE = ("DROP TABLE standing", "UPDATE measurement SET verdicts = 'no JSON'")
+DAMAGE = ("DROP TABLE aggregate", "UPDATE measurement SET verdicts = 'no JSON'")
 Run = Callable[..., str]
 
 

@@ -42,20 +42,20 @@ def seeded(store: Store) -> Store:
     return store
 
 
-def _standings(session: Session) -> dict[str, dict[str, Any]]:
+def _aggregates(session: Session) -> dict[str, dict[str, Any]]:
     return {row.id: row.model_dump() for row in session.scalars(select(Aggregate))}
 
 
 def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
     with seeded.writing() as session:
-        stored = _standings(session)
+        stored = _aggregates(session)
         assert {row["level"] for row in stored.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
         assert len(rows) == MACHINES * world.RUN
         stale = Stale.above(subject_of(row.model_dump()) for row in rows)
         aggregates.refresh(session.connection(), stale)
         session.expire_all()
-        anew = _standings(session)
+        anew = _aggregates(session)
         assert anew.keys() == stored.keys()
         for identity, values in anew.items():
             for name, value in values.items():

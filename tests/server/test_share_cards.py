@@ -11,7 +11,7 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.said import NOW
 
-from bench_agent.remote import standing
+from bench_agent.remote import rank
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import acts
 from bench_server.answers import cell_figures, comparison, leaderboard, machines
@@ -127,7 +127,7 @@ def test_the_heading_of_a_machine_is_its_first_rank(
         monkeypatch.setattr(machines, "answer_of", lambda session, figures, prices: unranked)
         shown = machine_page(session, machine_id, HistoryFilters.model_validate({}))
     assert shown.heading == "NVIDIA H200: 1st of 1 on fashion-mlp"
-    assert standing.in_words([asdict(place) for place in places]) in shown.heading
+    assert rank.in_words([asdict(place) for place in places]) in shown.heading
 
 
 def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
@@ -232,7 +232,7 @@ def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
     def read(*_: object) -> None:
         pytest.fail("a badge needs no board")
 
-    monkeypatch.setattr(leaderboard, "standings", read)
+    monkeypatch.setattr(leaderboard, "rankings", read)
     machine = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
     with store.reading() as session:
         assert "200,000/s mnist-cnn" in cards.machine_badge(session, machine)

@@ -228,7 +228,7 @@ def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
 def test_a_run_sends_every_repeat(address: str, home: Home, client: Client) -> None:
     summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)
     assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
-    assert summary.standing is None  # a fake's results are not ranked
+    assert summary.rank is None  # a fake's results are not ranked
     identity = summary.addresses[-1].rsplit("/", 1)[1]
     assert identity in ids(Outbox(home.outbox))
     assert httpx.get(summary.addresses[-1]).status_code == 200

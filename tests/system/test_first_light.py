@@ -30,7 +30,7 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
     )
     assert ran.code == 0, ran.stderr
     results = ran.json()["results"]
-    assert ran.json()["standing"] == "1st of 1 on mnist-dense"
+    assert ran.json()["rank"] == "1st of 1 on mnist-dense"
     assert httpx.get(ran.json()["machine_page"]).status_code == 200
     cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
     assert cells == {(f, r) for f in ("tensorflow", "mlx") for r in ("naive", "tuned")}

@@ -83,7 +83,7 @@ def test_a_loss_is_noticed(tmp_path: Path) -> None:
         posting[0].measured += 1
         store = Store(made.url)
         for tamper in (
-            "UPDATE standing SET ns_per_sample = ns_per_sample * 2",
+            "UPDATE aggregate SET ns_per_sample = ns_per_sample * 2",
             "UPDATE log_entry SET log_index = -1 WHERE log_index = "
             "(SELECT max(log_index) FROM log_entry WHERE kind = 'result')",
         ):

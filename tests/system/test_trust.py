@@ -98,7 +98,7 @@ def rewind(database: str, keep: int) -> None:
     store = Store(database)
     with store.writing() as session:
         for statement in (
-            "DELETE FROM standing",
+            "DELETE FROM aggregate",
             "DELETE FROM measurement WHERE log_index >= :n",
             "DELETE FROM log_entry WHERE log_index >= :n",
             "DELETE FROM log_checkpoint WHERE size > :n",

@@ -15,8 +15,8 @@ from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
 from ..remote.client import ServerRefused
 from ..remote.outbox import Entry, Outbox
+from ..remote.rank import machine_rank
 from ..remote.ranked import next_to
-from ..remote.standing import standing
 from ..run.journal import unfinished
 from .exits import Exit, stop
 from .setup import open_home, open_reader
@@ -94,7 +94,7 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
     client, place = open_reader(server, open_home()), None
     try:
         workloads = dict.fromkeys(figures.cell.workload for figures in made.cells)
-        place = standing(client, sent[-1], workloads)
+        place = machine_rank(client, sent[-1], workloads)
         if place and (rows := next_to(client, place.machine_id, workloads)):
             return around_ranked(rows, place)
         missing = "other hardware next to this machine's" if place else "result of this run"
@@ -107,4 +107,4 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
         client.close()
     shown = "has published figures" if alone.neighbours else "shows this run alone"
     complain(f"{why}: the report {shown} instead", WARNING)
-    return replace(alone, standing=place)
+    return replace(alone, rank=place)

@@ -12,10 +12,10 @@ from bench_protocol.payload.doubts import disturbances
 from ..base.errors import ServerUnreachable
 from ..output import documents
 from ..output.console import FAILURE, WARNING, complain, console, say
-from ..output.summary import standing_lines
+from ..output.summary import rank_lines
 from ..remote.client import Client, ServerRefused
 from ..remote.outbox import Entry, Outbox
-from ..remote.standing import Standing, standing
+from ..remote.rank import MachineRank, machine_rank
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
 from .exits import Exit, stop
@@ -41,7 +41,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
     outbox = Outbox(home.outbox)
     sent: list[Delivery] = []
     refused: list[Delivery] = []
-    place: Standing | None = None
+    place: MachineRank | None = None
     waiting = len(list(outbox.pending()))
     client = open_client(server, home)
     try:
@@ -52,7 +52,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
                 (sent if delivery.state == "sent" else refused).append(delivery)
             workloads = {delivery.entry.result().cell.workload for delivery in sent}
             with suppress(ServerUnreachable, ServerRefused):
-                place = standing(client, sent[-1].result_id, workloads) if sent else None
+                place = machine_rank(client, sent[-1].result_id, workloads) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} pending in the outbox")
@@ -70,7 +70,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
         for problem in problems:
             say(shown, f"refused: {problem.get('detail', 'no reason given')}", FAILURE)
         if place:
-            say(shown, "\n".join(standing_lines(place)))
+            say(shown, "\n".join(rank_lines(place)))
         elif sent:
             say(
                 shown, f"The last result is on no leaderboard:\n  {sent[-1].address(client.server)}"

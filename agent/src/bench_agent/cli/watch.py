@@ -162,11 +162,11 @@ def _histories(
     server: str | None, token: str | None, summary: RunSummary
 ) -> Mapping[Cell, History | None]:
     """The server's history of each measured set-up; none before the server ranks the results."""
-    if server is None or summary.standing is None:
+    if server is None or summary.rank is None:
         return {}
     client = Client(server, None, token=token)
     try:
-        return histories(client, summary.standing.machine_id, summary.results)
+        return histories(client, summary.rank.machine_id, summary.results)
     except ServerUnreachable:
         return {}
     finally:

@@ -8,7 +8,7 @@ from rich.text import Text
 from bench_protocol.base import format as people
 
 from ..base.home import Home
-from ..remote.standing import Standing
+from ..remote.rank import MachineRank
 from ..run.summary import RunSummary
 from .console import FAILURE, GOOD, WARNING, say, show_table
 from .names import short_name, unusual
@@ -52,8 +52,8 @@ def show_end(
     if report:
         sentence = f"{headline(report)}. A page with charts:\n  {home.command('report')}"
         say(console, f"\n{sentence}", GOOD if report.cells and not disturbed else "")
-    if summary.standing:
-        say(console, "\n".join(standing_lines(summary.standing, links)))
+    if summary.rank:
+        say(console, "\n".join(rank_lines(summary.rank, links)))
     if report and disturbed:
         say(console, disturbed_line(report, disturbed, sent=summary.sent > 0), WARNING)
 
@@ -116,7 +116,7 @@ def what_is_where(
     results = people.plural(stored, "result")
     earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
-    if links and not summary.standing and summary.addresses:
+    if links and not summary.rank and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
     if summary.waiting and advise and links:
         submit = home.command(f"submit --server {server or 'URL'}")
@@ -133,10 +133,10 @@ def _pending(summary: RunSummary) -> str:
     return people.plural(summary.waiting, "pending result")
 
 
-def standing_lines(standing: Standing, links: bool = True) -> list[str]:
+def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
     """Where this machine stands, and its page."""
-    words = f"is {standing.words}" if standing.words else "has no rank yet"
-    return [f"This hardware {words}.", *([f"  {standing.address}"] if links else [])]
+    words = f"is {rank.words}" if rank.words else "has no rank yet"
+    return [f"This hardware {words}.", *([f"  {rank.address}"] if links else [])]
 
 
 def disturbed_line(report: Report, disturbed: int, sent: bool) -> str:

@@ -10,7 +10,7 @@ from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
-from ..remote.standing import standing
+from ..remote.rank import machine_rank
 from ..remote.submit import submit
 from .reporter import Reporter
 from .sign import RunClock, RunIdentity
@@ -95,7 +95,7 @@ class Posting:
         if self._newest:
             workloads = {result.cell.workload for result in self._summary.results}
             with suppress(ServerUnreachable, ServerRefused):
-                self._summary.standing = standing(self._client, self._newest, workloads)
+                self._summary.rank = machine_rank(self._client, self._newest, workloads)
         self._client.close()
 
     def _post(self, client: Client) -> None:

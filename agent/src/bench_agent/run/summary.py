@@ -6,7 +6,7 @@ from functools import cached_property
 from bench_protocol.payload.result import Measured, Result
 
 from ..remote.outbox import Entry
-from ..remote.standing import Standing
+from ..remote.rank import MachineRank
 
 
 @dataclass
@@ -20,7 +20,7 @@ class RunSummary:
     sent: int = 0
     sent_earlier: int = 0  # of those sent, the results of earlier runs
     addresses: list[str] = field(default_factory=list)  # of the sent results
-    standing: Standing | None = None  # of this machine, once boards count the newest result
+    rank: MachineRank | None = None  # of this machine, once boards count the newest result
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False

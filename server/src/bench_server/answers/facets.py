@@ -8,7 +8,7 @@ from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from .criteria import Search
 from .families import FAMILIES, contains
-from .leaderboard import Standing
+from .leaderboard import Ranking
 
 FacetName = Literal["family", "framework", "recipe"]
 
@@ -22,11 +22,11 @@ class Facet:
     counts: dict[str, int]
 
 
-def facets(standings: Sequence[Standing], search: Search) -> tuple[Facet, ...]:
+def facets(rankings: Sequence[Ranking], search: Search) -> tuple[Facet, ...]:
     """Counts among the rows of boards and their further set-ups. Those of families are counted
     without the chosen family, the others within all filters."""
     any_family = replace(search, family=None)
-    rows = [row for one in standings for row in one.rows if any_family.finds(row.figure)]
+    rows = [row for one in rankings for row in one.rows if any_family.finds(row.figure)]
     families = {
         name: {
             figure.hardware_slug
@@ -36,7 +36,7 @@ def facets(standings: Sequence[Standing], search: Search) -> tuple[Facet, ...]:
         for name in FAMILIES
     }
     found = [Facet("family", {name: len(slugs) for name, slugs in families.items() if slugs})]
-    shown = list(_figures(row for one in standings for row in one.shown))
+    shown = list(_figures(row for one in rankings for row in one.shown))
     names: tuple[FacetName, ...] = ("framework", "recipe")
     for name in names:
         pairs = {(getattr(figure.setup, name), figure.hardware_slug) for figure in shown}

@@ -12,8 +12,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.workloads import Workload
 
 from ..errors import InvalidQuery
-from ..ranking import compare as ranking
-from ..ranking.compare import RankedRow, ranked
+from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
 from . import leaderboard_sql, query_names, unranked
@@ -35,14 +34,14 @@ from .types import (
 
 class Leaderboard(NamedTuple):
     """Boards, and the scores of the hardware on them, the best first; none for boards of machines,
-    results or energy. ``standings``: all rows that the boards are selected from."""
+    results or energy. ``rankings``: all rows that the boards are selected from."""
 
     boards: tuple[Board, ...]
     scores: tuple[HardwareScore, ...]
-    standings: tuple["Standing", ...]
+    rankings: tuple["Ranking", ...]
 
 
-class Standing(NamedTuple):
+class Ranking(NamedTuple):
     """All rows of a workload's board, those of the hardware that is searched for (``shown``), and
     the baseline's best figures. By energy the rows are of one of the ``energy_scopes``, the most
     common one if none was asked for."""
@@ -68,13 +67,13 @@ def leaderboard(
             a workload, or results are to be sorted by a field that they have no index of.
     """
     workloads = asked_for(filters)
-    found = standings(session, workloads, filters, of_operator)
+    found = rankings(session, workloads, filters, of_operator)
     unranked_rows = (
         {} if filters.cursor else unranked.unranked_rows(session, workloads, filters.criteria)
     )
     boards = tuple(
-        _board(session, standing, filters, unranked_rows.get(standing.workload.digest, ()))
-        for standing in found
+        _board(session, ranking, filters, unranked_rows.get(ranking.workload.digest, ()))
+        for ranking in found
     )
     by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
     scores = _scores(found) if by_hardware else ()
@@ -91,12 +90,12 @@ def board(
     return leaderboard(session, filters, of_operator).boards[0]
 
 
-def standings(
+def rankings(
     session: Session,
     workloads: Sequence[Workload],
     filters: BoardFilters,
     of_operator: str | None = None,
-) -> list[Standing]:
+) -> list[Ranking]:
     """All rows of the workloads' boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
     figures, baselines, criteria = {}, {}, filters.criteria
@@ -116,58 +115,56 @@ def standings(
         rows = _ranked(of_workload, scope, filters)
         shown = [row for row in rows if criteria.search.finds(row.figure)]
         baseline = bests(baselines.get(workload.digest, ()))
-        found.append(Standing(workload, rows, shown, baseline, scope, scopes))
+        found.append(Ranking(workload, rows, shown, baseline, scope, scopes))
     return found
 
 
 def _board(
     session: Session,
-    standing: Standing,
+    ranking: Ranking,
     filters: BoardFilters,
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
     """A workload's board."""
-    baselines, by_result = standing.baseline, filters.group == "result"
+    baselines, by_result = ranking.baseline, filters.group == "result"
     baseline = place(baselines) if baselines else None
     if by_result:
-        results = leaderboard_sql.results(
-            session, standing.workload, filters, standing.energy_scope
-        )
+        results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
     else:
         order = Order.of(filters, baselines)
-        page, cursor = order.page(order.sorted(standing.shown), filters.limit, filters.cursor)
+        page, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
     if not filters.ranks_rows:
         page = [replace(row, rank=None) for row in page]
     return Board(
-        workload=workload_answer(standing.workload),
+        workload=workload_answer(ranking.workload),
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baselines.get(kind_of(row.figure))) for row in page),
-        row_count=None if by_result else len(standing.shown),
-        ranked_count=None if by_result else sum(row.rank is not None for row in standing.rows),
+        row_count=None if by_result else len(ranking.shown),
+        ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
-        energy_scope=standing.energy_scope,
-        energy_scopes=standing.energy_scopes,
+        energy_scope=ranking.energy_scope,
+        energy_scopes=ranking.energy_scopes,
         next_cursor=cursor,
     )
 
 
-def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
+def _scores(rankings: Sequence[Ranking]) -> tuple[HardwareScore, ...]:
     """Scores of the hardware on boards, the best first. A rank needs a place on every board that
     the baseline is on, else the best rank could be had by measuring one workload alone; and no
     provisional place, else one owner could take it."""
     best: defaultdict[tuple[str, str, bool], dict[str, Bests]] = defaultdict(dict)
     baseline: dict[str, Bests] = {}
-    for standing in standings:
-        for row in standing.rows:
+    for ranking in rankings:
+        for row in ranking.rows:
             figure = row.figure
             key = (figure.hardware_slug, figure.hardware, figure.published)
-            best[key][standing.workload.name] = bests([figure, *row.others])
-        if standing.baseline:
-            baseline[standing.workload.name] = standing.baseline
+            best[key][ranking.workload.name] = bests([figure, *row.others])
+        if ranking.baseline:
+            baseline[ranking.workload.name] = ranking.baseline
     scored = [(*key, score(of_hardware, baseline)) for key, of_hardware in best.items()]
     scored = sorted((one for one in scored if one[3].value), key=_score_order)
     ranks = count(1)
@@ -184,11 +181,11 @@ def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
 
 
 def _of_family(
-    scores: tuple[HardwareScore, ...], standings: Sequence[Standing], family: str
+    scores: tuple[HardwareScore, ...], rankings: Sequence[Ranking], family: str
 ) -> tuple[HardwareScore, ...]:
     """The scores of a family's hardware, with their ranks among all."""
     search = Search(family=family)
-    figures = (row.figure for standing in standings for row in standing.rows)
+    figures = (row.figure for ranking in rankings for row in ranking.rows)
     slugs = {figure.hardware_slug for figure in figures if search.finds(figure)}
     return tuple(one for one in scores if one.hardware_slug in slugs)
 
@@ -235,7 +232,7 @@ def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
     """A row of the board, against the baseline's figure of the same kind. Its own row has no
     interval."""
     workload = workload_named(row.figure.subject.workload)
-    found = ranking.compare(row.figure, baseline) if baseline else None
+    found = compare(row.figure, baseline) if baseline else None
     bounded = found if baseline and row.figure.id != baseline.id else None
     others = (made(FigureAnswer, figure_fields(other, workload)) for other in row.others)
     return made(

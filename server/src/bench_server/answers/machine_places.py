@@ -58,8 +58,8 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
     if not best:
         return ()
     boards = {
-        standing.workload.name: standing.rows
-        for standing in leaderboard.standings(session, CATALOGUE, BoardFilters.model_validate({}))
+        ranking.workload.name: ranking.rows
+        for ranking in leaderboard.rankings(session, CATALOGUE, BoardFilters.model_validate({}))
     }
     return tuple(
         _place(session, workload, figure, boards[workload]) for workload, figure in best.items()

@@ -107,7 +107,7 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
         revocation=revocation,
     )
     run = subject_of(dict(row._mapping)).id
-    return {"of": row.submission_id, **eligibility._asdict(), "run_standing": run}
+    return {"of": row.submission_id, **eligibility._asdict(), "run_aggregate": run}
 
 
 # Statements, each built once.

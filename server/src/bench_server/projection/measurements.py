@@ -64,7 +64,7 @@ class ResultEntry:
         verdicts = (*self.verdicts, *outliers.verdicts(outlier))
         return {
             **self.columns,
-            "run_standing": self.subject.id,
+            "run_aggregate": self.subject.id,
             **self.eligibility(outlier)._asdict(),
             "submission_id": self.submission_id,
             "log_index": self.log_index,

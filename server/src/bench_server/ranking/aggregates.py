@@ -1,4 +1,4 @@
-"""Aggregates: the stored figures of runs, machines, owners and hardware (table ``standing``).
+"""Aggregates: the stored figures of runs, machines, owners and hardware (table ``aggregate``).
 
 :func:`refresh` computes aggregates from all of their children, from the lowest level up. The
 database summarises the children (:mod:`.children`), :func:`.medians.combine` makes the figure. An

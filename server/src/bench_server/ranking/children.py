@@ -89,7 +89,7 @@ def _middle_aggregate(row: Any) -> Middle:
 
 _R, _A = RESULTS.c, TABLE.c
 CHILD_RESULTS = ChildTable(
-    *(_R.run_standing, _R.submission_id, _R.rankable, None, _R.disturbed),
+    *(_R.run_aggregate, _R.submission_id, _R.rankable, None, _R.disturbed),
     *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
     *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
     middle_columns=(

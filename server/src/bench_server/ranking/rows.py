@@ -1,4 +1,4 @@
-"""Conversion between rows of the ``standing`` and ``measurement`` tables and figures."""
+"""Conversion between rows of the ``aggregate`` and ``measurement`` tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -9,8 +9,8 @@ from bench_protocol.catalogue import published
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.published import Published
 
+from ...remote.rank import MachineRank
 from ...remote.ranked import Ranked
-from ...remote.standing import Standing
 from .charts import Bar, BarGroup
 from .figures import CellFigures, Report
 
@@ -40,7 +40,7 @@ class Around:
 
     neighbours: tuple[Neighbour, ...] = ()
     words: str = ""
-    standing: Standing | None = None
+    rank: MachineRank | None = None
 
 
 NOBODY = Around()
@@ -53,7 +53,7 @@ def around_published(report: Report) -> Around:
     return Around(neighbours, WORDS.format(url=url) if neighbours else "")
 
 
-def around_ranked(rows: Iterable[Ranked], standing: Standing) -> Around:
+def around_ranked(rows: Iterable[Ranked], rank: MachineRank) -> Around:
     """The hardware that a server ranks above and below this machine's."""
     neighbours = tuple(
         Neighbour(
@@ -64,7 +64,7 @@ def around_ranked(rows: Iterable[Ranked], standing: Standing) -> Around:
         )
         for row in rows
     )
-    return Around(neighbours, RANKED_WORDS, standing)
+    return Around(neighbours, RANKED_WORDS, rank)
 
 
 def published_beside(report: Report) -> tuple[Neighbour, ...]:

@@ -2,7 +2,7 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing``, ``owner_spread`` and the kinds of ``owner`` are a
+``measurement``, ``environment``, ``aggregate``, ``owner_spread`` and the kinds of ``owner`` are a
 projection of the log, which the projector can rebuild. ``ask`` and ``ask_day`` are drawn once, and
 kept. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by
 hand and compared with these tables by a test.

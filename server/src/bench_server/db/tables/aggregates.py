@@ -24,7 +24,7 @@ class Aggregate(InSetup, Table, table=True):
     ``owner_kind``: of an owner, as its place in :data:`.owners.OWNER_KINDS`.
     """
 
-    __tablename__ = "standing"
+    __tablename__ = "aggregate"
     __table_args__ = (
         CheckConstraint(
             "level IN ('run', 'machine', 'owner', 'hardware', 'published')",
@@ -34,15 +34,15 @@ class Aggregate(InSetup, Table, table=True):
         # All that a median needs of the children, because a row elsewhere in a large table costs
         # nine times as much as its entry here (docs/results.md#server).
         Index(
-            "ix_standing_children",
+            "ix_aggregate_children",
             *("parent_id", "ns_per_sample", "id", "disturbed", "owner_kind"),
             *("fastest_ns", "slowest_ns", "repeats", "runs", "machines", "left_out"),
             *("trust_level", "newest_at"),
         ),
-        Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
-        Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
-        Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
-        Index("ix_standing_machines", "level", "hardware_slug", "machine_id"),
+        Index("ix_aggregate_board", "level", "workload_digest", "batch_size", "precision"),
+        Index("ix_aggregate_hardware", "level", "hardware_slug", "workload_digest"),
+        Index("ix_aggregate_machine", "level", "machine_id", "workload_digest"),
+        Index("ix_aggregate_machines", "level", "hardware_slug", "machine_id"),
     )
 
     id: str = Field(primary_key=True, max_length=32)

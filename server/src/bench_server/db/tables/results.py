@@ -77,7 +77,7 @@ class Measurement(InSetup, Table, table=True):
     within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.result_checks`).
     ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
     or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
-    (:mod:`.standing`). ``disturbed``: its agent says so
+    (:mod:`.eligibility`). ``disturbed``: its agent says so
     (:func:`bench_protocol.payload.doubts.disturbances`). ``ask_id``: the ask that it answers.
     """
 
@@ -97,7 +97,7 @@ class Measurement(InSetup, Table, table=True):
         ),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
         # Measurements that count in a run's aggregate, in the order of their times, for its median.
-        Index("ix_measurement_run_standing", "run_standing", *IN_RUN),
+        Index("ix_measurement_run_aggregate", "run_aggregate", *IN_RUN),
         # For boards of results, unranked rows and lists, newest first: a rare value (workload,
         # precision, ...) is found by its index.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
@@ -139,7 +139,7 @@ class Measurement(InSetup, Table, table=True):
     started_at: datetime = Field(sa_type=UtcDateTime)
 
     machine_id: str = Field(max_length=16)
-    run_standing: str = Field(default="", max_length=32)
+    run_aggregate: str = Field(default="", max_length=32)
     environment_id: str = Field(default="", max_length=32)
 
     framework_version: str | None = Field(default=None, max_length=64)

@@ -17,7 +17,7 @@ from .board_links import Metric
 def finding(
     filters: BoardFilters,
     metric: Metric,
-    standings: Sequence[leaderboard.Standing],
+    rankings: Sequence[leaderboard.Ranking],
     scores: Sequence[HardwareScore],
     any_rows: bool = False,
 ) -> str:
@@ -27,20 +27,20 @@ def finding(
     for come first. Without results it says so.
 
     Args:
-        any_rows: the page has rows. Standings have none by result.
+        any_rows: the page has rows. Rankings have none by result.
     """
     name = _question(filters)
     if filters.q or filters.hardware:
-        found = _of_search(filters, metric, standings, scores)
+        found = _of_search(filters, metric, rankings, scores)
         return f"{name}: {found}" if name else found
-    firsts = _firsts(standings)
+    firsts = _firsts(rankings)
     if filters.group == "result" and any_rows:
         of = filters.workload or "every workload"
         found = f"{'ranked' if name else 'Ranked'} results of {of}"
     elif name and not firsts and not scores:
         found = "no ranked results yet"
     elif filters.workload is None and scores:
-        measured = {row.figure.hardware_slug for one in standings for row in one.shown}
+        measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
         found = _by_score(scores, alone=len(measured) < 2)
     elif filters.workload is None and not firsts:
         return "No ranked results yet"
@@ -49,7 +49,7 @@ def finding(
         ((first, count),) = Counter(firsts.values()).most_common(1) or [("Who", 0)]
         where = f"{count} of {boards}" if len(firsts) > 1 else filters.workload or boards
         behind = any(
-            _ahead(filters, one) for one in standings if firsts.get(one.workload.name) == first
+            _ahead(filters, one) for one in rankings if firsts.get(one.workload.name) == first
         )
         words = f"ranks first on {{}}{_by(metric)}" if behind else metric.first
         found = f"{first} {words.format(where)}{'' if count else '?'}"
@@ -57,22 +57,22 @@ def finding(
 
 
 def contested(
-    filters: BoardFilters, metric: Metric, standings: Sequence[leaderboard.Standing]
+    filters: BoardFilters, metric: Metric, rankings: Sequence[leaderboard.Ranking]
 ) -> str:
     """``NVIDIA B200 looks faster, but ranks lower``: hardware whose figure is better than that of
     the first of a workload's board, with less evidence. Empty without any, or for a search."""
-    if len(standings) != 1 or filters.q or filters.hardware:
+    if len(rankings) != 1 or filters.q or filters.hardware:
         return ""
-    best = _ahead(filters, standings[0])
+    best = _ahead(filters, rankings[0])
     if best is None:
         return ""
     return f"{best} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
 
 
-def _ahead(filters: BoardFilters, standing: leaderboard.Standing) -> str | None:
+def _ahead(filters: BoardFilters, ranking: leaderboard.Ranking) -> str | None:
     """The hardware whose figure is better than that of the first of a board, if there is one."""
     value = RANK_BY[filters.rank_by or "time"]
-    rows = [row for row in standing.shown if row.rank]
+    rows = [row for row in ranking.shown if row.rank]
     if filters.group in ("machine", "result") or not rows:
         return None
     first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
@@ -90,7 +90,7 @@ def _question(filters: BoardFilters) -> str:
 def _of_search(
     filters: BoardFilters,
     metric: Metric,
-    standings: Sequence[leaderboard.Standing],
+    rankings: Sequence[leaderboard.Ranking],
     scores: Sequence[HardwareScore],
 ) -> str:
     """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score where all workloads
@@ -106,16 +106,14 @@ def _of_search(
     ]
     if filters.workload is None and own:
         return _by_score(own, searched=True)
-    found = [
-        (row.rank, standing, row) for standing in standings for row in standing.shown if row.rank
-    ]
+    found = [(row.rank, ranking, row) for ranking in rankings for row in ranking.shown if row.rank]
     if not found:
         return "No ranked hardware matches the search"
-    rank, standing, row = min(found, key=lambda one: one[0])
-    ranked = sum(one.rank is not None for one in standing.rows)
+    rank, ranking, row = min(found, key=lambda one: one[0])
+    ranked = sum(one.rank is not None for one in ranking.rows)
     return (
         f"{_name(row, filters)} is {people.ordinal(rank)} of {ranked:,} on "
-        f"{standing.workload.name}{_by(metric)}"
+        f"{ranking.workload.name}{_by(metric)}"
     )
 
 
@@ -131,13 +129,13 @@ def _name(row: RankedRow, filters: BoardFilters) -> str:
     return f"{row.figure.hardware}{own}"
 
 
-def _firsts(standings: Sequence[leaderboard.Standing]) -> dict[str, str]:
+def _firsts(rankings: Sequence[leaderboard.Ranking]) -> dict[str, str]:
     """The hardware with the best rank on each board, of the family if there is one."""
     ranked = {
-        standing.workload.name: [
-            (row.rank, row.figure.hardware) for row in standing.shown if row.rank is not None
+        ranking.workload.name: [
+            (row.rank, row.figure.hardware) for row in ranking.shown if row.rank is not None
         ]
-        for standing in standings
+        for ranking in rankings
     }
     return {workload: min(rows)[1] for workload, rows in ranked.items() if rows}
 

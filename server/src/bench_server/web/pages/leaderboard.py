@@ -102,7 +102,7 @@ def leaderboard_page(
     if filters.workload is None:
         most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
         filters = filters.model_copy(update={"limit": most})
-    boards, scores, standings = leaderboard.leaderboard(session, filters, of_operator)
+    boards, scores, rankings = leaderboard.leaderboard(session, filters, of_operator)
     if filters.workload is not None:
         scores = ()
     metric = METRICS.get(filters.rank_by or "throughput", ACCURACY)
@@ -115,13 +115,13 @@ def leaderboard_page(
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address("/card.png", of_card),
         lead=Lead(
-            heading=finding(filters, metric, standings, scores, any_rows),
-            contested=contested(filters, metric, standings),
+            heading=finding(filters, metric, rankings, scores, any_rows),
+            contested=contested(filters, metric, rankings),
         ),
         filters=filters,
         chart=score_chart(scores, filters.q, whole),
         controls=controls(
-            session, filters, chosen, boards, facets(standings, filters.criteria.search)
+            session, filters, chosen, boards, facets(rankings, filters.criteria.search)
         ),
         results=_results(boards, whole),
         boards=_boards(boards, filters, metric, chosen),

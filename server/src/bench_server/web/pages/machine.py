@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.machine import Environment, Machine
-from bench_protocol.payload.standing_text import beside_words, rank_words
+from bench_protocol.payload.rank_text import beside_words, rank_words
 
 from ...answers import machines
 from ...answers.cell_figures import CellFigure
@@ -89,7 +89,7 @@ def machine_page(
     changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
-        heading=_standing(answer),
+        heading=_finding(answer),
         beside=_beside(answer),
         json_href=api,
         feed_href=f"{here}/feed.atom",
@@ -114,7 +114,7 @@ def machine_page(
     )
 
 
-def _standing(answer: machines.MachineAnswer) -> str:
+def _finding(answer: machines.MachineAnswer) -> str:
     """The rank of its hardware in the first place that has one, ``M2 Max: 15th of 47 on
     mnist-cnn``, as the end of a run says it; else its name."""
     first = _first_ranked(answer)

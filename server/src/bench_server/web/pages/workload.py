@@ -55,7 +55,7 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
     workload = workload_called(name)
     answer = workload_answer(workload)
     filters = BoardFilters.model_validate({"workload": name, "limit": 10})
-    boards, _, standings = leaderboard.leaderboard(session, filters, of_operator)
+    boards, _, rankings = leaderboard.leaderboard(session, filters, of_operator)
     return WorkloadPage(
         title=name,
         json_href=address("/api/v1/leaderboard", {"workload": name}),
@@ -63,7 +63,7 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=boards[0],
-        contested=contested(filters, METRICS["throughput"], standings),
+        contested=contested(filters, METRICS["throughput"], rankings),
     )
 
 

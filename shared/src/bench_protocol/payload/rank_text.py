@@ -1,4 +1,4 @@
-"""Where a machine stands, in words: its hardware's rank, and the machine beside the figure that has
+"""The rank of a machine in words: its hardware's rank, and the machine beside the figure that has
 this rank. The page of a machine and the end of a run say the same."""
 
 from collections.abc import Mapping

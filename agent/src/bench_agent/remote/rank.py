@@ -1,14 +1,14 @@
-"""Where a machine stands on a server, asked when its results are on the boards."""
+"""The rank of a machine on a server, asked when its results are on the boards."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from bench_protocol.payload.standing_text import beside_words, rank_words
+from bench_protocol.payload.rank_text import beside_words, rank_words
 
 from .client import Client
 
 
-class Standing(NamedTuple):
+class MachineRank(NamedTuple):
     """The address of a machine's page, and its rank in words, None without one."""
 
     address: str
@@ -20,8 +20,10 @@ class Standing(NamedTuple):
         return self.address.rpartition("/")[2]
 
 
-def standing(client: Client, result_id: str, workloads: Collection[str] = ()) -> Standing | None:
-    """Where the machine of a result stands, once boards have it. None without a ranked result.
+def machine_rank(
+    client: Client, result_id: str, workloads: Collection[str] = ()
+) -> MachineRank | None:
+    """The rank of a result's machine, once boards have it. None without a ranked result.
 
     Args:
         workloads: those just measured, whose rank comes first.
@@ -35,7 +37,7 @@ def standing(client: Client, result_id: str, workloads: Collection[str] = ()) ->
     if not isinstance(machine_id, str):
         return None
     places = client.read(f"/api/v1/machines/{machine_id}").get("places")
-    return Standing(f"{client.server}/machines/{machine_id}", in_words(places, workloads))
+    return MachineRank(f"{client.server}/machines/{machine_id}", in_words(places, workloads))
 
 
 def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
