@@ -51,8 +51,8 @@ Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
 class DataSet(Wire):
     """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1].
 
-    ``generation``: version of the arithmetic behind generated data (docs/protocol.md). It is part
-    of every workload's digest, so results on data of two versions are never compared.
+    ``generation``: number of the arithmetic behind generated data (docs/protocol.md). It is
+    in every workload's digest, so results on data of another arithmetic are never compared.
     ``patterns``: how many patterns generated data shows; more take longer to learn.
     ``noise``: by its definition the data is random pictures with random labels, nothing to learn.
     """
@@ -66,7 +66,7 @@ class DataSet(Wire):
     generation: Literal[2] = 2
     # The square of 24 random bits times this fits into 64 bits.
     patterns: Annotated[int, Field(ge=1, le=2**16)] = 4_096
-    # Left out where false: the digests of what was there before it stay.
+    # Left out of the digest where false.
     noise: bool = Field(default=False, exclude_if=lambda noise: not noise)
 
 
@@ -86,7 +86,7 @@ class Workload(Wire):
     optimizer: Optimizer
     batch_size: PositiveCount
     epochs: PositiveCount
-    # Left out where it is the sample: the digests of what was there before it stay.
+    # Left out of the digest where it is the sample.
     unit: Literal["sample", "token"] = Field(
         default="sample", exclude_if=lambda unit: unit == "sample"
     )
