@@ -18,7 +18,7 @@ from bench_server.answers import cell_figures, comparison, leaderboard, machines
 from bench_server.answers.filters import BoardFilters, HistoryFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
-from bench_server.web import cards, share_cards
+from bench_server.web import share_cards
 from bench_server.web.pages.machine import machine_page
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
@@ -51,12 +51,11 @@ def test_a_result_is_beside_others_in_its_set_up(ids: dict[str, str], store: Sto
     with store.reading() as session:
         card = share_cards.result_card(session, ids["h200"])
     assert card.line == "mnist-cnn, torch pipeline, batch 64: 2nd of 2 hardware"
-    assert [(bar.label, bar.own, bar.setup) for bar in card.bars] == [
+    assert [(bar.label, bar.own, bar.note) for bar in card.bars] == [
         ("NVIDIA GeForce RTX 4090", False, None),
         ("NVIDIA H200", True, None),
     ]
-    assert card.bars[0].share == 1
-    assert card.bars[1].share == pytest.approx(28 / 30)
+    assert card.bars[1].size / card.bars[0].size == pytest.approx(28 / 30)
 
 
 def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Store) -> None:
@@ -64,13 +63,13 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
         card = share_cards.hardware_card(session, H200_SLUG)
         board = share_cards.board_card(session, BoardFilters.model_validate({}))
     assert card.line == "mnist-cnn, each hardware at its best: 2nd of 3 hardware"
-    shown = [(bar.label.split()[-1], bar.setup, bar.own) for bar in card.bars]
+    shown = [(bar.label.split()[-1], bar.note, bar.own) for bar in card.bars]
     assert shown == [
         ("4090", "jax tuned", False),
         ("H200", "torch tuned", True),
         ("GPU)", "mlx tuned", False),
     ]
-    assert [bar.setup for bar in board.bars] == [setup for _, setup, _ in shown]
+    assert [bar.note for bar in board.bars] == [setup for _, setup, _ in shown]
     assert not any(bar.own for bar in board.bars)
     assert board.bars[0].label == "1. NVIDIA GeForce RTX 4090"
     assert board.foot == "the first 3 of 3 on the board"
@@ -142,11 +141,7 @@ def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
 
 def card_svg(title: str) -> str:
     """A card with this title alone."""
-    return (
-        cards.templates()
-        .get_template("card.svg")
-        .render(card=cards.Card(title, "", (), ""), site_name="")
-    )
+    return share_cards.svg(share_cards.Card(title, "", (), ""), "")
 
 
 @pytest.mark.parametrize(
@@ -194,14 +189,14 @@ def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None
     ids = (H200_SLUG, "apple-m2-max-30-core-gpu")
     with store.reading() as session:
         card = share_cards.compare_card(session, comparison.compare(session, ids))
-    assert [bar.setup for bar in card.bars] == ["1st of 3 by score", "3rd of 3 by score"]
+    assert [bar.note for bar in card.bars] == ["1st of 3 by score", "3rd of 3 by score"]
 
 
 def test_a_failed_result_has_no_bars(post: Poster, store: Store) -> None:
     failed = post(results.make_failure())
     with store.reading() as session:
         card = share_cards.result_card(session, failed)
-    assert card.bars == ()
+    assert not card.bars
     assert card.foot == post.http.get(f"/api/v1/results/{failed}").json()["unranked_reason"]
 
 
@@ -235,8 +230,8 @@ def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
     monkeypatch.setattr(leaderboard, "rankings", read)
     machine = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
     with store.reading() as session:
-        assert "200,000/s mnist-cnn" in cards.machine_badge(session, machine)
-        assert "200,000/s mnist-cnn" in cards.hardware_badge(session, H200_SLUG)
+        assert "200,000/s mnist-cnn" in share_cards.machine_badge(session, machine)
+        assert "200,000/s mnist-cnn" in share_cards.hardware_badge(session, H200_SLUG)
 
 
 def test_rows_of_a_comparison_name_what_they_differ_in(post: Poster) -> None:

@@ -16,8 +16,8 @@ from ..answers.history import changes
 from ..db.tables import EnvironmentRow, Measurement
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
-from .cards import templates
 from .changes import in_words
+from .render import xml_templates
 
 MOST_ENTRIES = 50
 # A history is searched for changes when a feed is read, a few hundredths of a second each.
@@ -74,7 +74,7 @@ def atom(feed: Feed, origin: str, site_name: str) -> str:
     """The feed as a document."""
     own_path = f"{feed.path.rstrip('/')}/feed.atom"
     return (
-        templates()
+        xml_templates()
         .get_template("feed.atom")
         .render(feed=feed, own_path=own_path, origin=origin, site_name=site_name)
     )

@@ -48,6 +48,20 @@ def scope_words(scope: str) -> str:
 
 
 @cache
+def xml_templates() -> Environment:
+    """Templates of XML documents: pictures and feeds."""
+    env = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    env.filters.update(
+        short=lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
+        # Without bidirectional controls and characters that XML forbids.
+        plain=lambda text: "".join(filter(str.isprintable, str(text))),
+    )
+    return env
+
+
+@cache
 def environment() -> Environment:
     """The template environment with the pages' filters."""
     env = Environment(

@@ -1,17 +1,18 @@
-"""Cards of pages: which bars they have, and the rank.
+"""Pictures for embedding: cards for link previews, and badges.
 
-A card about one result or machine compares the same framework and recipe. A card about hardware or
-a board has each hardware at its best, and names the set-up at each bar.
+A card of one result or machine compares one set-up. A card of a hardware or a board has each
+hardware at its best. Set-ups are named where a card has several.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import resvg_py
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.workloads import Workload
 
 from ..answers import hardware, leaderboard, machines, stored_results
 from ..answers.cell_figures import CellFigure
@@ -19,84 +20,100 @@ from ..answers.filters import BoardFilters
 from ..answers.prices import NO_PRICES
 from ..answers.types import BoardRow, CompareAnswer
 from ..errors import NotFound
-from . import cards
-from .cards import CARD_BARS, Card, CardBar
+from .render import xml_templates
 
+MOST_BARS = 6
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 # What makes two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
+# Approximate widths of letters in Verdana 11 px, the font of badges.
+NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
+# Width of a card's title in units of those letters, which are 1.2 times as wide in bold; the sizes
+# of the title in pixels.
+TITLE_WIDTH, LARGEST_TITLE, LEAST_TITLE = 1080 * 11 / 1.2, 50, 28
+
+
+class Bar(NamedTuple):
+    """A bar of a card. ``kind``: its device, or ``baseline`` or ``other`` in a comparison;
+    ``note``: a second line; ``own``: the bar that the card is about."""
+
+    label: str
+    size: float
+    value: str
+    kind: str
+    note: str | None
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """A picture of 1200 by 630 for link previews: title, subtitle, bars."""
+
+    title: str
+    line: str
+    bars: Sequence[Bar]
+    foot: str
 
 
 def result_card(session: Session, result_id: str) -> Card:
-    """The result beside other hardware in its set-up. Raises NotFound if there is no such
-    result."""
+    """The result beside other hardware in its set-up.
+
+    Raises:
+        NotFound: there is no such result.
+    """
     _, row = stored_results.result_with_id(session, result_id)
-    setup = f"{row.framework} {row.recipe}"
-    line = f"{row.workload}, {setup}, batch {row.batch_size:,}"
     if row.samples_per_second is None or row.status == "failed":
-        return Card(row.hardware, line, (), row.unranked_reason or "no figure")
-    own = CardBar(row.hardware, "", row.samples_per_second, row.device, own=True)
+        return Card(row.hardware, _setup(row), (), row.unranked_reason or "no figure")
     rows = _board(session, row.workload, {name: getattr(row, name) for name in SAME})
     value = f"{people.rate(row.samples_per_second)} samples/s"
     foot = f"{value}, epoch {people.nanoseconds(row.epoch_ns or 0)}"
+    place = ""
     if row.rankable:
-        foot = f"{foot}, trust level {row.trust_level}"
-        line = f"{line}: {_place(rows, row.hardware_slug)}"
-    return Card(row.hardware, line, _bars(own, _others(rows, row.hardware_slug)), foot)
+        foot += f", trust level {row.trust_level}"
+        place = f": {_place(rows, row.hardware_slug)}"
+    bars = _beside(_bar(row, own=True), rows, row.hardware_slug)
+    return Card(row.hardware, f"{_setup(row)}{place}", bars, foot)
 
 
 def machine_card(session: Session, machine_id: str) -> Card:
-    """The figure of a machine's first place beside other hardware in its set-up. Raises NotFound if
-    it has none."""
+    """The figure of a machine's first place beside other hardware in its set-up.
+
+    Raises:
+        NotFound: it has no figure.
+    """
     figures = machines.machine_figures(session, machine_id)
     answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
-    setup = f"{shown.framework} {shown.recipe}"
-    own = CardBar(f"machine {machine_id[:8]}", "", shown.samples_per_second, shown.device, own=True)
     others = [row for row in rows if row.hardware_slug != shown.hardware_slug]
     slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
-    line = f"{shown.workload}, {setup}, batch {shown.batch_size:,}"
     foot = f"faster than {slower} of {len(others)} other hardware in this set-up"
     if not others:
         foot = "no other hardware is measured in this set-up yet"
     place = next((place for place in answer.places if place.workload == shown.workload), None)
+    where = ""
     if place is not None and place.rank:
-        line = f"{line}: its hardware is {people.ordinal(place.rank)} of {place.ranked}"
-    return Card(f"{answer.name}, machine {machine_id[:8]}", line, _bars(own, _some(others)), foot)
+        where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked}"
+    machine = f"machine {machine_id[:8]}"
+    bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
+    return Card(f"{answer.name}, {machine}", f"{_setup(shown)}{where}", bars, foot)
 
 
 def hardware_card(session: Session, slug: str) -> Card:
-    """A hardware beside others, each at its best, in its first workload. Raises NotFound if it has
-    no figure."""
+    """A hardware beside others, each at its best, in its first workload.
+
+    Raises:
+        NotFound: it has no figure.
+    """
     answer = hardware.hardware(session, slug)
-    first = _first(answer.figures)
-    rows = _board(session, first.workload, {})
+    workload = _shown(answer).workload
+    rows = _board(session, workload, {})
+    line = f"{workload}, each hardware at its best"
     mine = next((row for row in rows if row.hardware_slug == slug), None)
-    line = f"{first.workload}, each hardware at its best"
     if mine is None:  # it has no figure at the default batch size
         return Card(answer.name, line, (), f"{len(answer.figures)} figures in other set-ups")
-    others = _others(rows, slug)
     line = f"{line}: {_place(rows, slug)}" if mine.rank else line
-    bars = _bars(_bar(mine, own=True), others)
+    bars = _beside(_bar(mine, own=True), rows, slug)
     return Card(answer.name, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
-
-
-def compare_card(session: Session, answer: CompareAnswer, of_operator: str | None = None) -> Card:
-    """A comparison, with the rank by score of each hardware that has one.
-
-    Args:
-        of_operator: see :func:`.leaderboard.leaderboard`.
-    """
-    if all(thing.kind != "hardware" for thing in answer.things):
-        return cards.compare_card(answer, {})
-    found = leaderboard.leaderboard(session, BoardFilters.model_validate({}), of_operator)
-    ranked = [one for one in found.scores if one.rank]
-    places = {
-        one.hardware_slug: f"{people.ordinal(one.rank)} of {len(ranked)} by score"
-        for one in ranked
-        if one.rank
-    }
-    return cards.compare_card(answer, places)
 
 
 def board_card(session: Session, filters: BoardFilters) -> Card:
@@ -105,39 +122,116 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     Raises:
         InvalidQuery: a name in the filters is unknown.
     """
-    shown = filters.model_copy(update={"limit": CARD_BARS, "cursor": None})
+    shown = filters.model_copy(update={"limit": MOST_BARS, "cursor": None})
     boards = leaderboard.leaderboard(session, shown).boards
     board = next((board for board in boards if board.rows), boards[0])
-    workload = board.workload
-    title = "How fast does it train?" if filters.workload is None else workload.name
+    title = filters.workload or "How fast does it train?"
     rows = "set-ups" if filters.group == "setup" else "hardware, each at its best"
-    line = rows if filters.workload else f"{workload.name}: {rows}"
-    bars = _bars(None, [_bar(row) for row in board.rows])
-    bars = tuple(
-        replace(bar, label=f"{row.rank}. {bar.label}" if row.rank else bar.label)
-        for row, bar in zip(board.rows, bars, strict=True)
-    )
+    line = rows if filters.workload else f"{board.workload.name}: {rows}"
+    bars = [
+        bar._replace(label=f"{row.rank}. {bar.label}") if row.rank else bar
+        for row in board.rows
+        for bar in (_bar(row),)
+    ]
     of = f" of {board.row_count:,}" if board.row_count else ""
     foot = f"the first {len(bars)}{of} on the board" if bars else "nobody has measured it yet"
-    return Card(title, line, bars, foot)
+    return Card(title, line, _noted(bars), foot)
 
 
-def _first(figures: Sequence[CellFigure]) -> CellFigure:
-    """The figure that a card shows: the fastest at its workload's default batch size, of the first
-    workload that has one."""
-    if not figures:
-        raise NotFound("no figure of a workload that this server knows", field="slug")
-    usual = (f for f in figures if f.batch_size == WORKLOADS[f.workload].batch_size)
-    return next(usual, figures[0])
+def compare_card(session: Session, answer: CompareAnswer, of_operator: str | None = None) -> Card:
+    """The geometric means of a comparison, with the rank by score of each hardware that has one.
+
+    Args:
+        of_operator: see :func:`.leaderboard.leaderboard`.
+    """
+    places: dict[str, str] = {}
+    if any(thing.kind == "hardware" for thing in answer.things):
+        found = leaderboard.leaderboard(session, BoardFilters.model_validate({}), of_operator)
+        ranks = {one.hardware_slug: one.rank for one in found.scores if one.rank}
+        places = {
+            slug: f"{people.ordinal(rank)} of {len(ranks)} by score" for slug, rank in ranks.items()
+        }
+    ratios = [(thing, thing.speed_up) for thing in answer.things if thing.speed_up is not None]
+    bars = [
+        Bar(thing.name, ratio, people.ratio(ratio), "other", places.get(thing.id))
+        for thing, ratio in ratios
+    ]
+    bars[:1] = [bar._replace(kind="baseline") for bar in bars[:1]]
+    more = len(answer.things) - 2
+    title = " against ".join(thing.name for thing in answer.things[:2])
+    line = f"geometric mean of {answer.common_cells} of {answer.all_cells} workloads and set-ups"
+    alone = any(thing.scope == "machines" for thing in answer.things)
+    foot = f"{answer.things[0].name} is 1×; more is faster{'; one machine a side' * alone}"
+    return Card(title + (f" and {more} more" if more > 0 else ""), line, bars[:MOST_BARS], foot)
+
+
+def hardware_badge(session: Session, slug: str) -> str:
+    """The badge of a hardware. Raises NotFound if it has no figures."""
+    return _badge(_shown(hardware.hardware(session, slug)))
+
+
+def machine_badge(session: Session, machine_id: str) -> str:
+    """The badge of a machine. Raises NotFound if it has no figures."""
+    return _badge(machines.shown_figure(machines.machine_figures(session, machine_id)))
+
+
+def _badge(figure: CellFigure) -> str:
+    """An SVG badge with two fields, 20 pixels high."""
+    fields = ("training speed", f"{people.rate(figure.samples_per_second)}/s {figure.workload}")
+    label, value = ((text, round(_width(text)) + 12) for text in fields)
+    return xml_templates().get_template("badge.svg").render(label=label, value=value)
+
+
+def png(card: Card, site_name: str) -> bytes:
+    """Draw a card as PNG."""
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name)))
+
+
+def svg(card: Card, site_name: str) -> str:
+    """Draw a card. The title has the largest size at which it fits, and is cut at the least."""
+    title = "".join(filter(str.isprintable, card.title))
+    if _width(title) * LEAST_TITLE > TITLE_WIDTH:
+        while _width(f"{title}…") * LEAST_TITLE > TITLE_WIDTH:
+            title = title[:-1]
+        title = f"{title.rstrip()}…"
+    size = int(TITLE_WIDTH / max(1, _width(title)))
+    return (
+        xml_templates()
+        .get_template("card.svg")
+        .render(
+            card=card,
+            site_name=site_name,
+            title=title,
+            title_size=max(LEAST_TITLE, min(LARGEST_TITLE, size)),
+        )
+    )
+
+
+def _width(text: str) -> float:
+    """The approximate width of a text at 11 px."""
+    return sum(
+        13 if not c.isascii() else 4.5 if c in NARROW else 10 if c in WIDE else 7 for c in text
+    )
+
+
+def _shown(answer: hardware.HardwareAnswer) -> CellFigure:
+    """The figure of a hardware as a board shows it; of another set-up only where the board has
+    none."""
+    if answer.place or answer.figures:
+        return answer.place or answer.figures[0]
+    raise NotFound("no figure of a workload that this server knows", field="slug")
 
 
 def _board(session: Session, name: str, same: dict[str, object]) -> tuple[BoardRow, ...]:
     """Every row of a workload's board in a set-up, or of its usual board."""
-    workload: Workload | None = WORKLOADS.get(name)
-    if workload is None:
+    if name not in WORKLOADS:
         return ()
     filters = BoardFilters.model_validate(same | {"limit": 500})
-    return leaderboard.board(session, workload, filters).rows
+    return leaderboard.board(session, WORKLOADS[name], filters).rows
+
+
+def _setup(row: Any) -> str:
+    return f"{row.workload}, {row.framework} {row.recipe}, batch {row.batch_size:,}"
 
 
 def _place(rows: Sequence[BoardRow], slug: str) -> str:
@@ -147,40 +241,20 @@ def _place(rows: Sequence[BoardRow], slug: str) -> str:
     return f"{people.ordinal(mine)} of {len(ranked)} hardware" if mine else "not ranked"
 
 
-def _others(rows: Sequence[BoardRow], slug: str) -> list[CardBar]:
-    return _some([row for row in rows if row.hardware_slug != slug])
+def _bar(row: Any, own: bool = False) -> Bar:
+    rate, setup = row.samples_per_second, f"{row.framework} {row.recipe}"
+    return Bar(row.hardware, rate, f"{people.rate(rate)}/s", row.device, setup, own)
 
 
-def _some(rows: Sequence[BoardRow]) -> list[CardBar]:
-    """Some rows, spread from the first to the last."""
-    most = CARD_BARS - 1
-    if len(rows) <= most:
-        return [_bar(row) for row in rows]
-    places = [round(n * (len(rows) - 1) / (most - 1)) for n in range(most)]
-    return [_bar(rows[place]) for place in places]
+def _beside(own: Bar, rows: Sequence[BoardRow], slug: str) -> list[Bar]:
+    """A bar among those of other hardware, of which some are taken, from the first to the last."""
+    others, most = [row for row in rows if row.hardware_slug != slug], MOST_BARS - 1
+    if len(others) > most:
+        others = [others[round(n * (len(others) - 1) / (most - 1))] for n in range(most)]
+    return _noted(sorted([*map(_bar, others), own], key=lambda bar: -bar.size))
 
 
-def _bar(row: BoardRow, own: bool = False) -> CardBar:
-    setup = f"{row.framework} {row.recipe}"
-    return CardBar(row.hardware, "", row.samples_per_second, row.device, setup, own)
-
-
-def _bars(own: CardBar | None, others: Sequence[CardBar]) -> tuple[CardBar, ...]:
-    """Bars, whose ``share`` is a rate until here, in order of speed where one is ``own``. A set-up
-    is named where the bars are of several."""
-    every = list(others)
-    if own is not None:
-        every = sorted([*others, own], key=lambda bar: -bar.share)
-    most = max((bar.share for bar in every), default=1.0)
-    named = (own is None or own.setup is not None) and len({bar.setup for bar in every}) > 1
-    return tuple(
-        CardBar(
-            bar.label,
-            f"{people.rate(bar.share)}/s",
-            bar.share / most,
-            bar.kind,
-            bar.setup if named else None,
-            bar.own,
-        )
-        for bar in every
-    )
+def _noted(bars: list[Bar]) -> list[Bar]:
+    """Bars that name their set-ups only where these differ."""
+    differ = len({bar.note for bar in bars}) > 1
+    return [bar if differ else bar._replace(note=None) for bar in bars]

@@ -8,7 +8,7 @@ from fastapi.responses import FileResponse
 from ...answers.compared_things import compared_ids
 from ...answers.comparison import compare
 from ...answers.filters import BoardPageFilters
-from .. import cards, feeds, share_cards
+from .. import feeds, share_cards
 from ..pages.workload import workload_called
 from ..static_files import FOLDER
 from .compare import AMode, AnyAcross, Ids, PricesDep
@@ -19,8 +19,10 @@ router = APIRouter(include_in_schema=False)
 SHORT = {"Cache-Control": "public, max-age=300"}
 
 
-def _png(card: cards.Card, settings: SettingsDep) -> Response:
-    return Response(cards.png(card, settings.site_name), media_type="image/png", headers=SHORT)
+def _png(card: share_cards.Card, settings: SettingsDep) -> Response:
+    return Response(
+        share_cards.png(card, settings.site_name), media_type="image/png", headers=SHORT
+    )
 
 
 def _svg(text: str) -> Response:
@@ -70,12 +72,12 @@ def compare_card(
 
 @router.get("/hardware/{slug}/badge.svg")
 def hardware_badge(session: Reading, slug: Slug) -> Response:
-    return _svg(cards.hardware_badge(session, slug))
+    return _svg(share_cards.hardware_badge(session, slug))
 
 
 @router.get("/machines/{machine_id}/badge.svg")
 def machine_badge(session: Reading, machine_id: MachineId) -> Response:
-    return _svg(cards.machine_badge(session, machine_id))
+    return _svg(share_cards.machine_badge(session, machine_id))
 
 
 @router.get("/favicon.ico")
