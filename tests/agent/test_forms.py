@@ -330,10 +330,6 @@ def test_a_repeat_opens_its_form_and_its_result_tells_of_all(
     }
 
 
-def test_a_job_without_a_form_can_be_read_by_an_older_agent() -> None:
-    assert "form" not in job_of(TINY).model_dump()
-
-
 def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> None:
     """The captured step of PyTorch, on a CPU: without a graph."""
     pytest.importorskip("torch", reason="torch is not installed: make frameworks")
