@@ -30,7 +30,7 @@ def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> No
 def test_traces_are_forged_in_ten_ways_and_more() -> None:
     assert set(WAYS) == {"copied", "replayed", "precomputed"}
     ways = [forge for forgeries in WAYS.values() for forge in forgeries]
-    assert len({forge.__name__ for forge in ways}) == len(ways) == 13
+    assert len({forge.__name__ for forge in ways}) == len(ways) >= 10
     assert {*ways} < {*FORGERIES}
 
 
