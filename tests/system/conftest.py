@@ -157,8 +157,8 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def client(address: str, home: Home) -> Iterator[Client]:
     made = Client(address, load_or_create_key(home), home)
-    assert made.witness is not None
-    made.witness.meet()
-    made.witness.agree("CC-BY-4.0")
+    assert made.checkpoints is not None
+    made.checkpoints.meet()
+    made.checkpoints.agree("CC-BY-4.0")
     yield made
     made.close()

@@ -77,8 +77,8 @@ def wire() -> Wire:
 def client(address: str, home: Home, wire: Wire) -> Iterator[Client]:
     made = Client(address, load_or_create_key(home), home, transport=wire)
     made.enroll()
-    assert made.witness is not None
-    made.witness.agree("CC-BY-4.0")
+    assert made.checkpoints is not None
+    made.checkpoints.agree("CC-BY-4.0")
     wire.asked.clear()
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Trust with a real agent and server: receipts, challenges, log witness, keys, own results."""
+"""Trust with a real agent and server: receipts, challenges, checkpoints, keys, own results."""
 
 import json
 import shutil

@@ -148,8 +148,8 @@ def test_who_kept_the_receipt_of_a_withdrawn_result_can_still_prove_it(
     assert done.code == 1
     assert f"result {identity} was withdrawn" in done.stderr
     assert Agent(home.root)("verify", str(entry.path)).code == 0
-    assert client.witness is not None
-    client.witness.check([(raw, answer["receipt"])])
+    assert client.checkpoints is not None
+    client.checkpoints.check([(raw, answer["receipt"])])
     again = httpx.post(
         f"{client.server}/api/v1/results", content=raw, headers={"Content-Type": "application/json"}
     )

@@ -133,9 +133,9 @@ class Runner:
         if not hasattr(self._here, "home"):
             home = Home(self._folder / f"agent-{threading.get_ident()}")
             client = Client(self._server, load_or_create_key(home), home)
-            if client.witness:
-                client.witness.meet()
-                client.witness.agree("CC-BY-4.0")
+            if client.checkpoints:
+                client.checkpoints.meet()
+                client.checkpoints.agree("CC-BY-4.0")
             client.close()
             self._here.home = home
         home = self._here.home

@@ -1,5 +1,5 @@
-"""Agents that measure and submit in a loop: the real outbox, batches, client and log witness of
-``bench-agent``; only the measured figures are invented."""
+"""Agents that measure and submit in a loop: the real outbox, batches, client and checkpoint
+memory of ``bench-agent``; only the measured figures are invented."""
 
 import random
 import time
@@ -55,7 +55,7 @@ class Agent(Thread):
 
     Attributes:
         idle: while it is set, the agent measures nothing, and submits what it has.
-        is_done: it has been idle and its outbox is empty, or its log witness stopped it.
+        is_done: it has been idle and its outbox is empty, or its checkpoint memory stopped it.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Agent(Thread):
 
     def _enroll(self, client: Client) -> None:
         client.enroll()
-        assert client.witness is not None
-        client.witness.agree(client.license())
+        assert client.checkpoints is not None
+        client.checkpoints.agree(client.license())
 
     def _challenge(self, client: Client) -> Challenge | None:
         try:

@@ -7,7 +7,7 @@ import typer
 from bench_protocol.signing.keys import key_id
 
 from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_key
-from ..remote.log_witness import known_servers
+from ..remote.checkpoint_memory import known_servers
 from ..remote.outbox import Outbox
 from .exits import Exit, stop
 from .options import Json, NamedServer

@@ -106,17 +106,17 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
     Raises:
         ServerUnreachable: the server does not say under which licence it publishes.
     """
-    witness = client.witness
-    if witness is None:
+    checkpoints = client.checkpoints
+    if checkpoints is None:
         return
     offered = client.license()
-    if witness.meet().license == offered:
+    if checkpoints.meet().license == offered:
         return
     first = next(outbox.pending(), None) if outbox else None
     if not yes:
         typer.echo(CONSENT.format(server=client.server, license=offered), err=True)
     ask("Agree, and send?", yes, None if first is None else partial(_show_whole, first))
-    witness.agree(offered)
+    checkpoints.agree(offered)
 
 
 def _show_whole(entry: Entry) -> None:

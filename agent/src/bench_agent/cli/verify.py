@@ -15,9 +15,9 @@ from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..output.console import GOOD, console, say, show_table
+from ..remote.checkpoint_memory import server_of
 from ..remote.client import ServerRefused
 from ..remote.log_receipts import parse_receipt
-from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
 from ..remote.verify import (
     Verified,
@@ -170,7 +170,7 @@ def _check(what: str, home: Home) -> Checked:
         client = open_reader(server, home)
         with exchange(client):
             bundle = fetch_bundle(result_id, client.read)
-            trusted = client.witness.meet().key if client.witness else None
+            trusted = client.checkpoints.meet().key if client.checkpoints else None
             verified = verify_bundle(bundle, trusted)
         return verified, bundle, trusted
     content = read_file(Path(what))
@@ -191,7 +191,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     server, log = server_of(home, receipt.checkpoint)
     client = open_reader(server, home)
     try:
-        log = client.witness.meet() if client.witness else log
+        log = client.checkpoints.meet() if client.checkpoints else log
         sealed = json.loads(entry.raw)
         bundle = complete_bundle(sealed, answer["receipt"], client.read)
         with suppress(ServerRefused):  # a withdrawn result has no verdicts

@@ -24,8 +24,8 @@ from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from . import batch
 from .batch import LineAnswer
+from .checkpoint_memory import CheckpointMemory, ServerState
 from .connection import TRANSIENT, Connection, complain, retry_after_seconds
-from .log_witness import LogWitness, ServerState
 
 # A rate-limited line of an answer does not name a time to wait.
 LINE_WAIT_SECONDS = 10.0
@@ -58,7 +58,7 @@ def utc_text(moment: datetime) -> str:
 class Client:
     """One server, one key; without a key it can only read.
 
-    With a ``home`` the client is a witness of the server's log: it accepts no answer without a
+    With a ``home`` the client remembers the log's last checkpoint: it accepts no answer without a
     valid receipt, and none from a log that contradicts an earlier state.
     """
 
@@ -80,7 +80,7 @@ class Client:
         self.server = self._connection.server
         self._own_key = key
         self._now = now
-        self.witness = LogWitness(home, self.server, self.fetch) if home else None
+        self.checkpoints = CheckpointMemory(home, self.server, self.fetch) if home else None
 
     def close(self) -> None:
         self._connection.close()
@@ -110,7 +110,7 @@ class Client:
             ServerUnreachable, ServerRefused: see there.
             LogContradiction: the server's log is not the one that was seen before.
         """
-        server_state = self.witness.meet() if self.witness else None
+        server_state = self.checkpoints.meet() if self.checkpoints else None
         event = statement.enroll_event(
             self._key.public_key(),
             utc_text(self._now()),
@@ -181,8 +181,8 @@ class Client:
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), self._key)
         body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
         answer = self._answer("POST", "/api/v1/acts", content=body)
-        if self.witness and answer.get("receipt"):
-            self.witness.check([(sealed, answer["receipt"])])
+        if self.checkpoints and answer.get("receipt"):
+            self.checkpoints.check([(sealed, answer["receipt"])])
         return answer
 
     def challenge(self) -> IssuedChallenge:
@@ -270,9 +270,9 @@ class Client:
         return None if answer.get("status") == "pending" else answer
 
     def _meet(self) -> ServerState:
-        if self.witness is None:
+        if self.checkpoints is None:
             raise ValueError("a client without a home signs nothing for a server")
-        return self.witness.meet()
+        return self.checkpoints.meet()
 
     def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
         return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)

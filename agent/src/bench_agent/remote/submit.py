@@ -39,7 +39,7 @@ def submit(client: Client, outbox: Outbox) -> Iterator[Delivery]:
         ServerUnreachable: no usable answer for some envelopes; they stay in the outbox.
         LogContradiction: the server's log contradicts itself; the rest stays in the outbox.
     """
-    if client.witness and client.witness.meet().license is None:
+    if client.checkpoints and client.checkpoints.meet().license is None:
         raise ServerUnreachable(
             f"the licence of {client.server} has not been accepted yet: bench-agent submit asks"
         )
@@ -94,8 +94,8 @@ def _post(client: Client, batch: list[PendingEnvelope]) -> list[LineAnswer]:
 
 
 def _check_receipts(client: Client, answers: list[tuple[PendingEnvelope, LineAnswer]]) -> None:
-    if client.witness:
-        client.witness.check(
+    if client.checkpoints:
+        client.checkpoints.check(
             [
                 (pending.raw, answer.document.get("receipt"))
                 for pending, answer in answers

@@ -1,8 +1,8 @@
-"""Log witness: store each server's last checkpoint and refuse a log that contradicts it.
+"""Checkpoint memory: store each server's last checkpoint and refuse a log that contradicts it.
 
-Every agent is a witness: it stores the last checkpoint and accepts a newer one only with a proof
-that the log grew from it. A server that rewrites its past, or shows different pasts to different
-clients, is detected by the first client that returns.
+The agent accepts a newer checkpoint only with a proof that the log grew from the stored one. A
+server that rewrites its past, or shows different pasts to different clients, is detected by the
+first client that returns.
 """
 
 import hashlib
@@ -56,8 +56,8 @@ def known_servers(home: Home) -> list[str]:
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 
-class LogWitness:
-    """The witness of one server's log.
+class CheckpointMemory:
+    """The last checkpoint of one server's log.
 
     Args:
         server: the server's address.

@@ -1,4 +1,4 @@
-"""The witness of a log: one growth proof for a batch, and every fork in it is seen."""
+"""The memory of a log's checkpoints: one growth proof for a batch, and every fork in it is seen."""
 
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,25 @@ from tests.fakes.results import private_key
 
 from bench_agent.base.errors import LogContradiction
 from bench_agent.base.home import Home
-from bench_agent.remote import log_witness
-from bench_agent.remote.log_witness import LogWitness
+from bench_agent.remote import checkpoint_memory
+from bench_agent.remote.checkpoint_memory import CheckpointMemory
 from bench_protocol.signing import envelope
 
 RAWS = [envelope.seal("application/x", b"%d" % n, private_key()) for n in range(700)]
 SERVER = "http://log.test"
 
 
-def met(home: Home, log: Log) -> LogWitness:
-    """A witness that remembers the log as it is; the log then counts what is fetched."""
-    witness = LogWitness(home, SERVER, log.fetch)
-    witness.meet()
+def met(home: Home, log: Log) -> CheckpointMemory:
+    """A memory that remembers the log as it is; the log then counts what is fetched."""
+    memory = CheckpointMemory(home, SERVER, log.fetch)
+    memory.meet()
     log.fetched.clear()
-    return witness
+    return memory
 
 
-def remembered(witness: LogWitness) -> str:
-    assert witness.stored_server is not None
-    return witness.stored_server.checkpoint
+def remembered(memory: CheckpointMemory) -> str:
+    assert memory.stored_server is not None
+    return memory.stored_server.checkpoint
 
 
 def grow(log: Log, count: int) -> list[int]:
@@ -48,19 +48,19 @@ def test_a_batch_costs_the_tiles_of_one_proof_and_one_write(
     tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_of(RAWS[:600])
-    witness = met(Home(tmp_path), log)
+    memory = met(Home(tmp_path), log)
     indices = grow(log, count)
     written: list[Path] = []
-    real = log_witness.write_durably
+    real = checkpoint_memory.write_durably
 
     def write(path: Path, content: bytes) -> None:
         written.append(path)
         real(path, content)
 
-    monkeypatch.setattr(log_witness, "write_durably", write)
+    monkeypatch.setattr(checkpoint_memory, "write_durably", write)
     size = len(log.entries)
-    witness.check(sent(log, indices, [size] * count))
-    assert remembered(witness) == log.checkpoint(size)
+    memory.check(sent(log, indices, [size] * count))
+    assert remembered(memory) == log.checkpoint(size)
     assert len(log.fetched) == len(set(log.fetched)) <= 4
     assert len(written) == 1
 
@@ -71,42 +71,42 @@ def test_a_batch_in_several_groups_costs_no_more_tiles(tmp_path: Path) -> None:
     for groups in ([612, 612, 612], [604, 609, 612]):
         home = Home(tmp_path / str(groups))
         log = log_of(RAWS[:600])
-        witness = met(home, log)
+        memory = met(home, log)
         grow(log, 12)
-        witness.check(sent(log, [600, 606, 611], groups))
-        assert remembered(witness) == log.checkpoint(612)
+        memory.check(sent(log, [600, 606, 611], groups))
+        assert remembered(memory) == log.checkpoint(612)
         fetched.append(set(log.fetched))
     assert fetched[0] == fetched[1]
 
 
 def test_nothing_to_check_asks_for_nothing(tmp_path: Path) -> None:
     log = log_of(RAWS[:3])
-    witness = met(Home(tmp_path), log)
-    witness.check([])
+    memory = met(Home(tmp_path), log)
+    memory.check([])
     assert log.fetched == []
 
 
 def test_a_first_receipt_that_comes_again_is_taken(tmp_path: Path) -> None:
     """Posting again is answered with the first receipt, whose checkpoint is older than what the
-    witness has seen meanwhile."""
+    memory has seen meanwhile."""
     log = log_of(RAWS[:700])
-    witness = met(Home(tmp_path), log)
-    witness.check(sent(log, [3, 300], [10, 301]))
-    assert remembered(witness) == log.checkpoint(700)
+    memory = met(Home(tmp_path), log)
+    memory.check(sent(log, [3, 300], [10, 301]))
+    assert remembered(memory) == log.checkpoint(700)
 
 
 @pytest.mark.parametrize("change", [{"salt": "00" * 32}, {"proof": ""}, {"proof": 7}, {"salt": 7}])
 def test_one_receipt_of_a_batch_that_proves_nothing(tmp_path: Path, change: Any) -> None:
     log = log_of(RAWS[:3])
-    witness = met(Home(tmp_path), log)
+    memory = met(Home(tmp_path), log)
     batch = sent(log, grow(log, 3), [6, 6, 6])
-    before = remembered(witness)
+    before = remembered(memory)
     batch[1] = (batch[1][0], batch[1][1] | change)
     with pytest.raises(LogContradiction, match="its receipt proves nothing"):
-        witness.check(batch)
+        memory.check(batch)
     with pytest.raises(LogContradiction, match="its receipt proves nothing"):
-        witness.check([(RAWS[3], None)])
-    assert remembered(witness) == before
+        memory.check([(RAWS[3], None)])
+    assert remembered(memory) == before
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -124,7 +124,7 @@ def test_every_checkpoint_of_a_batch_is_of_one_history_or_refused(
     """In a fork one entry differs, and one of the receipts is under a checkpoint of the fork."""
     home = Home(tmp_path_factory.mktemp("home"))
     log = log_of(RAWS[:known])
-    witness = met(home, log)
+    memory = met(home, log)
     newest = max(known, *sizes)
     grow(log, newest - known)
     batch = sent(log, [size - 1 for size in sizes], sizes)
@@ -138,24 +138,24 @@ def test_every_checkpoint_of_a_batch_is_of_one_history_or_refused(
             batch[number] = (RAWS[size - 1], fork.receipt(size - 1, size))
             differs = True
     if differs:
-        before = remembered(witness)
+        before = remembered(memory)
         with pytest.raises(LogContradiction):
-            witness.check(batch)
-        assert remembered(witness) == before
+            memory.check(batch)
+        assert remembered(memory) == before
         assert list(home.servers.glob("*.contradiction"))
     else:
-        witness.check(batch)
-        assert remembered(witness) == log.checkpoint(newest)
+        memory.check(batch)
+        assert remembered(memory) == log.checkpoint(newest)
 
 
 def test_what_another_process_saw_meanwhile_is_not_forgotten(tmp_path: Path) -> None:
     home = Home(tmp_path)
     log = log_of(RAWS[:10])
-    witness = met(home, log)
+    memory = met(home, log)
     grow(log, 5)
 
     def fetch(path: str) -> bytes:
-        other = LogWitness(home, SERVER, log.fetch)
+        other = CheckpointMemory(home, SERVER, log.fetch)
         grow(log, 5)
         other.meet()
         other.agree("CC-BY-4.0")
@@ -164,9 +164,9 @@ def test_what_another_process_saw_meanwhile_is_not_forgotten(tmp_path: Path) -> 
         log.entries += rest
         return content
 
-    beside = LogWitness(home, SERVER, fetch)
+    beside = CheckpointMemory(home, SERVER, fetch)
     beside.check(sent(log, [14], [15]))
-    stored = witness.stored_server
+    stored = memory.stored_server
     assert stored is not None
     assert stored.license == "CC-BY-4.0"
     assert stored.checkpoint == log.checkpoint(len(log.entries)) != log.checkpoint(15)
