@@ -123,7 +123,7 @@ def test_a_request_waits_until_the_result_is_projected(unprojected: Poster, stor
         project(store)
         answer = waiting.result(FOREVER_SECONDS)
     assert answer.json()["status"] == "measured"
-    # A client that names these entries in its next question is answered with the result.
+    # The answer includes the result's entry.
     assert answer.headers["trainmark-as-of"] == str(len(KEYS) + 1)
     assert unprojected.http.get(f"{address}?wait=31").status_code == 422
 

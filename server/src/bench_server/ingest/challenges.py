@@ -109,7 +109,7 @@ def binds(row: StoredChallenge | ChallengeIssued | None, result: Result, origin:
 
 
 def facts(
-    result: Result, row: StoredChallenge | Challenge | Row[Any] | None, received_at: datetime
+    result: Result, row: StoredChallenge | Row[Any] | None, received_at: datetime
 ) -> SubmissionFacts:
     """The server's own observations of a submission.
 
