@@ -12,6 +12,8 @@ On generated data every recipe comes to an accuracy of 1, which tells nothing: t
 
 import argparse
 import os
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import fmean, stdev
@@ -89,6 +91,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="at least two")
     parser.add_argument("--epochs", type=at_least(1), help="in place of each workload's own")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     if options.seeds < 2:
         parser.error(f"argument --seeds: {options.seeds} tells no difference; give two or more")
     if options.data == "real":

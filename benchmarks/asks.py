@@ -32,7 +32,7 @@ SUBMISSIONS = table_of(Submission)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.asks")
+    parser = argparse.ArgumentParser(prog="make benchmark-asks", description=__doc__)
     parser.add_argument("--sizes", default="1000,100000", help="results stored, with commas")
     parser.add_argument("--runs", type=int, default=10, help="of a cell on a machine")
     options = parser.parse_args()

@@ -30,6 +30,8 @@ TensorFlow's ``fit`` by a tenth.
 import argparse
 import os
 import shutil
+import signal
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -132,6 +134,7 @@ def main() -> None:
     parser.add_argument("--threads", type=at_least(0), default=1)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     os.environ.update(ALLOCATOR)
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))

@@ -17,22 +17,16 @@ wait for each other.
 
 import argparse
 import os
+import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from fidelity import (
-    ALLOCATOR,
-    FRAMEWORKS,
-    THREADS,
-    WORKLOAD,
-    Loop,
-    at_least,
-    bare,
-    some_of,
-    version_of,
-)
+from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, at_least, some_of, version_of
+from fidelity_one_process import WORKLOAD
+from fidelity_sides import Loop, bare
 from repeats import cell_of, measured, rounds, times_as_long
 
 from bench_agent.base.messages import Timing
@@ -166,6 +160,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--bare", action="store_true", help="only the second table")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks = options.frameworks

@@ -7,10 +7,12 @@ are options of ``bench-agent run``. Everything is kept in ``.demo/`` (``TRAINMAR
 running again adds to the same database.
 """
 
+import argparse
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -264,8 +266,11 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
 
 if __name__ == "__main__":
     try:
-        chosen = [word for word in sys.argv[1:] if word != "--once"]
-        sys.exit(main("--once" in sys.argv[1:], chosen))
+        parser = argparse.ArgumentParser(prog="make demo", description=__doc__, allow_abbrev=False)
+        parser.add_argument("--once", action="store_true", help="check, then stop the server")
+        asked, others = parser.parse_known_args()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
+        sys.exit(main(asked.once, others))
     except (DemoProblem, OSError, httpx.HTTPError) as problem:
         sys.exit(f"demo failed: {problem}")
     except subprocess.CalledProcessError as problem:

@@ -4,10 +4,12 @@ installs them as a stranger would, each alone in an empty environment.
 Each step prints one line. The first that fails says why and ends with status 1.
 """
 
+import argparse
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -221,6 +223,8 @@ def main() -> int:
     Returns:
         The exit status: 0, or 1 after the first failure.
     """
+    argparse.ArgumentParser(prog="make release-check", description=__doc__).parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     tools = Path(sys.executable).parent

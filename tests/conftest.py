@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import signal
 import sqlite3  # noqa: F401 - before TensorFlow, which brings a SQLite without ln()
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,11 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 # The folder of a test says what it costs: it trains with a framework, starts processes, or opens a
 # browser. tests/server/conftest.py marks the tests that use PostgreSQL.
 COSTS = {"engines": "engine", "system": "process", "pages": "browser"}
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends the tests as Ctrl-C does: what fixtures have started is stopped."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,14 +2,16 @@
 
 Starts a real server on loopback with a database of its own, submits from three keys, sends what
 must not be believed, then tampers with copies of the database behind the server's back and lets
-``verify-log`` look for it. Then come the groups of ``attacks``; arguments select some of them.
+``verify-log`` look for it. Then come the groups of ``attacks``.
 ``MUTATIONS``: the number of mutated envelopes (10,000). Exit code 1 if anything passes unseen.
 """
 
+import argparse
 import base64
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -310,6 +312,10 @@ def _faults(database: Path, authority: Authority) -> tuple[Fault, ...]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="make audit", description=__doc__)
+    parser.add_argument("--only", choices=GROUPS, action="append", help="this group; repeatable")
+    groups: list[str] = parser.parse_args().only or [*GROUPS]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="trainmark-audit-") as folder:
         scratch = Path(folder)
@@ -317,7 +323,7 @@ def main() -> int:
         lines += _shown("what a stranger sends", _live(database, scratch))
         keys = scratch / "server-keys"
         lines += _shown("tampering with the database", tampering(database, keys, scratch))
-        for name in sys.argv[1:] or GROUPS:
+        for name in groups:
             own = scratch / name
             own.mkdir()
             lines += _shown(name, GROUPS[name](own))

@@ -154,7 +154,11 @@ def start(*, durable: bool = False, port: int | None = None, folder: Path | None
         "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync",
     )  # fmt: skip
     options = "" if port is None else f"-c listen_addresses=127.0.0.1 -c port={port}"
-    cluster._start(options if durable else f"{options} -F -c synchronous_commit=off")
+    try:
+        cluster._start(options if durable else f"{options} -F -c synchronous_commit=off")
+    except BaseException:  # a signal between the start of the server and the end of pg_ctl
+        cluster.stop()
+        raise
     return cluster
 
 

@@ -1,5 +1,8 @@
 """``make screenshots``: take the pictures in ``docs/screenshots`` again, of invented results."""
 
+import argparse
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -35,4 +38,6 @@ def take(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="make screenshots", description=__doc__).parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     take(FOLDER)

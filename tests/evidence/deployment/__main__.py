@@ -6,8 +6,10 @@ first that fails ends the run with exit code 1. It needs PostgreSQL's programs w
 openssl, and says in one line which of them is missing.
 """
 
+import argparse
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -254,6 +256,8 @@ def restored(here: Site, lost: Site, day: str, before: list[bytes], own: dict[st
 
 
 def main() -> None:
+    argparse.ArgumentParser(prog="make test-deploy", description=__doc__).parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     begun = time.monotonic()
     nginx.program()  # before anything is started
     shutil.which("openssl") or missing("openssl", "apt install openssl")
