@@ -1,8 +1,8 @@
 """Measure how far honest traces are from their recomputation. Limits rest on this.
 
-``python -m benchmarks.limits.trace_deviations --framework torch --nonces 400`` trains the short
-traces of each small workload under nonces 1, 2, ... and prints the largest deviation of a loss and
-of a movement, and under how many nonces the traces are a wrong result: with constant limits alone,
+``python -m benchmarks.limits.trace_deviations --framework torch --nonces 400`` trains the traces of
+each small workload under nonces 1, 2, ... and prints the largest deviation of a loss and of a
+movement, and under how many nonces the short traces are a wrong result: with constant limits alone,
 and with those that also follow from the effect of rounding. One BLAS thread (``OMP_NUM_THREADS=1``)
 is fastest.
 """
@@ -11,7 +11,7 @@ import argparse
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench_agent import engines
 from bench_agent.engines.seam import Engine
@@ -19,7 +19,10 @@ from bench_agent.worker import conformance_trace
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Trace
+from bench_protocol.recompute import figures
 from bench_protocol.training import conformance
+from bench_protocol.training.recomputed import Figures
 from bench_protocol.training.trace_limits import LEAST_MOVEMENT
 
 WITHOUT_ROUNDING = {"rounding": (), "movements_rounding": ()}
@@ -27,8 +30,8 @@ WITHOUT_ROUNDING = {"rounding": (), "movements_rounding": ()}
 
 @dataclass(frozen=True)
 class Traced:
-    """The traces of one nonce: largest relative deviations under each optimiser, and whether they
-    are a wrong result, by constant limits and by those in use."""
+    """The traces of one nonce: largest relative deviations of both short ones and the long one,
+    and whether the short ones are a wrong result, by constant limits and by those in use."""
 
     losses: tuple[float, ...]
     movements: tuple[float, ...]
@@ -67,22 +70,33 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def traced(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Traced:
-    """Train both traces under a nonce, and compare them with their recomputation."""
+    """Train all traces under a nonce, and compare them with their recomputation."""
     traces = conformance_trace.both(engine, workload, cell, nonce)
     references = conformance_trace.recomputed(workload, nonce)
-    constant = {key: one.model_copy(update=WITHOUT_ROUNDING) for key, one in references.items()}
-    pairs = list(zip(traces, references.values(), strict=True))
+    constant = {
+        key: replace(one, figures=one.figures.model_copy(update=WITHOUT_ROUNDING))
+        for key, one in references.items()
+    }
+    pairs = [(one, references[one.optimizer].figures) for one in traces]
+    long = conformance_trace.long(engine, workload, cell, nonce)
+    pairs.append((long, figures(workload, "long", nonce, long.batch_size)))
     return Traced(
-        tuple(max(conformance.deviations(one.losses, right.losses)) for one, right in pairs),
+        tuple(max(conformance.deviations(one.losses, _losses(one, right))) for one, right in pairs),
         tuple(
             max(conformance.deviations(one.movements, right.movements, LEAST_MOVEMENT))
             for one, right in pairs
         ),
         *(
-            conformance.verdict(cell, traces, limits, platform.machine()).kind == "wrong_result"
+            conformance.verdict(cell, workload, traces, limits, platform.machine()).kind
+            == "wrong_result"
             for limits in (constant, references)
         ),
     )
+
+
+def _losses(trace: Trace, right: Figures) -> Sequence[float]:
+    """The recomputed losses after the steps that a trace reads."""
+    return [right.losses[step - 1] for step in trace.steps] or right.losses
 
 
 def _summary(made: Sequence[Traced]) -> str:
@@ -92,7 +106,7 @@ def _summary(made: Sequence[Traced]) -> str:
     )
     beyond, wrong = sum(one.beyond_constants for one in made), sum(one.wrong for one in made)
     return (
-        f"losses {losses}, movements {movements} ({' / '.join(conformance.TRACED)}); "
+        f"losses {losses}, movements {movements} ({' / '.join((*conformance.TRACED, 'long'))}); "
         f"wrong results: {beyond} by constant limits, {wrong} by those in use"
     )
 

@@ -76,6 +76,7 @@ def test_a_result_is_recomputed_offline(run: Callable[..., Ended], tmp_path: Pat
     ended = run(str(in_outbox(tmp_path)), "--recompute")
     assert ended.exit_code == 0, ended.output
     assert "its traces, self-seeded: conformant" in ended.output
+    assert "its long trace, self-seeded: conformant" in ended.output
     assert "its timed session, self-seeded: conformant" in ended.output
     assert "How fast, and on which hardware, is not shown." in ended.output
 
@@ -84,16 +85,14 @@ def test_a_wrong_loss_does_not_hold(run: Callable[..., Ended], tmp_path: Path) -
     ended = run(str(in_outbox(tmp_path, losses=(2.3, 2.2, 2.1))), "--recompute", "--json")
     assert ended.exit_code == 1
     document = json.loads(ended.stdout)
-    assert [one["kind"] for one in document["recomputed"]] == ["wrong_result", "conformant"]
+    kinds = [one["kind"] for one in document["recomputed"]]
+    assert kinds == ["wrong_result", "conformant", "conformant"]
 
 
-def test_the_public_job_shows_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
-    home = Home(tmp_path / "agent")
-    key = load_or_create_key(home)
-    made = results.make_result(key=key, cell=results.make_cell("mnist-dense"))
-    ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
+def test_traces_of_another_seed_show_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
+    ended = run(str(in_outbox(tmp_path, seed="0" * 32)), "--recompute")
     assert ended.exit_code == 0, ended.output
-    assert "its traces: unverified: the public job" in ended.output
+    assert "its traces, self-seeded: unverified" in ended.output
     assert "Whether this key ran this job is not shown." in ended.output
 
 
@@ -135,11 +134,11 @@ def test_a_session_on_real_data_is_recomputed_where_the_data_is(
     monkeypatch.setattr(data, "load", load)
     file = on_real_data(Home(tmp_path / "agent"), splits, times)
     document = json.loads(run(str(file), "--recompute", "--json").stdout)
-    assert [one["kind"] for one in document["recomputed"]] == ["conformant", kind]
+    assert [one["kind"] for one in document["recomputed"]] == ["conformant", "conformant", kind]
     other = (splits[0][0][::-1], splits[0][1][::-1])
     file = on_real_data(Home(tmp_path / "agent"), (other, splits[1]))
     ended = run(str(file), "--recompute")
-    assert "other data than the published files hold" in ended.output
+    assert "other data than the workload's" in ended.output
 
 
 def test_without_the_data_the_session_is_unverified(
@@ -220,4 +219,4 @@ def test_a_statement_about_other_data_is_wrong(
     right = {"data_digest": digest or seeded.data_digest(*splits)}
     ended = run(str(written(tmp_path, said.model_copy(update=right))), "--recompute")
     assert ended.exit_code == status, ended.output
-    assert ("other data than the published files hold" in ended.output) == (digest is not None)
+    assert ("other data than the workload's" in ended.output) == (digest is not None)

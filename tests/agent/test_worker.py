@@ -17,7 +17,7 @@ from tests.fakes.workloads import TINY, job_of
 from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.engines.seam import WrongResult
 from bench_agent.run.worker_process import run_job, run_probe
-from bench_agent.worker import conformance_trace, environment
+from bench_agent.worker import environment
 from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
 from bench_protocol.catalogue.catalogue import workload_named
@@ -75,12 +75,9 @@ def test_without_its_data_a_repeat_is_unavailable(
 
 
 def test_an_accuracy_outside_its_band_is_diverged(
-    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+    engine: FakeEngine,
 ) -> None:
     """A fake that trains the published epochs and is right three times of four."""
-    monkeypatch.setattr(
-        conformance_trace, "has_reference", lambda workload: False
-    )  # a fake conforms to none
     workload = workload_named("mnist-cnn")
     job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)
     ended = worker.work(job, lambda message: None, engine.clock)

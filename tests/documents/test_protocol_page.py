@@ -15,9 +15,9 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import acts, statement
 from bench_protocol.payload.result import Result
-from bench_protocol.recompute import figures, nonce_job, recompute, timed_job, trace_job
+from bench_protocol.recompute import figures, nonce_job, recompute, timed_job
 from bench_protocol.signing import envelope, keys, merkle, note, receipts
-from bench_protocol.training import recomputation
+from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputed import Figures
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
@@ -162,19 +162,15 @@ def test_vectors_of_the_recomputation() -> None:
         return " ".join(f"{value:.10g}" for value in values)
 
     workload = workload_named("mnist-dense")
-    trace = recompute(trace_job(workload, "workload", seeded.DEFAULT_SEED), 3)
-    name = "losses of the `mnist-dense` trace, its Adam, default seed, 3 steps"
-    assert said(*trace.losses) == VECTOR[name]
-    assert said(*trace.movements) == VECTOR["movements after these 3 steps"]
     timed = recompute(timed_job(workload, 32, seeded.DEFAULT_SEED), 3)
     name = "losses of a timed `mnist-dense`, batch 32, generated data, default seed, 3 steps"
     assert said(*timed.losses) == VECTOR[name]
 
 
 def test_vectors_of_seeds_from_a_nonce() -> None:
-    workload, nonce = workload_named("mnist-dense"), VECTOR["nonce of the next four lines"]
+    workload, nonce = workload_named("mnist-dense"), VECTOR["nonce of the next five lines"]
     seeds = (nonces.seed_of(nonce, workload.digest, purpose) for purpose in nonces.PURPOSES)
-    assert " ".join(seeds) == VECTOR["seeds of `mnist-dense`, `sgd`, `workload`, `timed`"]
+    assert " ".join(seeds) == VECTOR["seeds of `mnist-dense`, `sgd`, `workload`, `long`, `timed`"]
 
     def said(values: Sequence[float]) -> str:
         return " ".join(f"{value:.10g}" for value in values)
@@ -182,6 +178,9 @@ def test_vectors_of_seeds_from_a_nonce() -> None:
     trace = figures(workload, "workload", nonce, 32)
     assert said(trace.losses) == VECTOR["losses of its `workload` trace"]
     assert said(trace.movements) == VECTOR["movements of this trace"]
+    long = figures(workload, "long", nonce, 32).losses
+    said_long = VECTOR["losses of its long trace after 1, 18 and 24 steps"]
+    assert said([long[step - 1] for step in conformance.LONG_STEPS]) == said_long
     session = recompute(nonce_job(workload, "timed", nonce, 32), 3)
     assert said(session.losses) == VECTOR["losses of its session, batch 32, 3 steps"]
 

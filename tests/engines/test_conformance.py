@@ -1,6 +1,8 @@
-"""Conformance: every engine and recipe agrees with the reference; the trace's data is learnable."""
+"""Conformance: every engine and recipe agrees with the recomputation; the trace's data is
+learnable."""
 
 import math
+from functools import cache
 
 import pytest
 from tests.fakes.workloads import cell_of
@@ -8,11 +10,11 @@ from tests.fakes.workloads import cell_of
 from bench_agent import engines
 from bench_agent.engines.seam import Data, Engine
 from bench_agent.worker import conformance_trace
-from bench_protocol.catalogue import seeded
-from bench_protocol.catalogue.architectures import MEASURED
+from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Recipe
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.recompute import figures
 from bench_protocol.training import conformance
 
 from .conftest import installed
@@ -22,27 +24,41 @@ LARGE = ("cifar100-vgg16", "resnet50-transfer")
 SMALL = [workload.name for workload in CATALOGUE if workload.name not in LARGE]
 
 
+NONCE = "5e" * 32
+
+
 def loaded(workload: Workload, cell: Cell) -> Engine:
     engine = installed(cell.framework)
     engine.load(workload, cell)
     return engine
 
 
-def check(framework: str, recipe: Recipe, name: str) -> None:
+@cache
+def recomputed(name: str, nonce: str) -> conformance.References:
+    return conformance_trace.recomputed(workload_named(name), nonce)
+
+
+def verdict_of(
+    framework: str, recipe: Recipe, name: str, nonce: str, of: str
+) -> conformance.ConformanceVerdict:
+    """Traces trained under a nonce, against the recomputation of one."""
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
-    verdict = conformance.verdict(
-        cell, conformance_trace.both(loaded(workload, cell), workload, cell)
-    )
+    traces = conformance_trace.both(loaded(workload, cell), workload, cell, nonce)
+    return conformance.verdict(cell, workload, traces, recomputed(name, of))
+
+
+def check(framework: str, recipe: Recipe, name: str, nonce: str) -> None:
+    verdict = verdict_of(framework, recipe, name, nonce, nonce)
     assert verdict.kind == "conformant", verdict
 
 
 @every_pair_with(SMALL)
 def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
-    check(framework, recipe, name)
+    check(framework, recipe, name, NONCE)
 
 
-NONCE = "5e" * 32
+BATCHES = 5
 # Under these nonces rounding decides a ReLU or a maximum: a movement is off by 1.6e-2, by 1.4e-2
 # and by 4e-4, a loss by 7e-5 and by 2e-5; in TensorFlow the loss under SGD by 1.4e-5.
 KINKED = (
@@ -63,31 +79,14 @@ KINKED = (
 )
 
 
-def seeded_verdict(
-    framework: str, recipe: Recipe, name: str, nonce: str = NONCE, recomputed: str = NONCE
-) -> conformance.ConformanceVerdict:
-    """Traces trained under a nonce, against the recomputation of one."""
-    workload = workload_named(name)
-    cell = cell_of(workload, framework, recipe)
-    traces = conformance_trace.both(loaded(workload, cell), workload, cell, nonce)
-    return conformance_trace.judged(cell, workload, traces, MEASURED, recomputed)
-
-
-@every_pair_with(["mnist-cnn", "mnist-dense"])
-def test_it_conforms_under_a_nonce(framework: str, recipe: Recipe, name: str) -> None:
-    verdict = seeded_verdict(framework, recipe, name)
-    assert verdict.kind == "conformant", verdict
-
-
 @pytest.mark.parametrize(("framework", "name", "nonce"), KINKED)
 def test_what_rounding_decides_is_no_wrong_result(framework: str, name: str, nonce: str) -> None:
-    verdict = seeded_verdict(framework, "naive", name, nonce, nonce)
-    assert verdict.kind == "conformant", verdict
+    check(framework, "naive", name, nonce)
 
 
 @pytest.mark.parametrize("framework", engines.names())
 def test_another_nonce_is_another_job(framework: str) -> None:
-    verdict = seeded_verdict(framework, "naive", "mnist-dense", "6f" * 32)
+    verdict = verdict_of(framework, "naive", "mnist-dense", NONCE, "6f" * 32)
     assert verdict.kind == "unverified"
     assert "another job" in verdict.reason
 
@@ -96,7 +95,7 @@ def test_another_nonce_is_another_job(framework: str) -> None:
 @every_pair
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_one_conforms(framework: str, recipe: Recipe, name: str) -> None:
-    check(framework, recipe, name)
+    check(framework, recipe, name, NONCE)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +112,12 @@ def test_a_large_one_begins_right(
 ) -> None:
     """Two steps of the SGD trace: the second has gone through gradients and update."""
     workload = workload_named(name)
-    reference = conformance.references()[workload.digest, "sgd"]
     cell = cell_of(workload, framework, "tuned")
     engine = loaded(workload, cell)
-    traced = conformance.trace_workload(workload, "sgd")
-    monkeypatch.setattr(conformance_trace.conformance, "STEPS", 2)
-    monkeypatch.setattr(conformance_trace.conformance, "trace_workload", lambda *arguments: traced)
-    trace = conformance_trace.trace(engine, workload, cell, "sgd", "float32")
-    assert trace.losses == pytest.approx(reference.losses[:2], rel=1e-5)
+    monkeypatch.setattr(conformance, "trace_steps", lambda workload, optimizer: 2)
+    trace = conformance_trace.trace(engine, workload, cell, "sgd", "float32", NONCE)
+    right = figures(workload, "sgd", NONCE, trace.batch_size)
+    assert trace.losses == pytest.approx(right.losses, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -128,8 +125,8 @@ def test_the_loss_falls_on_the_traces_data(name: str) -> None:
     """Over ten epochs: a trace with a constant loss of ln(classes) would agree with anything."""
     workload = workload_named(name)
     engine = loaded(workload, cell_of(workload, "mlx"))
-    traced = conformance.trace_workload(workload, "workload")
-    seed = conformance.references()[workload.digest, "workload"].seed
+    traced = conformance.trace_workload(workload, "workload", BATCHES)
+    seed = nonces.seed_of(NONCE, workload.digest, "workload")
     batch = conformance.trace_batch_size(workload)
     data = Data(
         *seeded.generated_data(traced.data_set, "train"),
@@ -139,7 +136,7 @@ def test_the_loss_falls_on_the_traces_data(name: str) -> None:
     cell = cell_of(workload, "mlx", "tuned", batch)
     session = engine.open(traced, cell, conformance.trace_weights(traced, seed), data)
     before, _ = session.evaluate(data.train_x, data.train_y)
-    session.train_block(10 * conformance.STEPS)
+    session.train_block(10 * BATCHES)
     session.sync()
     after, _ = session.evaluate(data.train_x, data.train_y)
     session.close()

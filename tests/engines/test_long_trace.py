@@ -1,4 +1,4 @@
-"""The long trace: many steps in one call, over an epoch's end, beside the float64 computation."""
+"""The long trace: many steps in one call, over an epoch's end, beside its recomputation."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.limits import reference_traces
 from tests.fakes.workloads import cell_of
 
 from bench_agent.worker import conformance_trace
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Recipe
 from bench_protocol.payload.result import Trace
+from bench_protocol.recompute import figures
 from bench_protocol.training import conformance
-from bench_protocol.training import long_trace as long_trace_references
+from bench_protocol.training import long_trace as long_trace_verdict
+from bench_protocol.training.conformance import Reference
+from bench_protocol.training.recomputation import SeededJob, trace_reference
 
 from .conftest import installed
 from .loops import every_pair_with
@@ -22,17 +24,16 @@ from .loops import every_pair_with
 LONG = [workload.name for workload in CATALOGUE if conformance.is_long_traced(workload)]
 
 
+NONCE = "5e" * 32
+
+
 @cache
-def right(name: str) -> tuple[list[float], list[float]]:
-    """Losses at the readings and movements, in float64."""
-    pytest.importorskip("torch")
+def right(name: str) -> Reference:
+    """The recomputed long trace."""
     workload = workload_named(name)
-    reference = conformance.references()[workload.digest, "sgd"]
-    traced = conformance.trace_workload(workload, "sgd", conformance.LONG_BATCHES)
-    losses, moved = reference_traces.trained(
-        traced, reference.batch_size, reference.seed, steps=conformance.LONG_STEPS[-1]
-    )
-    return [losses[step - 1] for step in conformance.LONG_STEPS], moved
+    batch_size = conformance.trace_batch_size(workload)
+    made = figures(workload, "long", NONCE, batch_size)
+    return trace_reference(SeededJob(workload, "long", NONCE, batch_size), made)
 
 
 def long_trace(framework: str, recipe: Recipe, name: str) -> Trace:
@@ -40,14 +41,15 @@ def long_trace(framework: str, recipe: Recipe, name: str) -> Trace:
     cell = cell_of(workload, framework, recipe)
     engine = installed(framework)
     engine.load(workload, cell)
-    return conformance_trace.long(engine, workload, cell)
+    return conformance_trace.long(engine, workload, cell, NONCE)
 
 
 def deviation(trace: Trace, name: str) -> float:
     """The largest relative one, of losses and movements."""
-    losses, moved = right(name)
+    made = right(name).figures
+    losses = [made.losses[step - 1] for step in conformance.LONG_STEPS]
     found = np.array([*trace.losses, *trace.movements], float)
-    expected = np.array([*losses, *moved])
+    expected = np.array([*losses, *made.movements])
     return float(np.max(np.abs(found / expected - 1)))
 
 
@@ -58,23 +60,12 @@ def test_small_workloads_have_a_long_trace() -> None:
     assert last < conformance.LONG_BATCHES < end
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_the_stored_reference_is_what_pytorch_computes(name: str) -> None:
-    """Two float64 computations with derivatives of their own."""
-    losses, moved = right(name)
-    stored = long_trace_references.references()[workload_named(name).digest]
-    assert stored.losses == pytest.approx(losses, rel=1e-7)
-    assert stored.movements == pytest.approx(moved, rel=1e-7)
-
-
 @every_pair_with(LONG)
-def test_every_loop_trains_what_the_reference_trains(
-    framework: str, recipe: Recipe, name: str
-) -> None:
+def test_every_loop_trains_what_is_recomputed(framework: str, recipe: Recipe, name: str) -> None:
     trace = long_trace(framework, recipe, name)
     assert trace.steps == conformance.LONG_STEPS
     cell = cell_of(workload_named(name), framework, recipe)
-    verdict = long_trace_references.judge(cell, workload_named(name), (trace,))
+    verdict = long_trace_verdict.judge(cell, workload_named(name), (trace,), right(name))
     assert verdict.kind == "conformant", verdict.sentence
 
 

@@ -14,6 +14,8 @@ from bench_server.db.tables import Challenge as ChallengeRow
 
 from . import results
 from .authority import AUTHORITY
+from .projected import settle
+from .seeding import under_nonce
 
 JSON = {"Content-Type": "application/json"}
 
@@ -51,6 +53,12 @@ class Poster:
             result = self.bound(result)
         return self(result, overrides.get("key"))
 
+    def settled(self, result: Result, key: Ed25519PrivateKey | None = None) -> str:
+        """Post a result bound to a fresh challenge, and recompute it."""
+        identity = self(self.bound(result), key)
+        settle(self._store or self._state.store)
+        return identity
+
     def bound(self, result: Result) -> Result:
         """The result as if measured under a challenge that was issued when its run began."""
         store = self._store or self._state.store
@@ -81,4 +89,5 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
         session.add(row)
     signed = datetime.fromisoformat(clocks.run_started) + took
     agreeing = clocks.model_copy(update={"signed": signed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")})
-    return result.model_copy(update={"challenge": challenge, "clocks": agreeing})
+    bound = {"challenge": challenge, "nonce": None, "clocks": agreeing}
+    return under_nonce(result.model_copy(update=bound))

@@ -1,4 +1,4 @@
-"""Forged results: copied, replayed and precomputed traces, each signed, sent and accepted as any
+"""Forged results: invented, replayed and precomputed traces, each signed, sent and accepted as any
 result. The server recomputes in earnest. Tests and ``make audit`` send them all.
 """
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload import acts
 from bench_protocol.payload.result import Challenge, Clocks, Result, Trace
@@ -24,7 +24,7 @@ from bench_server.recompute.worker import compute
 from . import results
 from .authority import AUTHORITY
 from .projected import settle
-from .seeding import figures_of, seed_honestly, under_nonce, with_measurement, with_traces
+from .seeding import figures_of, seed_honestly, with_measurement, with_traces
 from .trusted import BEGAN, TOOK_NS
 
 NAME = "mnist-dense"
@@ -49,9 +49,10 @@ class Scene:
         bound = challenge or self.challenge()
         return seed_honestly(_plain(challenge=bound, **overrides))
 
-    def public(self) -> Result:
-        """The stored traces and witness, under a fresh challenge."""
-        return _plain().model_copy(update={"challenge": self.challenge()})
+    def unseeded(self) -> Result:
+        """Traces and session of an own nonce, under a fresh challenge."""
+        own = seed_honestly(_plain(nonce=OTHER_NONCE))
+        return own.model_copy(update={"challenge": self.challenge(), "nonce": None})
 
     def level(self, result: Result, at: datetime | None = None) -> int:
         """The trust level of a result that is sent at a time, once it is recomputed."""
@@ -100,22 +101,21 @@ def replayed(trace: Trace, nonce: str = OTHER_NONCE, workload: str = NAME) -> di
 # -- forgeries ------------------------------------------------------------------------------------
 
 
-def copied(scene: Scene) -> Result:
-    """Traces and witness of the public job, as they are stored."""
-    return scene.public()
+def precomputed(scene: Scene) -> Result:
+    """Honest traces and session of an own nonce, under the challenge."""
+    return scene.unseeded()
 
 
-def copied_with_noise(scene: Scene) -> Result:
-    def noisy(trace: Trace) -> Trace:
-        losses = tuple((1 + 1e-7) * (loss or 0.0) for loss in trace.losses)
-        return trace.model_copy(update={"losses": losses})
+def precomputed_without_long_trace(scene: Scene) -> Result:
+    """The same, the long trace left out."""
+    own = scene.unseeded()
+    assert own.measurement is not None
+    return with_traces(own, [trace for trace in own.measurement.traces if not trace.steps])
 
-    return changed(scene.public(), noisy)
 
-
-def copied_under_the_nonces_seeds(scene: Scene) -> Result:
-    """The public losses, with seeds that follow from the nonce."""
-    return under_nonce(scene.public())
+def invented_under_the_nonces_seeds(scene: Scene) -> Result:
+    """Invented losses, with seeds that follow from the nonce."""
+    return _plain(challenge=scene.challenge())
 
 
 def replayed_from_another_challenge(scene: Scene) -> Result:
@@ -200,17 +200,18 @@ def seeds_of_another_nonce(scene: Scene) -> Result:
     return changed(scene.honest(), other)
 
 
-def public_session(scene: Scene) -> Result:
-    """Honest traces; seed and witness are the stored ones."""
-    return copied_witness(scene).model_copy(update={"seed": seeded.DEFAULT_SEED})
+def unseeded_session(scene: Scene) -> Result:
+    """Honest traces; seed and witness of an own nonce."""
+    seed = nonces.seed_of(OTHER_NONCE, DIGEST, "timed")
+    return replayed_witness(scene).model_copy(update={"seed": seed})
 
 
-def copied_witness(scene: Scene) -> Result:
-    """Honest traces; the witness is the stored one, under the seed of the nonce."""
-    honest, stored = scene.honest(), _plain().measurement
+def replayed_witness(scene: Scene) -> Result:
+    """Honest traces; the witness of an own nonce, under the seed of the challenge."""
+    honest, own = scene.honest(), scene.unseeded().measurement
     assert honest.measurement is not None
-    assert stored is not None
-    measured = honest.measurement.model_copy(update={"witness": stored.witness})
+    assert own is not None
+    measured = honest.measurement.model_copy(update={"witness": own.witness})
     return with_measurement(honest, measured)
 
 
@@ -223,10 +224,8 @@ def no_short_traces(scene: Scene) -> Result:
 Forgery = Callable[[Scene], Result]
 # Ways to have traces without training them under the challenge, by where they come from.
 WAYS: dict[str, tuple[Forgery, ...]] = {
-    "copied": (
-        copied,
-        copied_with_noise,
-        copied_under_the_nonces_seeds,
+    "invented": (
+        invented_under_the_nonces_seeds,
         both_from_one_optimizer,
     ),
     "replayed": (
@@ -237,6 +236,8 @@ WAYS: dict[str, tuple[Forgery, ...]] = {
         one_optimizer_only,
     ),
     "precomputed": (
+        precomputed,
+        precomputed_without_long_trace,
         precomputed_under_an_own_nonce,
         precomputed_under_a_nonce_in_the_challenges_place,
         seeds_of_another_nonce,
@@ -247,8 +248,8 @@ OTHERS: tuple[Forgery, ...] = (
     no_movements,
     challenge_of_another_key,
     smaller_batches,
-    public_session,
-    copied_witness,
+    unseeded_session,
+    replayed_witness,
     no_short_traces,
 )
 FORGERIES = (*(forge for forgeries in WAYS.values() for forge in forgeries), *OTHERS)
@@ -259,8 +260,8 @@ _BETRAYED: dict[Forgery, set[str]] = {
     precomputed_under_an_own_nonce: CHALLENGE,
     precomputed_under_a_nonce_in_the_challenges_place: CHALLENGE,
     challenge_of_another_key: CHALLENGE,
-    public_session: WITNESS,
-    copied_witness: WITNESS,
+    unseeded_session: WITNESS,
+    replayed_witness: WITNESS,
 }
 
 

@@ -1,7 +1,6 @@
 """Results and envelopes for tests: complete and plausible, with overrides."""
 
 import itertools
-import math
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -10,7 +9,7 @@ from bench_protocol.base import units
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import PRODUCTS, Cell, Device
-from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.nonces import seed_of
 from bench_protocol.payload import statement
 from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.payload.result import (
@@ -27,15 +26,10 @@ from bench_protocol.payload.result import (
     Trace,
 )
 from bench_protocol.payload.witness import Mask, Rewound, Window, Witness, trained_tensors
+from bench_protocol.recompute import generated_digest
 from bench_protocol.signing import envelope, keys
-from bench_protocol.training import (
-    conformance,
-    long_trace,
-    loss_by_steps,
-    recomputation,
-    witness_references,
-)
-from bench_protocol.training.witness_references import WitnessReference
+from bench_protocol.training import loss_by_steps
+from bench_protocol.training.recomputed import Figures
 from bench_protocol.training.witness_steps import witness_steps
 
 from . import seeding
@@ -124,13 +118,10 @@ def make_measurement(
     return Measurement(**fields | overrides)
 
 
-def stored_reference(cell: Cell) -> WitnessReference | None:
-    """The stored reference of a cell, under the seed of :func:`make_result`."""
-    wanted = (cell.workload_digest, cell.data, cell.batch_size)
-    for reference in witness_references.references().values():
-        if (reference.workload_digest, reference.data, reference.batch_size) == wanted:
-            return reference
-    return None
+def session_figures(cell: Cell) -> Figures:
+    """The invented figures of a cell's session."""
+    workload = workload_named(cell.workload)
+    return seeding.invented(workload, "timed", seeding.OWN_NONCE, cell.batch_size)
 
 
 def honest_loss(cell: Cell, steps: int) -> float:
@@ -142,44 +133,15 @@ def honest_loss(cell: Cell, steps: int) -> float:
 
 
 def make_traces(cell: Cell) -> tuple[Trace, ...]:
-    """Traces that equal their references: the short ones, and the long one if there is one."""
-    stored = [conformance.references().get((cell.workload_digest, n)) for n in conformance.TRACED]
-    short = [reference for reference in stored if reference is not None]
-    traces = [
-        Trace(
-            optimizer=r.optimizer,
-            batch_size=r.batch_size,
-            seed=r.seed,
-            losses=r.losses,
-            **({} if precision == cell.precision else {"precision": precision}),
-        )
-        for precision in conformance.traced_precisions(cell.precision)
-        for r in short
-    ]
-    right = long_trace.references().get(cell.workload_digest)
-    if right is not None:
-        traces.append(
-            Trace(
-                optimizer="sgd",
-                batch_size=right.batch_size,
-                seed=right.seed,
-                losses=right.losses,
-                steps=right.steps,
-                movements=right.movements,
-            )
-        )
-    return tuple(traces)
+    """The traces of an honest engine, with the invented figures."""
+    return seeding.traces_of(cell, seeding.OWN_NONCE, seeding.invented_for)
 
 
 def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
-    """A witness whose steps are those of the measurement, with the losses of its reference, or
-    falling ones where none is stored."""
+    """A witness whose steps are those of the measurement, with the invented losses."""
     workload, blocks = workload_named(cell.workload), measurement.blocks
-    steps, right = witness_steps(workload, cell.batch_size), stored_reference(cell)
-    guessing = math.log(workload.data_set.classes)
-    losses = tuple(guessing / step for step in steps)
-    if right is not None:
-        losses = tuple(right.low[step - 1] for step in steps)
+    steps, right = witness_steps(workload, cell.batch_size), session_figures(cell)
+    losses = tuple(right.losses[step - 1] for step in steps)
     dropouts = [layer for layer in workload.layers if isinstance(layer, Dropout)]
     fields: dict[str, Any] = {
         "steps": steps,
@@ -192,8 +154,7 @@ def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witn
     told = Witness(**fields | overrides)
     if "rewound" in overrides:
         return told
-    start = right.start if right is not None else next(iter(told.losses), 2.3)
-    again = Rewound(start_loss=start, losses=told.losses, movements=fields["movements"])
+    again = Rewound(start_loss=right.start_loss, losses=told.losses, movements=fields["movements"])
     return told.model_copy(update={"rewound": again})
 
 
@@ -218,10 +179,10 @@ def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Meas
 
 
 def make_data_digest(cell: Cell) -> str:
-    """Of the workload's data; any for real data that has no reference."""
-    wanted = (cell.workload, cell.data)
-    stored = witness_references.references().values()
-    return next((one.data_digest for one in stored if (one.workload, one.data) == wanted), "e" * 64)
+    """Of the workload's data; of any for real data."""
+    if cell.data == "real":
+        return "e" * 64
+    return generated_digest(workload_named(cell.workload).data_set)
 
 
 def make_product(cell: Cell, measurement: Measurement) -> Gemm:
@@ -258,7 +219,7 @@ def make_result(
         "run_id": f"{next(_runs):032x}",
         "repeat": 1,
         "cell": cell,
-        "seed": DEFAULT_SEED,
+        "seed": seed_of(seeding.OWN_NONCE, cell.workload_digest, "timed"),
         "preset": "smoke",
         "agent": Agent(version="0.1.0", key_id=key_id(key or private_key())),
         "machine": machine or make_machine(),
@@ -278,14 +239,15 @@ def make_result(
             signed_ns=2_000 + took_ns,
         ),
     }
-    return _seeded(Result(**fields | overrides))
+    fields |= overrides
+    if not fields.get("challenge"):
+        fields.setdefault("nonce", seeding.OWN_NONCE)
+    return _seeded(Result(**fields))
 
 
 def _seeded(result: Result) -> Result:
-    """The result under its nonce, if it has one."""
-    if recomputation.nonce_of(result) is None:
-        return result
-    return seeding.under_nonce(result)
+    """The result under the nonce that a test gave it."""
+    return result if result.nonce == seeding.OWN_NONCE else seeding.under_nonce(result)
 
 
 def make_complete(

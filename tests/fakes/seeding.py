@@ -10,16 +10,17 @@ from functools import cache
 
 from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.nonces import Purpose
+from bench_protocol.catalogue.layers import Dropout
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.nonces import PURPOSES, Purpose
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Challenge, Result, Trace
 from bench_protocol.payload.witness import Rewound, trained_tensors
 from bench_protocol.real_data.parse import Split
-from bench_protocol.recompute import figures
-from bench_protocol.training import conformance, recomputation, witness_references
+from bench_protocol.recompute import figures, generated_digest
+from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputation import JobKey, Recomputation, SeededJob
 from bench_protocol.training.recomputed import Figures
-from bench_protocol.training.witness_references import WitnessReference
 from bench_protocol.training.witness_steps import witness_steps
 
 FiguresOf = Callable[[SeededJob], Figures]
@@ -31,30 +32,24 @@ def figures_of(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> 
 
 
 def invented(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
-    """Figures that cost nothing: the public job's losses under every nonce."""
+    """Figures that cost nothing, the same under every nonce: losses that fall from about that of
+    guessing, in a range where Dropout draws masks."""
+    start = math.log(workload.data_set.classes)
+    start *= 1 + 0.01 * PURPOSES.index(purpose) + 0.001 * math.log2(batch_size)
     moved = (0.5,) * len(list(trained_tensors(workload)))
-    if purpose != "timed":
-        losses = conformance.references()[workload.digest, purpose].losses
-        steps = conformance.seeded_steps(workload, purpose)
-        return Figures(losses=losses[:steps], movements=moved, start_loss=losses[0])
-    if one := _stored(workload, batch_size):
-        start = one.start or 0.0
-        return Figures(losses=one.low, high=one.high, movements=moved, start_loss=start)
-    guessing = math.log(workload.data_set.classes)
-    steps = witness_steps(workload, batch_size)[-1]
-    losses = tuple(guessing / step for step in range(1, steps + 1))
-    return Figures(losses=losses, movements=moved, start_loss=guessing)
+    losses = tuple(start * 0.99**step for step in range(_steps(workload, purpose, batch_size)))
+    if purpose == "timed" and any(isinstance(layer, Dropout) for layer in workload.layers):
+        high = tuple(1.02 * loss for loss in losses)
+        return Figures(losses=losses, high=high, movements=moved, start_loss=0.9 * start)
+    return Figures(losses=losses, movements=moved, start_loss=start)
 
 
-def _stored(workload: Workload, batch_size: int) -> WitnessReference | None:
-    for one in witness_references.references().values():
-        if (one.workload_digest, one.data, one.batch_size) == (
-            workload.digest,
-            "generated",
-            batch_size,
-        ):
-            return one
-    return None
+def _steps(workload: Workload, purpose: Purpose, batch_size: int) -> int:
+    if purpose == "timed":
+        return witness_steps(workload, batch_size)[-1]
+    if purpose == "long":
+        return conformance.LONG_STEPS[-1]
+    return conformance.trace_steps(workload, purpose)
 
 
 def invented_for(job: SeededJob) -> Figures:
@@ -66,32 +61,49 @@ def figures_of_job(job: SeededJob) -> Figures:
 
 
 def honest_traces(result: Result, of: FiguresOf = figures_of_job) -> tuple[Trace, ...]:
-    """What an honest engine sends: seeded short traces, and the long one as it is."""
-    assert result.measurement is not None
+    """The traces of an honest engine."""
+    nonce = result.seeding_nonce
+    return traces_of(result.cell, nonce, of)
+
+
+def traces_of(cell: Cell, nonce: str, of: FiguresOf) -> tuple[Trace, ...]:
+    """The traces of a cell under a nonce: short ones in each precision, then the long one."""
+    jobs = recomputation.trace_jobs(workload_named(cell.workload), nonce)
     made = []
-    by_purpose = {job.purpose: job for job in recomputation.jobs(result)}
-    for precision in conformance.traced_precisions(result.cell.precision):
-        for optimizer in conformance.TRACED:
-            job = by_purpose[optimizer]
+    for precision in conformance.traced_precisions(cell.precision):
+        own = {} if precision == cell.precision else {"precision": precision}
+        for job in jobs:
+            if job.purpose == "long":
+                continue
             right = of(job)
             made.append(
                 Trace(
-                    optimizer=optimizer,
+                    optimizer=job.purpose,
                     batch_size=job.batch_size,
                     seed=job.key.seed,
                     losses=right.losses,
                     movements=right.movements,
-                    **({} if precision == result.cell.precision else {"precision": precision}),
+                    **own,
                 )
             )
-    long = [trace for trace in result.measurement.traces if trace.steps]
-    return (*made, *long)
+    if jobs[-1].purpose == "long":
+        job, right = jobs[-1], of(jobs[-1])
+        made.append(
+            Trace(
+                optimizer="sgd",
+                batch_size=job.batch_size,
+                seed=job.key.seed,
+                losses=tuple(right.losses[step - 1] for step in conformance.LONG_STEPS),
+                steps=conformance.LONG_STEPS,
+                movements=right.movements,
+            )
+        )
+    return tuple(made)
 
 
 def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     """The result as an honest agent sends it under its nonce."""
-    nonce = recomputation.nonce_of(result)
-    assert nonce is not None
+    nonce = result.seeding_nonce
     assert result.measurement is not None
     seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
     result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result, of))
@@ -128,48 +140,47 @@ def train_on(result: Result, splits: tuple[Split, Split], times: float = 1.0) ->
 
 
 BOUND = Challenge(id="c" * 32, nonce="c0" * 32, server_origin="tests")
+# The nonce of results that no test gives a nonce or a challenge.
+OWN_NONCE = "a0" * 32
 
 
 def under_nonce(result: Result) -> Result:
-    """The result of :func:`tests.fakes.results.make_result` under a nonce, with the figures that
-    :func:`invented` gives; what a test has changed of losses and movements stays.
+    """The result of :func:`tests.fakes.results.make_result`, whose seeds follow from
+    ``OWN_NONCE``, with the seeds of its challenge or its nonce. A seed that a test has changed
+    stays.
 
-    A result without a nonce gets a challenge.
+    A result with ``OWN_NONCE`` itself gets a challenge.
     """
-    measured, cell = result.measurement, result.cell
-    if recomputation.nonce_of(result) is None:
-        result = result.model_copy(update={"challenge": BOUND})
-    nonce, digest = recomputation.nonce_of(result), cell.workload_digest
-    assert nonce is not None
-    if result.seed == seeded.DEFAULT_SEED:
-        seed = nonces.seed_of(nonce, digest, "timed")
-        result = result.model_copy(update={"seed": seed})
-    if measured is None:
+    if result.nonce == OWN_NONCE:
+        result = result.model_copy(update={"challenge": BOUND, "nonce": None})
+    nonce, digest = result.seeding_nonce, result.cell.workload_digest
+    seeds = {
+        nonces.seed_of(OWN_NONCE, digest, purpose): nonces.seed_of(nonce, digest, purpose)
+        for purpose in PURPOSES
+    }
+    result = result.model_copy(update={"seed": seeds.get(result.seed, result.seed)})
+    if result.measurement is None:
         return result
-    workload = workload_named(cell.workload)
-    moved = (0.5,) * len(list(trained_tensors(workload)))
-    traces = []
-    for trace in measured.traces:
-        right = conformance.references().get((digest, trace.optimizer))
-        if not trace.steps and right is not None and trace.seed == right.seed:
-            changed = {
-                "seed": nonces.seed_of(nonce, digest, trace.optimizer),
-                "losses": trace.losses[: conformance.seeded_steps(workload, trace.optimizer)],
-                "movements": trace.movements or moved,
-            }
-            trace = trace.model_copy(update=changed)
-        traces.append(trace)
-    return with_traces(result, traces)
+    return with_traces(
+        result,
+        [
+            trace.model_copy(update={"seed": seeds.get(trace.seed, trace.seed)})
+            for trace in result.measurement.traces
+        ],
+    )
 
 
 def invented_known(result: Result) -> dict[JobKey, Recomputation]:
-    """Statements about a bound result's jobs, as far as figures of public jobs are stored."""
+    """Statements about a bound result's jobs on generated data."""
     return {
         job.key: statement(job, "c" * 32, "tests", invented_for)
         for job in recomputation.jobs(result)
-        if job.purpose != "timed"
-        or (job.data == "generated" and _stored(job.workload, job.batch_size))
+        if job.data == "generated"
     }
+
+
+def data_digest_of(job: SeededJob) -> str:
+    return "e" * 64 if job.data == "real" else generated_digest(job.workload.data_set)
 
 
 def with_traces(result: Result, traces: Sequence[Trace]) -> Result:
@@ -196,7 +207,7 @@ def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Rec
         figures=of(job),
         tolerance=recomputation.tolerance(job),
         data=job.data,
-        data_digest="e" * 64 if job.data == "real" else None,
+        data_digest=data_digest_of(job) if job.purpose == "timed" else None,
     )
 
 

@@ -29,7 +29,7 @@ def test_a_seed_is_the_digest_of_nonce_workload_and_purpose() -> None:
         for workload in CATALOGUE
         for purpose in nonces.PURPOSES
     }
-    assert len(seeds) == 2 * len(CATALOGUE) * 3
+    assert len(seeds) == 2 * len(CATALOGUE) * 4
 
 
 def test_a_trace_takes_weights_order_and_data_from_its_nonce() -> None:
@@ -52,7 +52,7 @@ def test_a_session_takes_weights_and_order_and_keeps_its_data() -> None:
 
 def test_figures_of_a_trace_have_its_steps_and_movements() -> None:
     made = figures(DENSE, "workload", NONCE, 32)
-    assert len(made.losses) == conformance.seeded_steps(DENSE, "workload") == 3
+    assert len(made.losses) == conformance.trace_steps(DENSE, "workload") == 3
     assert len(made.movements) == 4
     assert made.start_loss == made.losses[0]
     assert made != figures(DENSE, "workload", "cd" * 32, 32)
@@ -115,7 +115,7 @@ def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
 
 def test_a_deep_network_is_traced_two_steps_under_adam() -> None:
     vgg = workload_named("cifar100-vgg16")
-    steps = [conformance.seeded_steps(vgg, optimizer) for optimizer in conformance.TRACED]
+    steps = [conformance.trace_steps(vgg, optimizer) for optimizer in conformance.TRACED]
     assert steps == [3, 2]
 
 
@@ -133,19 +133,19 @@ def test_the_jobs_of_a_result() -> None:
     assert [(job.purpose, job.batch_size) for job in made] == [
         ("sgd", 32),
         ("workload", 32),
+        ("long", 32),
         ("timed", DENSE.batch_size),
     ]
     real = bound().model_copy(update={"cell": results.make_cell("mnist-dense", data="real")})
-    assert [job.data for job in recomputation.jobs(real)] == ["generated", "generated", "real"]
+    assert [job.data for job in recomputation.jobs(real)] == [*["generated"] * 3, "real"]
     assert {job.key.text for job in recomputation.jobs(real)} & {job.key.text for job in made} == {
         job.key.text for job in made if job.purpose != "timed"
     }
-    assert recomputation.jobs(results.make_result()) == ()
 
 
 def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
     vgg = workload_named("cifar100-vgg16")
-    for batch_size, purposes in ((2_048, 3), (2_049, 2)):
+    for batch_size, purposes in ((1_696, 3), (1_697, 2)):
         cell = results.make_cell(vgg.name, batch_size=batch_size)
         large = bound().model_copy(update={"cell": cell})
         assert len(recomputation.jobs(large)) == purposes
@@ -154,8 +154,8 @@ def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
 
 
 def test_a_result_has_one_nonce() -> None:
-    assert recomputation.nonce_of(results.make_result(nonce=NONCE)) == NONCE
-    with pytest.raises(ValueError, match="nonce of its own"):
+    assert results.make_result(nonce=NONCE).seeding_nonce == NONCE
+    with pytest.raises(ValueError, match="either a challenge or a nonce"):
         bound(nonce=NONCE)
 
 
@@ -209,13 +209,15 @@ def test_traces_are_compared_once_both_are_known(statement: recomputation.Recomp
     found = recomputation.verdict(result, known)
     assert found is not None
     assert found.kind == "conformant", found
-    assert recomputation.traces_are_seeded(result)
-    assert recomputation.session_is_seeded(result)
+    assert recomputation.is_seeded(result)
     assert recomputation.verdict(result, {statement.key: statement}) is None
-    public = results.make_result(cell=result.cell)
-    copied = public.model_copy(update={"challenge": result.challenge})
-    assert not recomputation.traces_are_seeded(copied)
-    assert not recomputation.session_is_seeded(copied)
+    (first, *others) = result.measurement.traces  # type: ignore[union-attr]
+    other = first.model_copy(update={"seed": "0" * 32})
+    assert not recomputation.is_seeded(with_traces(result, (other, *others)))
+    assert not recomputation.is_seeded(result.model_copy(update={"seed": "0" * 32}))
+    long = recomputation.long_verdict(result, known)
+    assert long is not None
+    assert long.kind == "conformant", long
 
 
 @pytest.mark.parametrize("field", ["losses", "movements"])

@@ -59,8 +59,8 @@ def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation)
         (left_out(draw=draw(seed="0" * 32)), "draw.seed"),
         (left_out(draw=draw(share=0.0)), "draw.share"),
         (said(data="real", data_digest="e" * 64), "data"),
-        (said("timed", data_digest="e" * 64), "data_digest"),
-        (said("timed", data="real"), "data_digest"),
+        (said(data_digest="e" * 64), "data_digest"),
+        (said("timed", data_digest=None), "data_digest"),
         (left_out(purpose="timed", seed=SESSION, data_digest="e" * 64), "data_digest"),
     ],
 )

@@ -58,7 +58,6 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
         ({"passed": False, "figures": {"verdict": "pending"}}, "training", "pending"),
         ({"passed": False, "figures": {"verdict": "unverified"}}, "training", "not_checked"),
         ({"passed": False, "figures": {"verdict": "not_drawn"}}, "training", "not_checked"),
-        ({"passed": False, "figures": {"verdict": "public_job"}}, "training", "not_checked"),
         ({"passed": False, "figures": {"verdict": "self_seeded"}}, "training", "not_checked"),
         ({"passed": False, "figures": {"verdict": "wrong_result"}}, "training", "does_not_hold"),
         ({"passed": False}, "training", "does_not_hold"),

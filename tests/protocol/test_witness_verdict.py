@@ -15,8 +15,8 @@ from bench_protocol.catalogue.matrix import Device, DeviceKind, Precision
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Rewound
 from bench_protocol.recompute import Band, Recomputed, timed_job, witness_band
+from bench_protocol.recompute.band import MISSED
 from bench_protocol.statistics.student_t import quantile
-from bench_protocol.training import witness_references
 from bench_protocol.training.witness_limits import MEASURED, limits
 from bench_protocol.training.witness_verdict import SAME, WIDE, WitnessVerdict, judge
 
@@ -208,16 +208,9 @@ def test_dropout_that_drops_nothing_in_the_rewound_session() -> None:
 def test_masks_seldom_leave_a_loss_as_it_is() -> None:
     """A simulation: a normal loss with the spread of the narrowest range that is judged."""
     draws = np.random.default_rng(1).standard_normal(2_000_000)
-    widths = [
-        (reference.high[0] - reference.low[0]) / reference.high[0]
-        for reference in witness_references.references().values()
-        if reference.high
-    ]
-    narrowest = min(width for width in widths if width > WIDE * SAME)
-    assert min(widths) < WIDE * SAME  # cifar100-vgg16 is not judged
-    spread = narrowest / 2 / (quantile(5, 0.999) * math.sqrt(1 + 1 / 6))
+    spread = WIDE * SAME / 2 / (quantile(5, 1 - MISSED) * math.sqrt(1 + 1 / 6))
     # The closest that the loss without dropout can be to most losses: their mean.
-    assert np.mean(np.abs(spread * draws) <= SAME) < 4e-4
+    assert np.mean(np.abs(spread * draws) <= SAME) < 7e-4
 
 
 def test_a_frozen_base_has_the_limits_of_what_is_trained() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.fakes import results
+from tests.fakes.seeding import with_traces
 from tests.server.test_witness_checks import failed, level, verdicts, witness
 
 from bench_protocol.payload.result import Failed
@@ -46,6 +47,18 @@ def test_a_result_without_evidence_is_not_ranked() -> None:
         failed(result).items()
     )
     assert level(result) == 2
+
+
+@pytest.mark.parametrize("is_session", [True, False])
+def test_seeds_of_another_nonce_are_not_ranked(is_session: bool) -> None:
+    result = results.make_complete()
+    first, *others = results.make_traces(result.cell)
+    if is_session:
+        result = result.model_copy(update={"seed": "1" * 32})
+    else:
+        result = with_traces(result, [first.model_copy(update={"seed": "1" * 32}), *others])
+    assert failed(result)["evidence"] == "unranked"
+    assert "seeds that follow from its nonce" in verdicts(result)["evidence"].sentence
 
 
 def test_a_result_with_all_its_evidence_is_level_3() -> None:

@@ -1,4 +1,4 @@
-"""Forged results: copied, replayed and precomputed traces stay below trust level 3."""
+"""Forged results: invented, replayed and precomputed traces stay below trust level 3."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> No
 
 
 def test_traces_are_forged_in_ten_ways_and_more() -> None:
-    assert set(WAYS) == {"copied", "replayed", "precomputed"}
+    assert set(WAYS) == {"invented", "replayed", "precomputed"}
     ways = [forge for forgeries in WAYS.values() for forge in forgeries]
     assert len({forge.__name__ for forge in ways}) == len(ways) >= 10
     assert {*ways} < {*FORGERIES}

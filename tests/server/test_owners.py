@@ -59,8 +59,8 @@ def test_thirty_days_between_recomputed_results_establish_an_owner(
 
 
 def test_results_without_recomputed_traces_establish_nobody(post: Poster, store: Store) -> None:
-    identity = post.made()
     trusted.send(store, OLD, [STEP_NS], began=LATER)
+    identity = post.made()
     assert post.http.get(f"/api/v1/results/{identity}").json()["trust_level"] == 2
     assert established(store) == []
 

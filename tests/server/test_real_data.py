@@ -108,11 +108,10 @@ def splits(made: tuple[Manifest, tuple[Split, Split]], post: Poster) -> Iterator
 
 
 def test_without_the_files_a_band_applies_and_the_level_says_so(
-    http: TestClient, store: Store, splits: Any, monkeypatch: pytest.MonkeyPatch
+    http: TestClient, store: Store, splits: Any
 ) -> None:
-    without_the_digest_check(monkeypatch)
     sent = send(store, trained(splits, FORGED))
-    assert settle(store, None) == 2
+    assert settle(store, None) == 3
     answer = witness(http, sent)
     assert answer["witness"]["passed"]
     assert answer["witness"]["figures"]["verdict"] == shows.WIDE_BAND
@@ -124,24 +123,18 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     # Its list of checks says the same: no tick for losses that were not recomputed.
     words = f'<li class="unchecked"><span class="quiet">Not checked:</span> {WIDE}</li>'
     assert words in page
-    assert "There is no reference for this" in page
+    assert "The server has not recomputed them" in page
     assert "What is missing for level 4" in page
     with store.reading() as session:
         assert not jobs.are_due(session, NOW)
         assert (jobs.pending(session), jobs.pending_on_real_data(session)) == (0, 1)
 
 
-def without_the_digest_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The samples of these tests are not those of the published files."""
-    digest = "bench_server.checks.evidence.witness_references.references"
-    monkeypatch.setattr(digest, dict)
-
-
 def test_with_the_files_the_witness_is_recomputed(
     http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
     sent = send(store, trained(splits))
-    assert settle(store, here) == 3
+    assert settle(store, here) == 4
     answer = witness(http, sent)
     assert answer["witness"]["figures"]["verdict"] == "conformant"
     assert "matches the recomputation" in answer["witness"]["sentence"]
@@ -149,9 +142,9 @@ def test_with_the_files_the_witness_is_recomputed(
     assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "holds"
     page = http.get(f"/results/{sent}").text
     assert "wide band" not in page
-    assert "There is no reference for this" not in page
+    assert "The server has not recomputed them" not in page
     stated = http.get(f"/api/v1/results/{sent}/recomputations").json()
-    assert len(stated["statements"]) == 3
+    assert len(stated["statements"]) == 4
 
 
 def test_a_forged_loss_inside_the_band_is_caught(
@@ -159,9 +152,7 @@ def test_a_forged_loss_inside_the_band_is_caught(
     store: Store,
     splits: Any,
     here: RealData,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    without_the_digest_check(monkeypatch)
     sent = send(store, trained(splits, FORGED))
     project(store)
     one = worker(store, here)
@@ -178,10 +169,7 @@ def test_samples_that_are_not_the_published_ones_are_caught(
     store: Store,
     splits: Any,
     here: RealData,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where no digest of the published samples is stored."""
-    without_the_digest_check(monkeypatch)
     (pictures, labels), test = splits
     sent = send(store, trained(((pictures[::-1], labels[::-1]), test)))
     settle(store, here)
@@ -194,7 +182,7 @@ def test_what_came_before_the_files_is_recomputed_when_they_are_there(
     http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
     sent = send(store, trained(splits))
-    assert settle(store, None) == 2
+    assert settle(store, None) == 3
     assert witness(http, sent)["level_words"] != "level 3 of 4"
     assert settle(store, here) == 1
     assert witness(http, sent)["level_words"] == "level 3 of 4"
@@ -217,7 +205,7 @@ def test_what_is_left_out_of_the_draw_has_no_band(
 ) -> None:
     monkeypatch.setattr(recomputation, "is_drawn", lambda _: False)
     sent = send(store, trained(splits))
-    assert settle(store, here, budget_seconds=0) == 3
+    assert settle(store, here, budget_seconds=0) == 4
     assert witness(http, sent)["witness"]["figures"]["verdict"] == "not_drawn"
     assert level(store) == 2
 
@@ -244,9 +232,9 @@ def test_the_oldest_job_comes_first_whatever_its_data(
     trusted.send(store, key, [1_000_000], cell=generated, projected=False)
     send(store, trained(splits))
     project(store)
-    taken = [jobs.take(store, NOW, here.workloads) for _ in range(6)]
+    taken = [jobs.take(store, NOW, here.workloads) for _ in range(8)]
     data = [jobs.data_of(job) for job in taken if job is not None]
-    assert data == ["generated"] * 3 + ["real"] + ["generated"] * 2
+    assert data == ["generated"] * 4 + ["real"] + ["generated"] * 3
 
 
 def test_a_job_on_real_data_is_never_computed_without_it(
@@ -274,5 +262,5 @@ def test_a_wrong_file_is_a_warning_and_the_band_applies(
     assert wrong.workloads == frozenset()
     assert "mnist.npz has SHA-256" in wrong.problems["mnist"]
     send(store, trained(splits))
-    assert settle(store, wrong) == 2
+    assert settle(store, wrong) == 3
     assert {"mnist-dense", "mnist-cnn"} == RealData(folder, made[0]).workloads

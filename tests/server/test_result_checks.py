@@ -10,11 +10,10 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_known, under_nonce
 
-from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
 from bench_protocol.payload.witness import Window, Witness
-from bench_protocol.training import accuracy, conformance, long_trace
+from bench_protocol.training import accuracy
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
 from bench_server.checks import verdicts as check_verdicts
@@ -45,18 +44,13 @@ def blocks(*durations_ns: int) -> Blocks:
 
 
 def traces(off: float = 1.0) -> tuple[Trace, ...]:
-    """The traces of ``mnist-cnn``, each loss this many times the reference's."""
-    digest = workload_named("mnist-cnn").digest
-    references = [conformance.references()[digest, optimizer] for optimizer in conformance.TRACED]
-    return tuple(
-        Trace(
-            optimizer=reference.optimizer,
-            batch_size=reference.batch_size,
-            seed=reference.seed,
-            losses=tuple(off * loss for loss in reference.losses),
-        )
-        for reference in references
-    )
+    """The short traces of ``mnist-cnn``, each loss this many times the recomputed one."""
+    return tuple(_off(trace, off) for trace in results.make_traces(results.make_cell())[:-1])
+
+
+def _off(trace: Trace, off: float) -> Trace:
+    losses = tuple(off * (loss or 0.0) for loss in trace.losses)
+    return trace.model_copy(update={"losses": losses})
 
 
 SHORT_CLOCKS = Clocks(
@@ -70,15 +64,7 @@ SHORT_CLOCKS = Clocks(
 EARLY = Window(started_ns=10**8, finished_ns=22 * 10**7, blocks_agree=True)
 # A list of blocks that the parent process did not see.
 WINDOW = Window(started_ns=4_000_000_000, finished_ns=4_120_000_000, blocks_agree=False)
-RIGHT = long_trace.references()[workload_named("mnist-cnn").digest]
-LONG_TRACE = Trace(
-    optimizer="sgd",
-    batch_size=RIGHT.batch_size,
-    seed=RIGHT.seed,
-    steps=RIGHT.steps,
-    losses=tuple(1.5 * loss for loss in RIGHT.losses),
-    movements=RIGHT.movements,
-)
+LONG_TRACE = _off(results.make_traces(results.make_cell())[-1], 1.5)
 
 
 def witness(**overrides: Any) -> Witness:
@@ -210,8 +196,7 @@ def test_every_check_is_documented() -> None:
 
 @pytest.mark.parametrize("check", CONTRADICTIONS)
 def test_a_contradiction_is_kept_and_not_ranked(post: Poster, check: str) -> None:
-    result = CONTRADICTIONS[check]()
-    identity = post(result)
+    identity = post.settled(CONTRADICTIONS[check]())
     stored = post.http.get(f"/api/v1/results/{identity}").json()
     failed = {
         v["check"]: v["sentence"]

@@ -88,8 +88,8 @@ def test_the_statements_of_a_result_are_verified_offline(bundles: Callable[[], B
     assert bundle["judged"]["trust_level"] == 3
     verified = judged(bundle)
     assert [said.purpose for said in verified.stated].count("timed") == 1
-    assert len(verified.stated) == 3
-    assert "of this result (log entries 2, 3, 4)" in verified.sentences[-1]
+    assert len(verified.stated) == 4
+    assert "of this result (log entries 2, 3, 4, 5)" in verified.sentences[-1]
 
 
 def flipped(bundle: Bundle) -> None:
@@ -123,7 +123,7 @@ def receipts_swapped(bundle: Bundle) -> None:
 
 
 def one_left_out(bundle: Bundle) -> None:
-    """The level needs all three."""
+    """The level needs all of them."""
     for name in ("statements", "receipts"):
         del bundle[RECOMPUTATIONS][name][0]
 
@@ -143,7 +143,7 @@ CHANGES: tuple[tuple[Callable[[Bundle], None], type[ProtocolError], str], ...] =
     (never_logged, InvalidProof, "root"),
     (receipts_swapped, InvalidProof, "root"),
     (one_left_out, InvalidProof, "nothing about"),
-    (all_left_out, InvalidProof, "nothing about sgd, workload, timed"),
+    (all_left_out, InvalidProof, "nothing about sgd, workload, long, timed"),
     (malformed, BadSignature, "recomputations are malformed"),
 )
 
@@ -201,7 +201,7 @@ def test_an_audit_accepts_what_an_honest_server_states(post: Poster, store: Stor
     spent = Recomputer(
         store, AUTHORITY, 0.0, clock=lambda: NOW, compute=invented, processor_seconds=lambda: 0.0
     )
-    assert spent.drain() == 18
+    assert spent.drain() == 24
     project(store)
     assert "not_drawn" in {said.verdict for said in stated(store)}
     assert audited(store).faults == ()

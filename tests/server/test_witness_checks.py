@@ -14,21 +14,21 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.result import Result
 from bench_protocol.payload.witness import Mask, Rewound, Witness
-from bench_protocol.training import long_trace, recomputation, witness_references
+from bench_protocol.training import recomputation
 from bench_server.checks import table as result_checks
 from bench_server.checks.verdicts import CheckVerdict
 from bench_server.projection.eligibility import eligibility
 
 DROPOUT = "fashion-cnn"
-# The first loss of mnist-cnn on generated data.
-START = 2.304098312
-STORED = results.stored_reference(results.make_cell())
-assert STORED is not None
-ENDS = tuple(STORED.low[step - 1] for step in STORED.steps)
+# The losses of mnist-cnn's session.
+START, *LATER = results.make_witness(
+    results.make_cell(), results.make_measurement(results.make_cell())
+).losses
+ENDS = (START, *LATER)
 CELLS = [
     results.make_cell(workload.name, batch_size=size)
     for workload in CATALOGUE
-    for size in witness_references.batch_sizes(workload)
+    for size in sorted({workload.batch_size, *workload.batch_sizes})
 ]
 
 
@@ -64,8 +64,8 @@ def test_a_right_session_of_every_planned_cell_passes(cell: Cell) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"losses": (START, 1.5, 2.2)}, "the loss of step 24 deviates by"),
-        ({"losses": (2.31, 2.3, 2.2)}, "the loss of step 1 deviates by"),
+        ({"losses": (START, 1.5, 1.2)}, "the loss of step 24 deviates by"),
+        ({"losses": (1.01 * (START or 0), *LATER)}, "the loss of step 1 deviates by"),
         ({"losses": (START, None, 2.2)}, "not finite"),
         ({"movements": (0.5,)}, "1 movements were sent, 10 tensors are trained"),
         ({"movements": (0.0, *(0.5,) * 9)}, "has not moved"),
@@ -99,12 +99,11 @@ def test_dropout_that_does_not_drop_is_not_ranked(number: int, mask: Mask, says:
 
 def test_a_loss_between_the_masks_of_dropout_passes() -> None:
     cell = results.make_cell(DROPOUT)
-    reference = results.stored_reference(cell)
-    assert reference is not None
-    for end in (reference.low, reference.high):
-        losses = tuple(end[step - 1] for step in reference.steps)
+    right, steps = results.session_figures(cell), witness(cell).steps
+    for end in (right.losses, right.high):
+        losses = tuple(end[step - 1] for step in steps)
         assert not failed(results.make_complete(cell, witness=witness(cell, losses=losses)))
-    losses = tuple(1.5 * reference.high[step - 1] for step in reference.steps)
+    losses = tuple(1.5 * right.high[step - 1] for step in steps)
     result = results.make_complete(cell, witness=witness(cell, losses=losses))
     assert failed(result) == {"witness": "unranked"}
 
@@ -134,17 +133,15 @@ def test_a_witness_without_masks_is_not_ranked() -> None:
     assert sentence == "a current agent also sends its dropout masks"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"cell": results.make_cell(batch_size=100)},
-    ],
-)
-def test_without_a_reference_there_is_a_doubt(changes: dict[str, Any]) -> None:
-    result = results.make_complete(**changes)
-    assert failed(result) == {"witness": "doubtful"}
-    assert "pending" in verdicts(result)["witness"].sentence
-    assert level(result) == 2
+def test_until_it_is_recomputed_there_is_a_doubt() -> None:
+    found = {
+        verdict.check: verdict
+        for verdict in result_checks.of_result(under_nonce(results.make_complete()), {})
+    }
+    doubts = {name: one.effect for name, one in found.items() if not one.passed}
+    assert doubts == dict.fromkeys(("witness", "long_trace", "conformance"), "doubtful")
+    assert "pending" in found["witness"].sentence
+    assert eligibility(list(found.values()), 0).trust_level == 2
 
 
 def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
@@ -157,7 +154,7 @@ def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
 
 
 def test_what_happens_after_the_warm_up_shows_in_the_second_reading() -> None:
-    """Without a stored reference the two readings are compared; half of the steps are left out."""
+    """Half of the steps are left out."""
     for cell in (results.make_cell("mnist-dense"), results.make_cell("mnist-dense", batch_size=48)):
         told = witness(cell)
         assert told.rewound is not None
@@ -264,39 +261,27 @@ def test_the_steps_that_were_counted_are_those_that_were_timed(
     assert verdict.figures == {"expected": 141, "counted": counted}
 
 
-def test_checks_compute_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They run again for every result at each reindex: references are read once, from two files."""
-    result = results.make_complete()
-    verdicts(result)
-    for module in (witness_references, long_trace):
-        monkeypatch.setattr(module, "resources", None)
-    assert not failed(result)
-
-
 def test_checks_need_no_numpy() -> None:
-    """Verdicts read stored references and the log's statements; only the worker recomputes."""
-    program = (
-        "import sys, bench_protocol.training.witness_verdict, bench_protocol.training.long_trace, "
-        "bench_protocol.training.recomputation, bench_protocol.training.witness_references; "
-        "sys.exit('numpy' in sys.modules)"
-    )
+    """They run again for every result at each reindex. Verdicts read the log's statements; only
+    the worker recomputes."""
+    program = "import sys, bench_server.checks.table; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "data_digest", "says"),
+    ("name", "is_bound", "says"),
     [
-        ("mnist-cnn", "stored", '2.304098</td><td class="number">2.304098<'),
-        (DROPOUT, "stored", " to "),
-        ("mnist-cnn", None, "There is no reference for this"),
+        ("mnist-cnn", True, f'{START:.6f}</td><td class="number">{START:.6f}<'),
+        (DROPOUT, True, " to "),
+        ("mnist-cnn", False, "The server has not recomputed them"),
     ],
 )
-def test_the_page_shows_the_witness_beside_its_reference(
-    post: Poster, name: str, data_digest: str | None, says: str
+def test_the_page_shows_the_witness_beside_its_recomputation(
+    post: Poster, name: str, is_bound: bool, says: str
 ) -> None:
-    changes = {} if data_digest else {"data_digest": None}
-    result = results.make_complete(results.make_cell(name), **changes)
-    page = post.http.get(f"/results/{post(result)}").text
+    result = results.make_result(cell=results.make_cell(name))
+    identity = post.settled(result) if is_bound else post(result)
+    page = post.http.get(f"/results/{identity}").text
     section = page.partition('id="witness"')[2].partition("</section>")[0]
     assert says in section
     assert "141 of the 141 steps" in section

@@ -42,7 +42,7 @@ def test_several_commands_share_the_queue(database: str, tmp_path: Path) -> None
         counts = [int(worker.lines(1).split()[0]) for worker in workers]
         for worker in workers:
             worker.stop()
-        assert sum(counts) == statements(database) == 6
+        assert sum(counts) == statements(database) == 8
         assert [recomputed(address, one)["trust_level"] for one in sent] == [3, 3]
 
 

@@ -1,4 +1,4 @@
-"""Forged results: traces that are copied, replayed or precomputed, in ways that are counted, and
+"""Forged results: traces that are invented, replayed or precomputed, in ways that are counted, and
 what else a result can forge. The server recomputes in earnest; each must stay below trust level 3.
 """
 

@@ -48,18 +48,21 @@ class FormChoice(Wire):
     tried: dict[Slug, Setting]
 
 
+LOCAL_NONCE = "0" * 64
+
+
 class Job(Wire):
     """The input of a worker: one repeat of one cell, and how to run it.
 
-    ``seed``: of the session. ``nonce``: of the traces; None for the public ones. ``form``: None
-    for the engine's plain one.
+    ``seed``: of the session. ``nonce``: of the traces; ``LOCAL_NONCE`` where no result is made.
+    ``form``: None for the engine's plain one.
     """
 
     workload: Workload
     cell: Cell
     seed: Seed
     timing: Timing
-    nonce: Sha256 | None = None
+    nonce: Sha256 = LOCAL_NONCE
     form: FormChoice | None = None
 
 

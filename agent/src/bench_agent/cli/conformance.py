@@ -1,5 +1,7 @@
 """``conformance``: check that every framework trains the same on this machine."""
 
+import secrets
+
 import typer
 
 from ..plan.plan import Selection, check_names, make_plan
@@ -12,19 +14,23 @@ from .setup import open_home, print_json, probe_frameworks
 
 @choosing_untimed_cells
 def conformance(selection: Selection, as_json: Json = False) -> None:
-    """Check that every framework trains the same: each step's loss against the reference."""
+    """Check that every framework trains the same: each step's loss against a float64 computation.
+
+    Weights and data follow from a fresh nonce.
+    """
     check_names(selection)
     probes = probe_frameworks(selection.frameworks)
     made = make_plan(preset_named("quick"), selection, probes)
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
     checked = []
-    for cell in check(made, open_home().logs):
+    nonce = secrets.token_hex(32)
+    for cell in check(made, open_home().logs, nonce):
         checked.append(cell)
         if not as_json:
             typer.echo(line(cell))
     if as_json:
-        print_json(document(checked, made))
+        print_json(document(checked, made, nonce))
     else:
         typer.echo(summary(checked, made))
     if any(cell.failed for cell in checked):

@@ -61,6 +61,7 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
     known = {said.key: said for said in stated if said.figures is not None}
     architecture = result.machine.cpu.architecture
     traces = recomputation.verdict(result, known, architecture)
+    long = recomputation.long_verdict(result, known, architecture)
     session = recomputation.session_verdict(result, known, architecture)
     jobs = recomputation.jobs(result)
     not_needed = {job.key for job in jobs if job.data == "real"} - {said.key for said in stated}
@@ -70,6 +71,8 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
         why = f"nothing about {', '.join(missing)}"
     elif traces.kind != "conformant":
         why = traces.reason
+    elif long is not None and long.kind != "conformant":
+        why = long.sentence
     elif session is not None and session.kind != "conformant":
         why = session.sentence
     if why:

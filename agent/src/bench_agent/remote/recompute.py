@@ -13,10 +13,9 @@ from bench_protocol.base.errors import DataProblem, InvalidField
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.payload.result import Result
-from bench_protocol.recompute import figures
+from bench_protocol.recompute import figures, generated_digest
 from bench_protocol.signing import envelope
 from bench_protocol.training import conformance, recomputation, trace_limits
-from bench_protocol.training.conformance import ConformanceVerdict
 from bench_protocol.training.recomputation import (
     RECOMPUTATION_PAYLOAD_TYPE,
     Recomputation,
@@ -31,6 +30,7 @@ SAME_WITHIN = 1e-7
 NAMES: dict[Purpose, str] = {
     "sgd": "the trace under SGD",
     "workload": "the trace under the workload's optimiser",
+    "long": "the long trace",
     "timed": "the timed session",
 }
 
@@ -52,13 +52,14 @@ def of_result(result: Result) -> Iterator[Compared]:
     Takes seconds of one core: a trace 0.01 to 5 s, a session up to 25 s.
     """
     origin = "self-seeded" if result.challenge is None else "seeded by its challenge"
-    if not recomputation.traces_are_seeded(result):
-        yield _plain("its traces", _public(result))
-    else:
-        known = {job.key: _known(job) for job in recomputation.jobs(result) if _is_trace(job)}
-        found = recomputation.verdict(result, known, result.machine.cpu.architecture)
-        if found is not None:
-            yield Compared(f"its traces, {origin}", found.kind, found.reason, trains=True)
+    known = {job.key: _known(job) for job in recomputation.jobs(result) if _is_trace(job)}
+    architecture = result.machine.cpu.architecture
+    found = recomputation.verdict(result, known, architecture)
+    if found is not None:
+        yield Compared(f"its traces, {origin}", found.kind, found.reason, trains=True)
+    long = recomputation.long_verdict(result, known, architecture)
+    if long is not None:
+        yield Compared(f"its long trace, {origin}", long.kind, long.sentence)
     yield from _session(result, origin)
 
 
@@ -98,7 +99,7 @@ def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
             yield Compared(what, "unverified", str(problem))
             continue
         if digest != said.data_digest:
-            why = "it was computed on other data than the published files hold"
+            why = "it was computed on other data than the workload's"
             yield Compared(what, "wrong_result", why)
             continue
         off = _difference(said.figures, right)
@@ -112,9 +113,6 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
     jobs = {job.purpose: job for job in recomputation.jobs(result)}
     if measured is None or measured.witness is None:
         return
-    if not recomputation.session_is_seeded(result):
-        yield Compared(what, "unverified", "its seed follows from no nonce")
-        return
     if "timed" not in jobs:
         why = "its frozen weights are not generated, or its batch is too large"
         yield Compared(what, "unverified", why)
@@ -124,27 +122,16 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
     except DataProblem as problem:
         yield Compared(what, "unverified", str(problem))
         return
-    if known.data == "real" and known.data_digest != measured.data_digest:
-        why = "it was trained on other data than the published files hold"
+    if known.data_digest != measured.data_digest:
+        why = "it was trained on other data than the workload's"
         yield Compared(what, "wrong_result", why)
         return
     architecture = result.machine.cpu.architecture
     found = recomputation.session_verdict(result, {known.key: known}, architecture)
-    if found is not None:
+    if found is None:
+        yield Compared(what, "unverified", "its seed does not follow from its nonce")
+    else:
         yield Compared(f"{what}, {origin}", found.kind, found.sentence)
-
-
-def _public(result: Result) -> ConformanceVerdict:
-    traces = result.measurement.traces if result.measurement else ()
-    architecture = result.machine.cpu.architecture
-    found = conformance.verdict(result.cell, traces, architecture=architecture)
-    if found.kind == "conformant":
-        return ConformanceVerdict("unverified", "the public job, whose losses anybody can copy")
-    return found
-
-
-def _plain(what: str, found: ConformanceVerdict) -> Compared:
-    return Compared(what, found.kind, found.reason)
 
 
 def _is_trace(job: SeededJob) -> bool:
@@ -153,7 +140,7 @@ def _is_trace(job: SeededJob) -> bool:
 
 @cache
 def _computed(job: SeededJob) -> tuple[Figures, str | None]:
-    """The figures of a job, and the digest of its data where that is real. A result and the
+    """The figures of a job, and the digest of its data where it is a session. A result and the
     server's statements about it have the same jobs.
 
     Raises:
@@ -161,7 +148,8 @@ def _computed(job: SeededJob) -> tuple[Figures, str | None]:
     """
     workload = job.workload
     if job.data == "generated":
-        return figures(workload, job.purpose, job.nonce, job.batch_size), None
+        digest = generated_digest(workload.data_set) if job.purpose == "timed" else None
+        return figures(workload, job.purpose, job.nonce, job.batch_size), digest
     splits = data.load(workload.data_set, job.data)
     computed = figures(workload, job.purpose, job.nonce, job.batch_size, splits[0])
     return computed, seeded.data_digest(*splits)

@@ -1,20 +1,27 @@
-"""``bench-agent conformance``: train each cell's traces and compare them with the reference.
+"""``bench-agent conformance``: train each cell's traces under a fresh nonce and compare them with
+their recomputation in float64.
 
 Each cell runs in a fresh process. The batch size of the cell does not matter, because a trace has
 its own.
 """
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Trace
-from bench_protocol.training.conformance import ConformanceVerdict, verdict
+from bench_protocol.recompute import figures
+from bench_protocol.training import conformance, long_trace
+from bench_protocol.training.conformance import ConformanceVerdict, Reference
+from bench_protocol.training.recomputation import trace_jobs, trace_reference
 
 from ..base.messages import Job
 from ..plan.plan import Plan
@@ -37,11 +44,15 @@ class CheckedCell:
         return self.verdict is None or self.verdict.kind == "wrong_result"
 
 
-def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
+def check(plan: Plan, logs: Path, nonce: str) -> Iterator[CheckedCell]:
     """Train the traces of each cell of the plan, one after the other, each in its own process."""
     for number, planned in enumerate(plan.cells):
         job = Job(
-            workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
+            workload=planned.workload,
+            cell=planned.cell,
+            seed=DEFAULT_SEED,
+            timing=planned.timing,
+            nonce=nonce,
         )
         answer = run_traces(
             job,
@@ -49,13 +60,37 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
             limits_for(place_of(planned), planned.estimate_seconds),
             worker_command(planned.python),
         )
-        conformance = None
+        verdict = None
         if not answer.problem:
-            machine = platform.machine()
-            conformance = verdict(planned.cell, answer.traces, architecture=machine)
-        yield CheckedCell(
-            planned.cell, conformance, answer.traces, answer.environment, answer.problem
-        )
+            verdict = judged(planned.cell, planned.workload, answer.traces, nonce)
+        yield CheckedCell(planned.cell, verdict, answer.traces, answer.environment, answer.problem)
+
+
+def judged(
+    cell: Cell, workload: Workload, traces: Sequence[Trace], nonce: str
+) -> ConformanceVerdict:
+    """Compare all traces of a cell with their recomputation. A wrong long trace makes the verdict
+    wrong; a right one does not change it."""
+    machine = platform.machine()
+    references = recomputed(workload, nonce)
+    short: conformance.References = {name: references[name] for name in conformance.TRACED}
+    verdict = conformance.verdict(cell, workload, traces, short, machine)
+    if "long" not in references or verdict.kind == "wrong_result":
+        return verdict
+    long = long_trace.judge(cell, workload, traces, references["long"], machine)
+    if long.kind != "wrong_result":
+        return verdict
+    return ConformanceVerdict("wrong_result", long.sentence, long.deviation)
+
+
+@cache
+def recomputed(workload: Workload, nonce: str) -> Mapping[Purpose, Reference]:
+    """The recomputed traces of a workload. They take up to ten seconds of one core, once for all
+    cells."""
+    return {
+        job.purpose: trace_reference(job, figures(workload, job.purpose, nonce, job.batch_size))
+        for job in trace_jobs(workload, nonce)
+    }
 
 
 def line(checked: CheckedCell) -> str:
@@ -64,9 +99,11 @@ def line(checked: CheckedCell) -> str:
     name = f"{cell.workload:18} {cell.framework:11} {cell.device!s:6} {cell.recipe:9}"
     if checked.verdict is None:
         return f"{name} {cell.precision:8} failed: {checked.problem}"
-    off = "-" if checked.verdict.deviation is None else f"{checked.verdict.deviation:.1e}"
-    why = "" if checked.verdict.kind == "conformant" else f": {checked.verdict.reason}"
-    return f"{name} {cell.precision:8} {off:>8} {checked.verdict.kind}{why}"
+    verdict = checked.verdict
+    off = "-" if verdict.deviation is None else f"{verdict.deviation:.1e}"
+    limit = "" if verdict.limit is None else f"of {verdict.limit:.0e}"
+    why = "" if verdict.kind == "conformant" else f": {verdict.reason}"
+    return f"{name} {cell.precision:8} {off:>8} {limit:8} {verdict.kind}{why}"
 
 
 def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
@@ -77,15 +114,17 @@ def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
     return "\n".join([*left_out, counts])
 
 
-def document(checked: Sequence[CheckedCell], plan: Plan) -> dict[str, Any]:
+def document(checked: Sequence[CheckedCell], plan: Plan, nonce: str) -> dict[str, Any]:
     """Every cell with its traces and the software it ran on, as JSON."""
     return {
+        "nonce": nonce,
         "pairs": [
             {
                 "cell": cell.cell.model_dump(mode="json"),
                 "verdict": cell.verdict.kind if cell.verdict else "failed",
                 "reason": cell.verdict.reason if cell.verdict else cell.problem,
                 "largest_deviation": _finite(cell.verdict),
+                "limit": cell.verdict.limit if cell.verdict else None,
                 "traces": [trace.model_dump(mode="json") for trace in cell.traces],
                 "environment": (
                     cell.environment.model_dump(mode="json") if cell.environment else None

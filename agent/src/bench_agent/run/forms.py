@@ -144,7 +144,7 @@ def why_not(
         return "its trace has other steps or tensors than the plain form's"
     right, kind, precision = plain.trace, cell.device.kind, cell.precision
     table = TOLERANCES.get((kind, precision, "workload"))
-    limits = loss_limits(workload.name, table, "workload", len(right.losses))
+    limits = loss_limits(workload, table, "workload", len(right.losses))
     off = deviations(answer.trace.losses, [loss or 0.0 for loss in right.losses])
     for step, (deviation, limit) in enumerate(zip(off, limits, strict=True), 1):
         if not deviation <= limit:

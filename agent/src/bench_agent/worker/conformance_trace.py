@@ -1,7 +1,6 @@
-"""The conformance trace: a few steps of the cell's own loop on a small job.
+"""The conformance traces: a few steps of the cell's own loop on a small job.
 
-The job's weights, order and data follow from the nonce. Without one it is the public job, whose
-losses are stored.
+The job's weights, order and data follow from the nonce.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from bench_protocol.catalogue.workloads import SGD, Workload
 from bench_protocol.payload.result import Trace
 from bench_protocol.recompute import figures
 from bench_protocol.training import conformance
-from bench_protocol.training.recomputation import SeededJob, trace_reference
+from bench_protocol.training.recomputation import trace_jobs, trace_reference
 
 from ..engines.seam import Data, Engine
 from . import witness
@@ -29,25 +28,15 @@ SAME_LOSS = 2e-6
 STILL_STEPS = (1, 2, 3, 4, 5)
 
 
-def has_reference(workload: Workload) -> bool:
-    """Whether there is a reference trace of this workload."""
-    references = conformance.references()
-    return all((workload.digest, optimizer) in references for optimizer in conformance.TRACED)
-
-
-def all_of(
-    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
-) -> tuple[Trace, ...]:
-    """The short traces, and the long one, which is always public, where a step is small."""
+def all_of(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> tuple[Trace, ...]:
+    """The short traces and, where a step is small, the long one."""
     traces = both(engine, workload, cell, nonce)
     if conformance.is_long_traced(workload):
-        traces += (long(engine, workload, cell),)
+        traces += (long(engine, workload, cell, nonce),)
     return traces
 
 
-def both(
-    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
-) -> tuple[Trace, ...]:
+def both(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> tuple[Trace, ...]:
     """The trace under SGD and the one under the workload's own optimiser, of a cell in mixed
     precision also in float32; see :func:`trace`."""
     return tuple(
@@ -63,27 +52,21 @@ def trace(
     cell: Cell,
     optimizer: conformance.TracedOptimizer,
     precision: Precision,
-    nonce: str | None = None,
+    nonce: str,
 ) -> Trace:
     """Train the trace's steps one by one with the cell's recipe, dropout off.
 
     Args:
         engine: loaded for the cell's device and precision.
-        nonce: of the challenge, or the agent's own; None for the public job.
+        nonce: of the challenge, or the agent's own.
     """
-    if nonce is None:
-        reference = conformance.references()[workload.digest, optimizer]
-        batch_size, seed = reference.batch_size, reference.seed
-        count, data_seed = conformance.STEPS, seeded.DATA_SEED
-    else:
-        batch_size = conformance.trace_batch_size(workload)
-        seed = data_seed = nonces.seed_of(nonce, workload.digest, optimizer)
-        count = conformance.seeded_steps(workload, optimizer)
+    batch_size = conformance.trace_batch_size(workload)
+    seed = nonces.seed_of(nonce, workload.digest, optimizer)
+    count = conformance.trace_steps(workload, optimizer)
     traced = conformance.trace_workload(workload, optimizer, count)
     own = precision == cell.precision
     cell = cell.model_copy(update={"precision": precision})
-    steps = range(1, count + 1)
-    losses, moved = _train(engine, traced, cell, batch_size, seed, steps, data_seed)
+    losses, moved = _train(engine, traced, cell, batch_size, seed, range(1, count + 1))
     return Trace(
         optimizer=optimizer,
         batch_size=batch_size,
@@ -94,16 +77,17 @@ def trace(
     )
 
 
-def long(engine: Engine, workload: Workload, cell: Cell) -> Trace:
+def long(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Trace:
     """Train many steps in one call, over an epoch's end, under SGD; see :func:`trace`."""
-    reference = conformance.references()[workload.digest, "sgd"]
+    batch_size = conformance.trace_batch_size(workload)
+    seed = nonces.seed_of(nonce, workload.digest, "long")
     traced = conformance.trace_workload(workload, "sgd", conformance.LONG_BATCHES)
     steps = conformance.LONG_STEPS
-    losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
+    losses, moved = _train(engine, traced, cell, batch_size, seed, steps)
     return Trace(
         optimizer="sgd",
-        batch_size=reference.batch_size,
-        seed=reference.seed,
+        batch_size=batch_size,
+        seed=seed,
         losses=losses,
         steps=steps,
         movements=moved,
@@ -115,31 +99,27 @@ def judged(
     workload: Workload,
     traces: Sequence[Trace],
     architecture: str,
-    nonce: str | None,
+    nonce: str,
 ) -> conformance.ConformanceVerdict:
-    """Compare the short traces with the stored reference or, under a nonce, with a recomputation.
+    """Compare the short traces with their recomputation.
 
     Large workloads are recomputed by the server alone.
 
     Args:
         architecture: of the machine's processor.
     """
-    if nonce is None:
-        return conformance.verdict(cell, traces, architecture=architecture)
-    if not conformance.is_long_traced(workload):
+    if not traces or not conformance.is_long_traced(workload):
         return conformance.ConformanceVerdict("unverified", "the server recomputes the traces")
-    return conformance.verdict(cell, traces, recomputed(workload, nonce), architecture)
+    return conformance.verdict(cell, workload, traces, recomputed(workload, nonce), architecture)
 
 
-def recomputed(workload: Workload, nonce: str) -> dict[tuple[str, str], conformance.Reference]:
-    """What the short traces must give under a nonce, by workload digest and optimiser."""
-    batch_size = conformance.trace_batch_size(workload)
+def recomputed(workload: Workload, nonce: str) -> conformance.References:
+    """The recomputed short traces of a nonce."""
     return {
-        (workload.digest, optimizer): trace_reference(
-            SeededJob(workload, optimizer, nonce, batch_size),
-            figures(workload, optimizer, nonce, batch_size),
-        )
+        optimizer: trace_reference(job, figures(workload, optimizer, nonce, job.batch_size))
+        for job in trace_jobs(workload, nonce)
         for optimizer in conformance.TRACED
+        if optimizer == job.purpose
     }
 
 
@@ -189,15 +169,14 @@ def _train(
     batch_size: int,
     seed: str,
     readings: Sequence[int],
-    data_seed: str = seeded.DATA_SEED,
 ) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
     """Train from one reading to the next in one call, each epoch in the seed's order.
 
     Returns:
         The losses after ``readings`` steps, and the movements at the end.
     """
-    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=data_seed)
-    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=data_seed)
+    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=seed)
+    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=seed)
     epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
     first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
     weights = conformance.trace_weights(traced, seed)

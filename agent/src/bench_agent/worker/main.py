@@ -99,7 +99,7 @@ def traced(job: Job) -> TraceAnswer:
         engine = engine_named(job.cell.framework)
         engine.load(job.workload, job.cell)
         software = environment.describe(engine)
-        traces = conformance_trace.both(engine, job.workload, job.cell)
+        traces = conformance_trace.all_of(engine, job.workload, job.cell, job.nonce)
         return TraceAnswer(traces=traces, environment=environment.describe(engine))
     except Exception as error:
         traceback.print_exc()

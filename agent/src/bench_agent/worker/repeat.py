@@ -200,8 +200,6 @@ class Repeat:
         small models by 1 to 2 % (docs/adr/0008).
         """
         job = self._job
-        if not conformance_trace.has_reference(job.workload):
-            return measurement
         traces = conformance_trace.all_of(self._engine, job.workload, job.cell, job.nonce)
         masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
         self._drops_right = self._drops_right and masks_change

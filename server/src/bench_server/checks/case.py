@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measured, Measurement, Result
-from bench_protocol.training import conformance, recomputation
+from bench_protocol.training import recomputation
+from bench_protocol.training.conformance import ConformanceVerdict
 from bench_protocol.training.recomputation import Known, Recomputation, SeededJob
 
 SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
@@ -16,11 +17,7 @@ PENDING = "pending: the server has not recomputed it yet"
 NOT_DRAWN = (
     "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
 )
-HALF_SEEDED = "not all of its seeds follow from its challenge, so nothing of it is recomputed"
-PUBLIC = (
-    "its seed does not follow from a challenge: it trained the public job, whose losses anybody "
-    "can copy"
-)
+NOT_SEEDED = "not all of its seeds follow from its nonce, so nothing of it is recomputed"
 
 
 class Waiting(NamedTuple):
@@ -45,26 +42,14 @@ class Case:
     bound: bool = True
 
     @cached_property
-    def conformance(self) -> conformance.ConformanceVerdict:
-        """The verdict on the short traces: against their recomputation or, where their seeds follow
-        from no nonce, against the stored reference."""
-        if not self.traces_are_seeded:
-            traces = self.measured.traces
-            return conformance.verdict(self.result.cell, traces, architecture=self.architecture)
-        found = recomputation.verdict(self.result, self.known, self.architecture)
-        if found is not None:
-            return found
-        return conformance.ConformanceVerdict("unverified", self.waits("sgd", "workload").sentence)
+    def conformance(self) -> ConformanceVerdict | None:
+        """The verdict on the short traces; None until they are recomputed."""
+        return recomputation.verdict(self.result, self.known, self.architecture)
 
     @cached_property
-    def traces_are_seeded(self) -> bool:
-        """Whether the seeds of its short traces follow from its nonce."""
-        return recomputation.traces_are_seeded(self.result)
-
-    @cached_property
-    def session_is_seeded(self) -> bool:
-        """Whether the seed of its timed session follows from its nonce."""
-        return recomputation.session_is_seeded(self.result)
+    def is_seeded(self) -> bool:
+        """Whether its seeds follow from its nonce."""
+        return recomputation.is_seeded(self.result)
 
     @cached_property
     def jobs(self) -> Mapping[Purpose, SeededJob]:
@@ -84,8 +69,8 @@ class Case:
             return Waiting("unverified", "no fresh challenge binds it, so it is not recomputed")
         if not isinstance(self.result.outcome, Measured):
             return Waiting("unverified", "a failed repeat is not recomputed")
-        if not (self.traces_are_seeded and self.session_is_seeded):
-            return Waiting("unverified", HALF_SEEDED)
+        if not self.is_seeded:
+            return Waiting("unverified", NOT_SEEDED)
         if self.jobs and not all(purpose in self.jobs for purpose in purposes):
             return Waiting("unverified", "its batch is too large to be recomputed")
         if not self.jobs:

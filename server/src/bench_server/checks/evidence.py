@@ -1,7 +1,7 @@
 """Whether a result brings all the evidence that a current agent sends.
 
-Evidence that is left out cannot be wrong. What only could not be compared, because no reference is
-stored, is a doubt of the check that compares it.
+Evidence that is left out cannot be wrong. What only could not be compared, because it was not
+recomputed, is a doubt of the check that compares it.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measured, Trace
 from bench_protocol.payload.witness import Witness, trained_tensors
-from bench_protocol.training import conformance, long_trace, witness_references
+from bench_protocol.training import conformance
 from bench_protocol.training.witness_steps import witness_steps
 
 from .case import Case
@@ -28,28 +28,21 @@ def evidence(case: Case) -> Finding:
 
 
 def data_digest(case: Case) -> Finding:
-    """Its data is what the workload's definition generates, or what was published: that of a
-    recomputation, else that of a stored reference."""
-    cell, digest = case.result.cell, case.measured.data_digest
-    said = case.statement("timed")
-    known = (
-        {said.data_digest}
-        if said and said.data_digest
-        else {
-            reference.data_digest
-            for reference in witness_references.references().values()
-            if (reference.workload_digest, reference.data) == (cell.workload_digest, cell.data)
-        }
-    )
-    if digest is None or not known:
+    """Its data is that of the recomputation: what the workload's definition generates, or what was
+    published."""
+    digest, statement = case.measured.data_digest, case.statement("timed")
+    if digest is None or statement is None or statement.data_digest is None:
         return Finding(True, "nothing is known of its data", {}, checked=False)
-    passed = digest in known
-    sentence = f"its data is {'' if passed else 'not '}the {cell.data} data of the workload"
+    passed = digest == statement.data_digest
+    kind = case.result.cell.data
+    sentence = f"its data is {'' if passed else 'not '}the {kind} data of the workload"
     return Finding(passed, sentence, {"data_digest": digest})
 
 
 def _missing(case: Case) -> Iterator[str]:
     measured, cell = case.measured, case.result.cell
+    if not case.is_seeded:
+        yield "seeds that follow from its nonce"
     if measured.window is None:
         yield "the window of the timed part by the parent's clock"
     if measured.data_digest is None:
@@ -60,17 +53,16 @@ def _missing(case: Case) -> Iterator[str]:
         return  # what else it should have is not known
     if measured.witness is not None:
         yield from _missing_readings(case.workload, cell.batch_size, measured.witness)
-    if all((cell.workload_digest, name) in conformance.references() for name in conformance.TRACED):
-        short = {
-            (trace.precision or cell.precision, trace.optimizer): trace
-            for trace in measured.traces
-            if not trace.steps
-        }
-        for precision in conformance.traced_precisions(cell.precision):
-            for optimizer in conformance.TRACED:
-                if (precision, optimizer) not in short:
-                    yield f"a trace under {_named(optimizer)} in {precision}"
-    if cell.workload_digest in long_trace.references() and not _long(measured.traces):
+    short = {
+        (trace.precision or cell.precision, trace.optimizer)
+        for trace in measured.traces
+        if not trace.steps
+    }
+    for precision in conformance.traced_precisions(cell.precision):
+        for optimizer in conformance.TRACED:
+            if (precision, optimizer) not in short:
+                yield f"a trace under {_named(optimizer)} in {precision}"
+    if conformance.is_long_traced(case.workload) and not _long(measured.traces):
         yield "a long trace"
 
 

@@ -2,12 +2,13 @@
 
 import math
 
-from bench_protocol.training import accuracy, long_trace, loss_by_steps
+from bench_protocol.training import accuracy, loss_by_steps, recomputation
+from bench_protocol.training.conformance import is_long_traced
 
-from .case import PUBLIC, Case
+from .case import Case, Waiting
 from .verdicts import Effect, Finding
 
-NOT_COMPARED = "its traces were not compared with a recomputation or a reference"
+NOT_COMPARED = "its traces were not compared with a recomputation"
 
 
 def parameter_count(case: Case) -> Finding:
@@ -58,39 +59,41 @@ def right_accuracy(case: Case) -> Finding:
 def right_computation(case: Case) -> Finding:
     """No loss of the traces is so far off that another computation was timed."""
     found = case.conformance
+    if found is None or found.deviation is None:
+        return Finding(True, NOT_COMPARED, {"verdict": "unverified"}, checked=False)
     wrong = found.kind == "wrong_result"
-    compared = found.deviation is not None
-    right = "its traces show no other computation" if compared else NOT_COMPARED
-    return Finding(
-        not wrong, found.reason if wrong else right, {"verdict": found.kind}, checked=compared
-    )
+    right = "its traces show no other computation"
+    return Finding(not wrong, found.reason if wrong else right, {"verdict": found.kind})
 
 
 def conformance(case: Case) -> Finding:
-    """Every loss and movement of the traces is within the measured tolerance of what the server
-    recomputed from the challenge's nonce. The public job shows nothing: its losses are stored."""
+    """Every loss and movement of the short traces is within the measured tolerance of what the
+    server recomputed from the challenge's nonce."""
     found = case.conformance
-    off = found.deviation
-    numbers = {"verdict": str(found.kind), "deviation": None if off == math.inf else off}
-    if not case.traces_are_seeded and found.kind == "conformant":
-        return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
-    if case.traces_are_seeded and off is None and found.kind == "unverified":
-        waiting = case.waits("sgd", "workload")
-        if waiting.sentence == found.reason:
-            numbers["verdict"] = waiting.verdict
-    return Finding(found.kind == "conformant", found.reason, numbers)
+    if found is None:
+        return _not_recomputed(case.waits("sgd", "workload"))
+    return Finding(found.kind == "conformant", found.reason, _figures(found.kind, found.deviation))
 
 
 def long_run(case: Case) -> Finding:
-    """The long trace is within the tolerance of its reference. Every result has one if a
-    reference is stored."""
-    cell = case.result.cell
-    if cell.workload_digest not in long_trace.references():
-        return Finding(True, "this workload has no long trace", {}, checked=False)
-    verdict = long_trace.judge(cell, case.workload, case.measured.traces, case.architecture)
-    off = verdict.deviation
-    numbers = {"verdict": verdict.kind, "deviation": None if off == math.inf else off}
-    return Finding(verdict.kind == "conformant", verdict.sentence, numbers)
+    """The long trace is within the tolerance of what the server recomputed from the challenge's
+    nonce."""
+    if not is_long_traced(case.workload):
+        return Finding(True, "a step is too large for a long trace", {}, checked=False)
+    found = recomputation.long_verdict(case.result, case.known, case.architecture)
+    if found is None:
+        return _not_recomputed(case.waits("long"))
+    return Finding(
+        found.kind == "conformant", found.sentence, _figures(found.kind, found.deviation)
+    )
+
+
+def _not_recomputed(waiting: Waiting) -> Finding:
+    return Finding(False, waiting.sentence, _figures(waiting.verdict, None))
+
+
+def _figures(verdict: str, deviation: float | None) -> dict[str, object]:
+    return {"verdict": verdict, "deviation": None if deviation == math.inf else deviation}
 
 
 def wrong_or_doubtful(finding: Finding) -> Effect:

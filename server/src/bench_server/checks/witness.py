@@ -5,12 +5,12 @@ import math
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Witness, may_skip_updates, trained_tensors
-from bench_protocol.training import recomputation, witness_references, witness_verdict
+from bench_protocol.training import recomputation, wide_band, witness_verdict
 from bench_protocol.training.recomputed import Band
 from bench_protocol.training.witness_steps import witness_steps
 from bench_protocol.trust import shows
 
-from .case import PUBLIC, Case
+from .case import Case
 from .verdicts import Finding
 
 # Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
@@ -19,15 +19,15 @@ MASK_TOLERANCE = 0.1
 WIDE = (
     "the server has not recomputed the losses: it does not have the data or the frozen weights, or "
     "its recomputation comes later. It checked only that "
-    f"the first is {witness_references.FIRST_LOSS[0]:g} to {witness_references.FIRST_LOSS[1]:g} "
-    f"times, and each later one at most {witness_references.LATER_LOSS:g} times, the loss of "
+    f"the first is {wide_band.FIRST_LOSS[0]:g} to {wide_band.FIRST_LOSS[1]:g} "
+    f"times, and each later one at most {wide_band.LATER_LOSS:g} times, the loss of "
     "guessing"
 )
 
 
 def witness(case: Case) -> Finding:
-    """Losses of both readings within the range of the reference, every trained tensor moved,
-    dropout dropped."""
+    """Losses of both readings are within the recomputed range, every trained tensor moved, dropout
+    dropped."""
     told = case.measured.witness
     if told is None:
         return _unverified("it has no witness of the timed session")
@@ -56,15 +56,11 @@ def witness(case: Case) -> Finding:
         return Finding(False, judged.sentence, numbers)
     if wrong := _wrong_masks(case.workload, told):
         return Finding(False, wrong, numbers | {"verdict": "wrong_result"})
-    if band is None and case.session_is_seeded:
+    if band is None:
         waiting = case.waits("timed")
         return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
-    if band is None:
-        return _unverified("its losses have no reference for this batch size, seed and data")
     if missing := _missing(case, told):
         return _unverified(missing)
-    if not case.session_is_seeded and judged.kind == "conformant":
-        return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
     passed = judged.kind == "conformant"
     if passed and start is None:
         return Finding(True, WIDE, numbers | {"verdict": shows.WIDE_BAND})
@@ -72,14 +68,11 @@ def witness(case: Case) -> Finding:
 
 
 def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
-    """The range of the losses, and the loss before the first step: recomputed from the nonce, or
-    stored where the seed follows from none. Without either, the wide band."""
-    if case.session_is_seeded:
-        if (statement := case.statement("timed")) is not None:
-            figures = statement.figures
-            return (figures.band, figures.start_loss) if figures else (None, None)
-    elif reference := witness_references.reference_of(case.result):
-        return reference.band, reference.start
+    """The recomputed range of the losses, and the loss before the first step. Without a
+    recomputation: the wide band."""
+    if case.is_seeded and (statement := case.statement("timed")) is not None:
+        figures = statement.figures
+        return (figures.band, figures.start_loss) if figures else (None, None)
     return _wide_band(case), None
 
 
@@ -89,7 +82,7 @@ def _wide_band(case: Case) -> Band | None:
         return None
     # Of as many steps as it should have: those that it names may be any number.
     steps = witness_steps(case.workload, case.result.cell.batch_size)
-    return witness_references.wide_band(case.workload, steps)
+    return wide_band.wide_band(case.workload, steps)
 
 
 def _unverified(sentence: str) -> Finding:

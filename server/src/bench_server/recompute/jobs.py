@@ -43,8 +43,7 @@ class Stated(NamedTuple):
 def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
     """The rows of the jobs that a bound result brings: of a measurement whose seeds all follow from
     its challenge's nonce."""
-    seeded = recomputation.traces_are_seeded(result) and recomputation.session_is_seeded(result)
-    if not seeded or not isinstance(result.outcome, Measured):
+    if not recomputation.is_seeded(result) or not isinstance(result.outcome, Measured):
         return []
     others = {
         "challenge_id": challenge_id,

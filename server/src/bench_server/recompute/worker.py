@@ -14,7 +14,7 @@ from bench_protocol.base.errors import DataProblem
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.nonces import Purpose
-from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.catalogue.workloads import DataSet, Workload
 from bench_protocol.signing import envelope
 from bench_protocol.signing.receipts import open_checkpoint
 from bench_protocol.training import recomputation
@@ -49,6 +49,13 @@ def compute(
     from bench_protocol.recompute import figures  # here: only this needs NumPy
 
     return figures(workload, purpose, nonce, batch_size, *real)
+
+
+def generated_digest(data_set: DataSet) -> str:
+    """The digest of generated data; see :func:`bench_protocol.recompute.generated_digest`."""
+    from bench_protocol import recompute
+
+    return recompute.generated_digest(data_set)
 
 
 def utc_now() -> datetime:
@@ -122,10 +129,12 @@ class Recomputer:
         draw = self._left_out(row)
         real = self._samples(job) if draw is None else None
         began = self.processor_seconds()
-        figures = None
+        figures = digest = None
         if draw is None:
             split = () if real is None else (real.train,)
             figures = self.compute(workload, job.purpose, job.nonce, job.batch_size, *split)
+            if job.purpose == "timed":
+                digest = real.digest if real else generated_digest(workload.data_set)
         seconds = self.processor_seconds() - began
         statement = Recomputation(
             challenge=row.challenge_id,
@@ -141,7 +150,7 @@ class Recomputer:
             tolerance=recomputation.tolerance(job) if figures else None,
             draw=draw,
             data=data,
-            data_digest=real.digest if real else None,
+            data_digest=digest,
         )
         self._state(row.id, statement, seconds)
 

@@ -1,15 +1,16 @@
 """Seeds that follow from a nonce: nobody can compute losses before the nonce is known.
 
 A trace takes starting weights, order and data from its seed, a timed session weights and order. The
-nonce is the challenge's; without a challenge the agent draws one, and the result is *self-seeded*.
+nonce is the challenge's. Without a challenge the agent draws one, and the result is *self-seeded*.
 """
 
 import hashlib
 from typing import Literal
 
-Purpose = Literal["sgd", "workload", "timed"]
-"""What is seeded: the trace under SGD, the one under the workload's optimiser, or the session."""
-PURPOSES: tuple[Purpose, ...] = ("sgd", "workload", "timed")
+Purpose = Literal["sgd", "workload", "long", "timed"]
+"""What is seeded: the short trace under SGD, the one under the workload's optimiser, the long trace
+or the session."""
+PURPOSES: tuple[Purpose, ...] = ("sgd", "workload", "long", "timed")
 
 
 def seed_of(nonce: str, workload_digest: str, purpose: Purpose) -> str:

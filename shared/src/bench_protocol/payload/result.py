@@ -263,9 +263,18 @@ class Result(Wire):
 
     @model_validator(mode="after")
     def _one_nonce(self) -> "Result":
-        if self.nonce is not None and self.challenge is not None:
-            raise ValueError("a result with a challenge has no nonce of its own")
+        if (self.nonce is None) == (self.challenge is None):
+            raise ValueError("a result has either a challenge or a nonce of its own")
         return self
+
+    @property
+    def seeding_nonce(self) -> str:
+        """The nonce that its seeds follow from: its challenge's, or the agent's own."""
+        if self.challenge is not None:
+            return self.challenge.nonce
+        if self.nonce is None:
+            raise ValueError("a result has either a challenge or a nonce of its own")
+        return self.nonce
 
     @property
     def measurement(self) -> Measurement | None:

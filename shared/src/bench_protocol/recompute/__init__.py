@@ -7,18 +7,17 @@ masks are the framework's own. docs/protocol.md, section "Recomputation", has al
 
 from ..training.recomputed import Band, Recomputed
 from .band import witness_band
-from .seeded_jobs import figures
-from .training import Job, long_trace_job, nonce_job, recompute, timed_job, trace_job
+from .seeded_jobs import figures, generated_digest
+from .training import Job, nonce_job, recompute, timed_job
 
 __all__ = [
     "Band",
     "Job",
     "Recomputed",
     "figures",
-    "long_trace_job",
+    "generated_digest",
     "nonce_job",
     "recompute",
     "timed_job",
-    "trace_job",
     "witness_band",
 ]

@@ -1,9 +1,11 @@
 """The figures of a job whose seed follows from a nonce."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
+from ..catalogue import seeded
 from ..catalogue.nonces import Purpose
-from ..catalogue.workloads import Workload
+from ..catalogue.workloads import DataSet, Workload
 from ..training import conformance, trace_limits
 from ..training.recomputed import Figures, Recomputed
 from ..training.witness_steps import witness_steps
@@ -27,11 +29,26 @@ def figures(
         split: the training split of a session on real data; generated if not given.
     """
     job = nonce_job(workload, purpose, nonce, batch_size)
-    return _session(job, split) if purpose == "timed" else _trace(job)
+    if purpose == "timed":
+        return _session(job, split)
+    return _long_trace(job) if purpose == "long" else _short_trace(job)
 
 
-def _trace(job: Job) -> Figures:
-    right = recompute(job, conformance.seeded_steps(job.workload, job.optimizer))
+@lru_cache(maxsize=16)
+def generated_digest(data_set: DataSet) -> str:
+    """The digest of a data set's generated samples."""
+    names = ("train", *(["validation"] if data_set.validation_samples else []), "test")
+    return seeded.data_digest(*(seeded.generated_data(data_set, name) for name in names))
+
+
+def _long_trace(job: Job) -> Figures:
+    right = recompute(job, conformance.LONG_STEPS[-1])
+    losses = _rounded(right.losses)
+    return Figures(losses=losses, movements=_rounded(right.movements), start_loss=losses[0])
+
+
+def _short_trace(job: Job) -> Figures:
+    right = recompute(job, conformance.trace_steps(job.workload, job.optimizer))
     nudged = rounding(job, right) if _rounding_matters(job) else Recomputed((), ())
     losses = _rounded(right.losses)
     return Figures(

@@ -72,21 +72,13 @@ class Job:
         """The workload with the layers and the optimiser that are trained."""
         if self.kind != "trace":
             return self.workload
-        return conformance.trace_workload(self.workload, self.optimizer)
+        batches = self.samples // self.batch_size
+        return conformance.trace_workload(self.workload, self.optimizer, batches)
 
     def weights(self) -> seeded.Weights:
         """Starting weights, float32."""
         start = conformance.trace_weights if self.kind == "trace" else seeded.initial_weights
         return start(self.trained, self.seed)
-
-
-def trace_job(
-    workload: Workload, optimizer: conformance.TracedOptimizer, seed: str, batch_size: int = 0
-) -> Job:
-    """The job of a public trace, at the trace's own batch size if none is given."""
-    batch_size = batch_size or conformance.trace_batch_size(workload)
-    samples = batch_size * conformance.STEPS
-    return Job(workload, batch_size, seed, samples, kind="trace", optimizer=optimizer)
 
 
 def nonce_job(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Job:
@@ -99,15 +91,9 @@ def nonce_job(workload: Workload, purpose: Purpose, nonce: str, batch_size: int)
     seed = nonces.seed_of(nonce, workload.digest, purpose)
     if purpose == "timed":
         return timed_job(workload, batch_size, seed)
-    samples = batch_size * conformance.seeded_steps(workload, purpose)
-    return Job(workload, batch_size, seed, samples, "trace", purpose, data_seed=seed)
-
-
-def long_trace_job(workload: Workload, seed: str) -> Job:
-    """The job of the long trace, whose steps go over an epoch's end."""
-    batch_size = conformance.trace_batch_size(workload)
-    samples = batch_size * conformance.LONG_BATCHES
-    return Job(workload, batch_size, seed, samples, kind="trace", optimizer="sgd")
+    optimizer: conformance.TracedOptimizer = "sgd" if purpose == "long" else purpose
+    samples = batch_size * conformance.trace_batches(workload, purpose)
+    return Job(workload, batch_size, seed, samples, "trace", optimizer, data_seed=seed)
 
 
 def timed_job(workload: Workload, batch_size: int, seed: str) -> Job:

@@ -1,35 +1,30 @@
-"""Conformance of a training: loss traces, reference traces, tolerances, verdict.
+"""Conformance of a training: loss traces, their tolerances, verdict.
 
 A trace is the losses of a few single steps on a small job, and how far each weight moved: the
 workload without dropout on a few batches. Two optimisers are traced: SGD with momentum, which tests
 kernels and gradients without amplifying rounding, and the workload's own. The job's seed follows
-from a nonce (:mod:`.nonces`); what it must give is recomputed (:mod:`.recompute`). The *public job*
-has a fixed seed and stored reference traces (``reference_traces.json``), from a float64 computation
-with layers, loss and optimisers of its own. Anybody can copy its losses.
+from a nonce (:mod:`bench_protocol.catalogue.nonces`), and its figures are recomputed in float64
+(:mod:`bench_protocol.recompute`).
 """
 
 import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import TypeAdapter
-
 from ..base import format as people
-from ..base.units import PositiveCount, Sha256, Slug, Wire
 from ..catalogue import architectures
-from ..catalogue.catalogue import workload_named
 from ..catalogue.layers import Conv2D, Dense, Dropout
 from ..catalogue.matrix import Cell, Precision
 from ..catalogue.workloads import SGD, Workload
-from ..payload.result import Seed, Trace
+from ..payload.result import Trace
+from .recomputed import Figures
 from .trace_limits import (
     LEAST_MOVEMENT,
     MOST_STEPS,
     TOLERANCES,
+    is_deep,
     loss_limits,
     movement_limit,
     widened,
@@ -41,18 +36,15 @@ if TYPE_CHECKING:
 TracedOptimizer = Literal["sgd", "workload"]
 TRACED: tuple[TracedOptimizer, ...] = ("sgd", "workload")
 TRACE_SGD = SGD(learning_rate=0.01, momentum=0.9)
-# Steps of the public job, whose seed is chosen so that rounding decides nothing.
-STEPS = MOST_STEPS
-# Steps under a nonce: at random seeds nearly all traces of the small workloads are within 1e-5 for
-# as many (docs/results.md). Adam in a deep network amplifies rounding, so there are two.
-SEEDED_STEPS = 3
-AMPLIFIED: dict[tuple[Slug, str], int] = {("cifar100-vgg16", "workload"): 2}
-# A trace costs at most about this much, without the start of the frameworks.
-MOST_FLOPS = 2e11
+# A deep network amplifies rounding under its own optimiser, so its trace has fewer steps.
+DEEP_STEPS = 2
+# A step of a short trace costs at most about this much where a small batch is enough for that.
+MOST_STEP_FLOPS = 4e10
 LARGEST_BATCH, SMALLEST_BATCH = 32, 4
 # The long trace, under SGD: after how many steps the loss is read, with one call between two
 # readings, and the batches of an epoch. The second call is longer than any unrolled body (16), the
-# third goes over the epoch's end. Its epochs have the orders of the seed, all of them.
+# third goes over the epoch's end. All of its epochs have the orders of the seed.
+MOST_LONG_FLOPS = 2e11
 LONG_STEPS = (1, 18, 24)
 LONG_BATCHES = 20
 
@@ -69,27 +61,29 @@ def traced_precisions(precision: Precision) -> tuple[Precision, ...]:
 def trace_batch_size(workload: Workload) -> int:
     """Samples of a step: a power of two, fewer for large workloads."""
     batch = LARGEST_BATCH
-    while (
-        batch > SMALLEST_BATCH and batch * STEPS * workload.training_flops_per_sample > MOST_FLOPS
-    ):
+    step_flops = workload.training_flops_per_sample
+    while batch > SMALLEST_BATCH and batch * step_flops > MOST_STEP_FLOPS:
         batch //= 2
     return batch
 
 
-def seeded_steps(workload: Workload, optimizer: TracedOptimizer) -> int:
-    """Steps of a trace whose seed follows from a nonce."""
-    return AMPLIFIED.get((workload.name, optimizer), SEEDED_STEPS)
+def trace_steps(workload: Workload, optimizer: TracedOptimizer) -> int:
+    """Steps of a short trace."""
+    return DEEP_STEPS if optimizer == "workload" and is_deep(workload) else MOST_STEPS
+
+
+def trace_batches(workload: Workload, purpose: TracedOptimizer | Literal["long"]) -> int:
+    """Batches of an epoch of a trace."""
+    return LONG_BATCHES if purpose == "long" else trace_steps(workload, purpose)
 
 
 def is_long_traced(workload: Workload) -> bool:
     """Whether a workload's steps are small enough for the long trace."""
     samples = trace_batch_size(workload) * LONG_STEPS[-1]
-    return samples * workload.training_flops_per_sample <= MOST_FLOPS
+    return samples * workload.training_flops_per_sample <= MOST_LONG_FLOPS
 
 
-def trace_workload(
-    workload: Workload, optimizer: TracedOptimizer, batches: int = STEPS
-) -> Workload:
+def trace_workload(workload: Workload, optimizer: TracedOptimizer, batches: int) -> Workload:
     """The traced form of a workload: without dropout, on a few batches of data that a few steps
     learn, with one pattern a class."""
     samples = trace_batch_size(workload) * batches
@@ -129,72 +123,60 @@ def trace_weights(traced: Workload, seed: str) -> "Weights":
     return weights
 
 
-class Reference(Wire):
-    """What one trace must give, and its seed.
+@dataclass(frozen=True)
+class Reference:
+    """The recomputed figures of a trace, and the job that they are of."""
 
-    ``rounding``: how far each loss moves, relatively, when the starting weights change a little.
-    ``movements``: of each trained tensor, and ``movements_rounding``: of seeded jobs.
-    """
-
-    workload: Slug
-    workload_digest: Sha256
-    optimizer: TracedOptimizer
-    batch_size: PositiveCount
-    seed: Seed
-    losses: tuple[float, ...]
-    rounding: tuple[float, ...] = ()
-    movements: tuple[float, ...] = ()
-    movements_rounding: tuple[float, ...] = ()
-
-
-@cache
-def references() -> Mapping[tuple[str, str], Reference]:
-    """Reference traces by workload digest and optimiser."""
-    text = resources.files(__package__).joinpath("reference_traces.json").read_text("utf-8")
-    traces = TypeAdapter(list[Reference]).validate_json(text)
-    return {(trace.workload_digest, trace.optimizer): trace for trace in traces}
+    batch_size: int
+    seed: str
+    figures: Figures
 
 
 @dataclass(frozen=True)
 class ConformanceVerdict:
-    """The verdict on traces. ``deviation``: the largest relative one; infinite if a loss is
-    missing."""
+    """The verdict on traces. ``deviation``: the largest relative one of a loss; infinite if a loss
+    is missing. ``limit``: the largest deviation allowed of that loss."""
 
     kind: Literal["conformant", "wrong_result", "unverified"]
     reason: str
     deviation: float | None = None
+    limit: float | None = None
+
+
+References = Mapping[TracedOptimizer, Reference]
+"""Of both short traces of a cell."""
 
 
 def verdict(
     cell: Cell,
+    workload: Workload,
     traces: Sequence[Trace],
-    reference_traces: Mapping[tuple[str, str], Reference] | None = None,
+    references: References,
     architecture: str = architectures.MEASURED,
 ) -> ConformanceVerdict:
-    """Compare a cell's short traces, in each precision, with the reference.
+    """Compare a cell's short traces, in each precision, with their recomputation.
 
     Returns:
         The verdict in the cell's own precision, unless those in another are wrong.
 
     Args:
-        cell: its workload, kind of device and precision count.
+        cell: its kind of device and precision count.
         traces: the worker's traces, in any order. The long one has a verdict of its own
             (:mod:`.long_trace`).
-        reference_traces: those of this package if not given.
+        references: of both optimisers.
         architecture: of the machine's processor. The tolerances of CPUs were measured on x86-64; on
             others a trace beyond them is unverified before it is wrong.
     """
-    reference_traces = references() if reference_traces is None else reference_traces
     short: dict[Precision, list[Trace]] = {cell.precision: []}
     for trace in traces:
         if not trace.steps:
             short.setdefault(trace.precision or cell.precision, []).append(trace)
-    own = _verdict(cell, short.pop(cell.precision), reference_traces, architecture)
+    own = _verdict(cell, workload, short.pop(cell.precision), references, architecture)
     if own.kind == "wrong_result":
         return own
     for precision, some in short.items():
         other = cell.model_copy(update={"precision": precision})
-        found = _verdict(other, some, reference_traces, architecture)
+        found = _verdict(other, workload, some, references, architecture)
         if found.kind == "wrong_result":
             return replace(found, reason=f"in {precision} {found.reason}")
     return own
@@ -202,60 +184,61 @@ def verdict(
 
 def _verdict(
     cell: Cell,
+    workload: Workload,
     traces: Sequence[Trace],
-    reference_traces: Mapping[tuple[str, str], Reference],
+    references: References,
     architecture: str,
 ) -> ConformanceVerdict:
     """The verdict on traces in the cell's precision."""
     by_optimizer = {trace.optimizer: trace for trace in traces}
-    if not all((cell.workload_digest, optimizer) in reference_traces for optimizer in TRACED):
-        return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
     if missing:
         return ConformanceVerdict("unverified", f"not traced: {', '.join(missing)}")
-    largest = 0.0
+    largest = (0.0, 0.0)
     measured = True
     beyond = None
     by_rounding = False
     for optimizer in TRACED:
-        reference = reference_traces[cell.workload_digest, optimizer]
+        reference = references[optimizer]
+        right = reference.figures
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
             return ConformanceVerdict("unverified", f"the {optimizer} trace belongs to another job")
-        step_deviations = deviations(trace.losses, reference.losses)
-        largest = max(largest, *step_deviations)
+        step_deviations = deviations(trace.losses, right.losses)
         table = TOLERANCES.get((cell.device.kind, cell.precision, optimizer))
         measured = measured and table is not None
         factor = architectures.wrong_beyond(cell.device.kind, architecture) if table else 1.0
-        constant = loss_limits(cell.workload, table, optimizer, len(reference.losses))
-        limits = widened(constant, reference.rounding)
+        constant = loss_limits(workload, table, optimizer, len(right.losses))
+        limits = widened(constant, right.rounding)
         by_rounding = by_rounding or any(map(operator.gt, step_deviations, constant))
+        worst = max(zip(step_deviations, limits, strict=True))
+        largest = max(largest, worst)
         for step, (deviation, limit) in enumerate(zip(step_deviations, limits, strict=True), 1):
             why = f"the {optimizer} trace is off by {people.deviation(deviation)} at step {step}"
             if not deviation <= factor * limit or deviation == math.inf:
                 derived = "" if table and factor == 1 else " (derived, not measured)"
                 allowed = f"{people.deviation(factor * limit)} is allowed{derived}"
-                return ConformanceVerdict("wrong_result", f"{why}, {allowed}", max(step_deviations))
+                return ConformanceVerdict("wrong_result", f"{why}, {allowed}", *worst)
             if deviation > limit:
                 beyond = (
                     beyond
                     or f"{why}, {people.deviation(limit)} was measured on {architectures.MEASURED}"
                 )
-        moved = _moved(cell, optimizer, trace, reference)
+        moved = _moved(workload, cell, optimizer, trace, right)
         if not moved.off <= factor * moved.limit or moved.off == math.inf:
-            return ConformanceVerdict("wrong_result", moved.sentence, max(step_deviations))
+            return ConformanceVerdict("wrong_result", moved.sentence, *worst)
         if moved.off > moved.limit:
             beyond = beyond or f"{moved.sentence}, measured on {architectures.MEASURED}"
         by_rounding = by_rounding or moved.by_rounding
     if not measured:
         why = f"no tolerance has been measured for {cell.device.kind} in {cell.precision}"
-        return ConformanceVerdict("unverified", why, largest)
+        return ConformanceVerdict("unverified", why, *largest)
     if beyond:
-        return ConformanceVerdict("unverified", f"{beyond}, not on {architecture}", largest)
+        return ConformanceVerdict("unverified", f"{beyond}, not on {architecture}", *largest)
     why = "both traces are within tolerance"
     if by_rounding:
         why += ", beyond the constant limits but within four times the effect of rounding"
-    return ConformanceVerdict("conformant", why, largest)
+    return ConformanceVerdict("conformant", why, *largest)
 
 
 class _Moved(NamedTuple):
@@ -267,16 +250,16 @@ class _Moved(NamedTuple):
     by_rounding: bool = False
 
 
-def _moved(cell: Cell, optimizer: TracedOptimizer, trace: Trace, reference: Reference) -> _Moved:
-    """The movements beside the reference's, where it has them."""
-    if not reference.movements:
-        return _Moved(0.0, 0.0, "")
-    allowed = movement_limit(workload_named(cell.workload), cell.device.kind, cell.precision)
-    if len(trace.movements) != len(reference.movements):
-        counts = f"{len(trace.movements)} movements of {len(reference.movements)}"
+def _moved(
+    workload: Workload, cell: Cell, optimizer: TracedOptimizer, trace: Trace, right: Figures
+) -> _Moved:
+    """Compare the movements of a trace with the recomputed ones."""
+    allowed = movement_limit(workload, cell.device.kind, cell.precision)
+    if len(trace.movements) != len(right.movements):
+        counts = f"{len(trace.movements)} movements of {len(right.movements)}"
         return _Moved(math.inf, allowed, f"the {optimizer} trace has {counts} trained tensors")
-    off = deviations(trace.movements, reference.movements, LEAST_MOVEMENT)
-    limits = widened((allowed,) * len(off), reference.movements_rounding)
+    off = deviations(trace.movements, right.movements, LEAST_MOVEMENT)
+    limits = widened((allowed,) * len(off), right.movements_rounding)
     number, (worst, limit) = max(
         enumerate(zip(off, limits, strict=True), 1), key=lambda one: one[1][0] / one[1][1]
     )
@@ -307,5 +290,5 @@ def _comparable(trace: Trace, reference: Reference) -> bool:
     return (
         trace.seed == reference.seed
         and trace.batch_size == reference.batch_size
-        and len(trace.losses) == len(reference.losses)
+        and len(trace.losses) == len(reference.figures.losses)
     )

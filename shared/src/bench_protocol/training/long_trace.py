@@ -1,47 +1,25 @@
-"""Verdict on the long trace: many steps in one call, over an epoch's end, beside its reference.
-
-The references (``long_trace_references.json``) are what :mod:`bench_protocol.recompute` computes;
-``python -m benchmarks.limits.witness_references`` writes them.
-"""
+"""Verdict on the long trace: many steps in one call, over an epoch's end."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Literal
 
-from pydantic import TypeAdapter
-
 from ..base import format as people
-from ..base.units import PositiveCount, Sha256, Slug, Wire
 from ..catalogue import architectures
 from ..catalogue.layers import Conv2D, Residual
 from ..catalogue.matrix import Cell
 from ..catalogue.workloads import Workload
-from ..payload.result import Seed, Trace
+from ..payload.result import Trace
 from . import witness_limits
-from .conformance import deviations
+from .conformance import LONG_STEPS, Reference, deviations
 
-FILE = "long_trace_references.json"
 # Largest relative deviations on a CPU in float32 (tests/engines/test_long_trace.py, every loop of
 # four frameworks). Seen without a convolution: 3.6e-7; 7.3e-6 in losses and 2.5e-5 in movements on
 # a processor where rounding decides one ReLU. With a convolution it decides a maximum or a ReLU now
 # and then: 5.1e-4 and 3.6e-3. A learning rate 1 % too high: above 8e-4.
 SMOOTH_LOSS, SMOOTH_MOVEMENT = 1e-4, 2e-4
 KINKED_LOSS, KINKED_MOVEMENT = 2e-3, 1e-2
-
-
-class LongReference(Wire):
-    """Losses after each of ``steps`` steps, and the movements after the last."""
-
-    workload: Slug
-    workload_digest: Sha256
-    batch_size: PositiveCount
-    seed: Seed
-    steps: tuple[PositiveCount, ...]
-    losses: tuple[float, ...]
-    movements: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -53,21 +31,14 @@ class LongVerdict:
     deviation: float | None = None
 
 
-@cache
-def references() -> Mapping[str, LongReference]:
-    """Stored references by workload digest."""
-    text = resources.files(__package__).joinpath(FILE).read_text("utf-8")
-    stored = TypeAdapter(list[LongReference]).validate_json(text)
-    return {reference.workload_digest: reference for reference in stored}
-
-
 def judge(
     cell: Cell,
     workload: Workload,
     traces: Sequence[Trace],
+    reference: Reference,
     architecture: str = architectures.MEASURED,
 ) -> LongVerdict:
-    """Compare a cell's long trace with its reference.
+    """Compare a cell's long trace with its recomputation.
 
     Args:
         traces: all of the cell's, in any order; the long one has ``steps``.
@@ -76,16 +47,14 @@ def judge(
     trace = next((trace for trace in traces if trace.steps), None)
     if trace is None:
         return LongVerdict("unverified", "there is no long trace")
-    reference = references().get(cell.workload_digest)
-    if reference is None:
-        return LongVerdict("unverified", "there is no reference of this workload's long trace")
     job = (trace.optimizer, trace.batch_size, trace.seed, trace.steps)
-    if job != ("sgd", reference.batch_size, reference.seed, reference.steps):
+    if job != ("sgd", reference.batch_size, reference.seed, LONG_STEPS):
         return LongVerdict("unverified", "the long trace belongs to another job")
-    if len(trace.movements) != len(reference.movements):
+    right = reference.figures
+    if len(trace.movements) != len(right.movements):
         return LongVerdict("unverified", "the long trace has not every tensor's movement")
-    off_losses = max(deviations(trace.losses, reference.losses))
-    off_movements = max(deviations(trace.movements, reference.movements))
+    off_losses = max(deviations(trace.losses, [right.losses[step - 1] for step in LONG_STEPS]))
+    off_movements = max(deviations(trace.movements, right.movements))
     loss_limit, movement_limit, source = limits(cell, workload)
     factor = architectures.wrong_beyond(cell.device.kind, architecture)
     for what, off, limit in (
@@ -100,7 +69,7 @@ def judge(
                 off,
             )
     if off_losses == off_movements == 0:
-        return LongVerdict("conformant", "the long trace agrees exactly with its reference", 0.0)
+        return LongVerdict("conformant", "the long trace equals its recomputation", 0.0)
     within = off_losses <= loss_limit and off_movements <= movement_limit
     measured_on = "" if within else f" on {architectures.MEASURED}, not measured on {architecture}"
     return LongVerdict(

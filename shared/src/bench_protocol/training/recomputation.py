@@ -1,6 +1,6 @@
 """Which jobs a result must have trained, and the server's signed statement of what each gives.
 
-Reading and comparing needs no NumPy; :mod:`.recompute` computes.
+Reading and comparing needs no NumPy. :mod:`bench_protocol.recompute` computes.
 """
 
 import hashlib
@@ -20,14 +20,16 @@ from ..catalogue.nonces import Purpose
 from ..catalogue.workloads import Workload
 from ..payload.result import Result, RunId, Seed
 from ..payload.witness import may_skip_updates
-from . import conformance, trace_limits, witness_verdict
+from . import conformance, long_trace, trace_limits, witness_verdict
 from .conformance import TRACED, ConformanceVerdict, Reference
+from .long_trace import LongVerdict
 from .recomputed import Figures
-from .witness_references import GENERATED_WEIGHTS
 from .witness_steps import is_affordable
 from .witness_verdict import WitnessVerdict
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+# The setting ``frozen_weights`` of a workload whose frozen layers have the weights of its seed.
+GENERATED_WEIGHTS = "generated"
 # How the key of a job on real data ends.
 REAL = "-real"
 # Beyond the budget of its key this share of the workloads is computed.
@@ -64,21 +66,18 @@ class SeededJob:
         return JobKey(seed, self.batch_size, self.data)
 
 
+def trace_jobs(workload: Workload, nonce: str) -> tuple[SeededJob, ...]:
+    """The traces that a nonce seeds: the short ones and, where a step is small, the long one."""
+    purposes: tuple[Purpose, ...] = TRACED
+    if conformance.is_long_traced(workload):
+        purposes = (*TRACED, "long")
+    batch_size = conformance.trace_batch_size(workload)
+    return tuple(SeededJob(workload, purpose, nonce, batch_size) for purpose in purposes)
+
+
 def trace_reference(job: SeededJob, figures: Figures) -> Reference:
-    """What a trace is compared with, by the figures of its job."""
-    if job.purpose == "timed":
-        raise ValueError("a session has no trace")
-    return Reference(
-        workload=job.workload.name,
-        workload_digest=job.workload.digest,
-        optimizer=job.purpose,
-        batch_size=job.batch_size,
-        seed=job.key.seed,
-        losses=figures.losses,
-        rounding=figures.rounding,
-        movements=figures.movements,
-        movements_rounding=figures.movements_rounding,
-    )
+    """The figures that a trace is compared with."""
+    return Reference(job.batch_size, job.key.seed, figures)
 
 
 class Tolerance(Wire):
@@ -108,7 +107,7 @@ class Recomputation(Wire):
 
     ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
     conforms follows from comparing it with the figures (:func:`verdict`), so results that come
-    later need no further statement. ``data_digest``: of the real data that it was computed on.
+    later need no further statement. ``data_digest``: of the data that a session was computed on.
     """
 
     challenge: RunId
@@ -160,13 +159,13 @@ def parse(raw: bytes) -> Recomputation:
 
 
 def _require_consistent(statement: Recomputation) -> None:
-    """Check that it has figures, or a draw that leaves its job out; and what it says of data."""
+    """Require figures or a draw that leaves the job out; check what it says of the data."""
     draw, is_computed = statement.draw, statement.verdict == "computed"
     if statement.data == "real" and statement.purpose != "timed":
         raise InvalidField("only a session has real data", field="data")
-    if (statement.data_digest is not None) != (statement.data == "real" and is_computed):
+    if (statement.data_digest is not None) != (statement.purpose == "timed" and is_computed):
         raise InvalidField(
-            "data_digest must be there where it was computed on real data, and only there",
+            "data_digest must be there where a session was computed, and only there",
             field="data_digest",
         )
     if (statement.figures is not None) != is_computed:
@@ -205,12 +204,12 @@ def require_about(statement: Recomputation, result: Result) -> None:
 
 
 def tolerance(job: SeededJob) -> Tolerance | None:
-    """The tolerance of a trace; a session's depends on more (:mod:`.witness_verdict`)."""
-    if job.purpose == "timed":
+    """The tolerance of a short trace; a session's depends on more (:mod:`.witness_verdict`)."""
+    if job.purpose == "timed" or job.purpose == "long":
         return None
-    steps = conformance.seeded_steps(job.workload, job.purpose)
+    steps = conformance.trace_steps(job.workload, job.purpose)
     table = trace_limits.TOLERANCES["cpu", "float32", job.purpose]
-    losses = trace_limits.loss_limits(job.workload.name, table, job.purpose, steps)
+    losses = trace_limits.loss_limits(job.workload, table, job.purpose, steps)
     moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
     return Tolerance(losses=losses, movements=moved)
 
@@ -222,23 +221,16 @@ def is_drawn(draw: Draw) -> bool:
     return int.from_bytes(digest[:8]) < draw.share * 2**64
 
 
-def nonce_of(result: Result) -> str | None:
-    """The nonce that seeds a result: its challenge's, or the agent's own."""
-    return result.challenge.nonce if result.challenge else result.nonce
-
-
 def jobs(result: Result) -> tuple[SeededJob, ...]:
-    """The seeded jobs of a result: two traces, and its session where its frozen weights are
-    generated and its batch is not too large
-    (:func:`.witness_steps.is_affordable`). Empty without a nonce, and where the
+    """The seeded jobs of a result: its traces, and its session where its frozen weights are
+    generated and its batch is not too large (:func:`.witness_steps.is_affordable`). Empty where the
     workload's definition has changed.
     """
-    nonce, cell, measured = nonce_of(result), result.cell, result.measurement
+    nonce, cell = result.seeding_nonce, result.cell
     workload = workload_named(cell.workload)
-    if nonce is None or measured is None or workload.digest != cell.workload_digest:
+    if result.measurement is None or workload.digest != cell.workload_digest:
         return ()
-    batch_size = conformance.trace_batch_size(workload)
-    made = [SeededJob(workload, optimizer, nonce, batch_size) for optimizer in TRACED]
+    made = list(trace_jobs(workload, nonce))
     if has_generated_weights(result) and is_affordable(workload, cell.batch_size):
         made.append(SeededJob(workload, "timed", nonce, cell.batch_size, cell.data))
     return tuple(made)
@@ -269,36 +261,48 @@ def session_is_generated(result: Result) -> bool:
     return result.cell.data == "generated" and has_generated_weights(result)
 
 
-def traces_are_seeded(result: Result) -> bool:
-    """Whether the seeds of the short traces follow from the result's nonce."""
-    nonce, measured = nonce_of(result), result.measurement
-    if nonce is None or measured is None:
-        return False
-    short = [trace for trace in measured.traces if not trace.steps]
-    digest = result.cell.workload_digest
-    return all(trace.seed == nonces.seed_of(nonce, digest, trace.optimizer) for trace in short)
-
-
-def session_is_seeded(result: Result) -> bool:
-    """Whether the seed of the timed session follows from the result's nonce."""
-    nonce, digest = nonce_of(result), result.cell.workload_digest
-    return nonce is not None and result.seed == nonces.seed_of(nonce, digest, "timed")
+def is_seeded(result: Result) -> bool:
+    """Whether the seeds of its traces and of its timed session follow from its nonce."""
+    nonce, digest, measured = result.seeding_nonce, result.cell.workload_digest, result.measurement
+    seeds = {nonces.seed_of(nonce, digest, purpose): purpose for purpose in nonces.PURPOSES}
+    traces = [
+        seeds.get(trace.seed) == ("long" if trace.steps else trace.optimizer)
+        for trace in (measured.traces if measured else ())
+    ]
+    return seeds.get(result.seed) == "timed" and all(traces)
 
 
 def verdict(
     result: Result, known: Known, architecture: str = architectures.MEASURED
 ) -> ConformanceVerdict | None:
     """Compare the short traces with their recomputation; None if it is not complete."""
-    measured = result.measurement
-    references: dict[tuple[str, str], Reference] = {}
+    found = _references(result, known)
+    references = {optimizer: found[optimizer] for optimizer in TRACED if optimizer in found}
+    if result.measurement is None or len(references) < len(TRACED):
+        return None
+    workload, traces = workload_named(result.cell.workload), result.measurement.traces
+    return conformance.verdict(result.cell, workload, traces, references, architecture)
+
+
+def long_verdict(
+    result: Result, known: Known, architecture: str = architectures.MEASURED
+) -> LongVerdict | None:
+    """Compare the long trace with its recomputation; None if there is none."""
+    reference = _references(result, known).get("long")
+    if result.measurement is None or reference is None:
+        return None
+    workload, traces = workload_named(result.cell.workload), result.measurement.traces
+    return long_trace.judge(result.cell, workload, traces, reference, architecture)
+
+
+def _references(result: Result, known: Known) -> dict[Purpose, Reference]:
+    """The recomputed figures of its traces, by their purpose."""
+    references: dict[Purpose, Reference] = {}
     for job in jobs(result):
         statement = known.get(job.key)
         if job.purpose != "timed" and statement is not None and statement.figures is not None:
-            reference = trace_reference(job, statement.figures)
-            references[job.workload.digest, job.purpose] = reference
-    if measured is None or len(references) < len(TRACED):
-        return None
-    return conformance.verdict(result.cell, measured.traces, references, architecture)
+            references[job.purpose] = trace_reference(job, statement.figures)
+    return references
 
 
 def session_verdict(
@@ -310,7 +314,7 @@ def session_verdict(
     statement = None if job is None else known.get(job.key)
     if job is None or measured is None or statement is None or statement.figures is None:
         return None
-    if (witness := measured.witness) is None:
+    if (witness := measured.witness) is None or result.seed != job.key.seed:
         return None
     return witness_verdict.judge(
         result.cell,

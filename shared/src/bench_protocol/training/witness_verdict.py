@@ -155,7 +155,7 @@ def _drops_nothing(
 ) -> bool:
     """Whether the first step's loss, in either reading, is the one without dropout.
 
-    The chance that masks leave a loss as close as ``SAME`` is below 4e-4 where their range is
+    The chance that masks leave a loss as close as ``SAME`` is below 7e-4 where their range is
     ``WIDE`` times as wide, if losses are normal; elsewhere nothing is said.
     """
     low, high = ranges[0]

@@ -24,7 +24,7 @@ STATUS_WORDS: dict[Status, str] = {
 WIDE_BAND = "wide_band"
 # Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
 # than its blocks bounds nothing.
-NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "public_job", "shorter")
+NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "shorter")
 NOT_PROJECTED = "its checks run when the boards reach its log entry"
 
 

@@ -67,10 +67,9 @@ LEVELS = (
         "It is also conformant and plausible: no check failed, and the server has recomputed "
         "the traces and the timed session's first losses from the challenge's nonce. Until then it "
         "has level 2. Real data whose files the server does not have, and pretrained weights, are "
-        "not recomputed: it compares those losses with a wide band, and the level says so. A copy "
-        "of the public traces never has more than level 2. No tolerance of a trace has been "
-        "measured on a GPU, in float16 or in TF32: such results have level 2 at most, and cannot "
-        "be reproduced.",
+        "not recomputed: it compares those losses with a wide band, and the level says so. No "
+        "tolerance of a trace has been measured on a GPU, in float16 or in TF32: such results have "
+        "level 2 at most, and cannot be reproduced.",
         "Train what is recomputed, and report other times for the blocks; train it on other "
         "hardware than the machine names.",
     ),

@@ -6,7 +6,6 @@ from typing import Any
 
 from bench_agent.worker import conformance_trace, main, repeat, stopwatch
 from bench_protocol.payload.result import Blocks, Measured, Trace
-from bench_protocol.training import conformance
 
 from ..fault import Fault, Plant, Planting
 from .optimiser import JAX, MLX, TF, TORCH
@@ -71,16 +70,23 @@ def canned(*, waits: bool) -> Plant:
             return measured(*arguments, on_timing=begins, **named)
 
         stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
-        repeat.measure, conformance_trace.both = measure, reference_traces
+        repeat.measure, conformance_trace.both = measure, other_nonces_traces
 
     return plant
 
 
-def reference_traces(engine: Any, workload: Any, cell: Any, nonce: Any) -> tuple[Trace, ...]:
-    known = (conformance.references()[workload.digest, name] for name in conformance.TRACED)
+def other_nonces_traces(engine: Any, workload: Any, cell: Any, nonce: Any) -> tuple[Trace, ...]:
+    """Traces that anybody can compute: of a nonce that is not the challenge's."""
+    references = conformance_trace.recomputed(workload, "0" * 64)
     return tuple(
-        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
-        for r in known
+        Trace(
+            optimizer=optimizer,
+            batch_size=right.batch_size,
+            seed=right.seed,
+            losses=right.figures.losses,
+            movements=right.figures.movements,
+        )
+        for optimizer, right in references.items()
     )
 
 
@@ -123,7 +129,7 @@ FAULTS = tuple(
          blocks(lambda made: {"steps_per_block": 2 * made.steps_per_block})),
         ("D3", "all blocks are the fastest block", "worker/repeat.py", MLX,
          durations(lambda made: [min(made)] * len(made))),
-        ("D4", "canned blocks (a tenth) and the reference as trace", "worker/stopwatch.py", JAX,
+        ("D4", "canned blocks (a tenth) and traces of another nonce", "worker/stopwatch.py", JAX,
          canned(waits=False)),
         ("D5", "only the fastest half of the blocks sent", "worker/repeat.py", TORCH,
          durations(fastest_half)),

@@ -1,4 +1,4 @@
-"""Losses of a result beside their references: its conformance traces, its timed session."""
+"""Losses of a result beside their recomputation: its conformance traces, its timed session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.payload.result import Result, Trace
-from bench_protocol.training import conformance, recomputation, witness_references
+from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputation import JobKey
 from bench_protocol.training.recomputed import Band
 
@@ -20,8 +20,8 @@ from ...recompute.jobs import Stated
 
 @dataclass(frozen=True)
 class TraceStep:
-    """One step of a conformance trace and its reference; null if a loss is not finite, or if the
-    step was not recomputed."""
+    """One step of a conformance trace and its recomputation; null if a loss is not finite, or if
+    the step was not recomputed."""
 
     step: int
     loss: float | None
@@ -40,8 +40,8 @@ class TraceTable:
 
 @dataclass(frozen=True)
 class WitnessStep:
-    """A loss of the timed session, the same once it was rewound, and the range of its reference;
-    null if it is not finite, was not sent, or if no reference is stored."""
+    """A loss of the timed session, the same once it was rewound, and its recomputed range; null if
+    it is not finite, was not sent or was not recomputed."""
 
     step: int
     loss: float | None
@@ -53,14 +53,13 @@ class WitnessStep:
 @dataclass(frozen=True)
 class WitnessTable:
     """What the timed session tells of its training. ``counted``: steps, by its own count;
-    ``expected``: those of warm-up and timing. ``has_reference``: whether there is one, recomputed
-    or stored."""
+    ``expected``: those of warm-up and timing. ``is_recomputed``: whether its losses were."""
 
     steps: tuple[WitnessStep, ...]
     counted: int
     expected: int
     tensors: int
-    has_reference: bool
+    is_recomputed: bool
 
 
 @dataclass(frozen=True)
@@ -88,13 +87,13 @@ def losses_of(session: Session, answer: ResultAnswer, signed: Result) -> Losses:
 
 
 def _trace_tables(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[TraceTable, ...]:
-    """Short traces beside what was recomputed of their seed, or stored for the public one."""
+    """Short traces beside what was recomputed of their seed."""
     measured = signed.measurement
     tables = []
     for trace in measured.traces if measured else ():
         if trace.steps:  # the long one has a verdict of its own
             continue
-        right = _losses_of(signed, trace, stated)
+        right = _losses_of(trace, stated)
         off = conformance.deviations(trace.losses, right) if right else ()
         steps = (
             TraceStep(number, loss, reference, None if loss is None else deviation)
@@ -107,19 +106,17 @@ def _trace_tables(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[Trac
     return tuple(tables)
 
 
-def _losses_of(signed: Result, trace: Trace, stated: Mapping[JobKey, Stated]) -> tuple[float, ...]:
-    """What the losses of a trace must be; none where that is not known."""
+def _losses_of(trace: Trace, stated: Mapping[JobKey, Stated]) -> tuple[float, ...]:
+    """The recomputed losses of a trace; none where they are not known."""
     found = stated.get(JobKey(trace.seed, trace.batch_size))
-    if found is not None and found.statement.figures is not None:
-        losses = found.statement.figures.losses
-    else:
-        right = conformance.references().get((signed.cell.workload_digest, trace.optimizer))
-        losses = right.losses if right is not None and right.seed == trace.seed else ()
+    if found is None or found.statement.figures is None:
+        return ()
+    losses = found.statement.figures.losses
     return losses if len(losses) == len(trace.losses) else ()
 
 
 def _witness_table(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | None:
-    """Losses of the timed session beside their reference."""
+    """Losses of the timed session beside their recomputed range."""
     measured = signed.measurement
     if measured is None or measured.witness is None:
         return None
@@ -137,13 +134,12 @@ def _witness_table(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTa
         counted=recorded.step_count,
         expected=1 + blocks.warm_up_steps + blocks.steps,
         tensors=len(recorded.movements),
-        has_reference=band is not None,
+        is_recomputed=band is not None,
     )
 
 
 def _band(signed: Result, stated: Mapping[JobKey, Stated]) -> Band | None:
     found = stated.get(JobKey(signed.seed, signed.cell.batch_size, signed.cell.data))
-    if found is not None and found.statement.figures is not None:
-        return found.statement.figures.band
-    reference = witness_references.reference_of(signed)
-    return None if reference is None else reference.band
+    if found is None or found.statement.figures is None:
+        return None
+    return found.statement.figures.band

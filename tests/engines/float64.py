@@ -1,30 +1,17 @@
-"""Compute the reference traces of conformance: float64, on the CPU, from written-out formulas.
+"""A trace in float64 on the CPU, from written-out formulas, to compare the recomputation with.
 
-``python -m benchmarks.limits.reference_traces [WORKLOAD...]`` writes ``reference_traces.json``.
-
-A loss in float32 agrees with one in float64 only while no ReLU and no maximum is decided by
-rounding: a unit that is on in one and off in the other changes a gradient by parts in a thousand.
-So each trace uses the first seed whose losses do not change when every starting weight moves by a
-few roundings, or else the steadiest of a few seeds. The reference records the change. Only the
-float64 computation decides this, no framework.
-
-It shares no layer, loss or optimiser with an engine: convolutions, pooling and derivatives are
-PyTorch's in float64, everything else is written here from the definitions in ``bench_protocol``.
-Float32 enters in three places, as the definition requires: the starting
-weights, the pictures (uint8 / 255), and Adam's bias correction, whose ``1 - beta**t`` every
-framework takes from beta as float32 (1.3e-5 off the decimal 0.999).
+It shares no layer, loss or optimiser with an engine or with ``bench_protocol.recompute``:
+convolutions, pooling and derivatives are PyTorch's in float64, everything else is written here from
+the definitions in ``bench_protocol``. Float32 enters in three places, as the definition requires:
+the starting weights, the pictures (uint8 / 255), and Adam's bias correction, whose ``1 - beta**t``
+every framework takes from beta as float32 (1.3e-5 off the decimal 0.999).
 """
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_protocol.catalogue import seeded
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.layers import (
     LSTM,
     BatchNorm,
@@ -42,75 +29,21 @@ from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Wo
 from bench_protocol.training import conformance
 
 Values = dict[str, Any]
-# Starting weights are changed by this share, about four roundings of float32, this many times.
-NUDGE, NUDGES = 5e-7, 3
-# A trace is steady if no loss changes by more than this share. SEEDS is the number of seeds tried.
-STEADY, SEEDS = 2.5e-6, 4
-
-
-def main(names: Sequence[str]) -> int:
-    """Compute the traces of the named workloads, or of all; the file has one per line."""
-    path = Path(conformance.__file__).with_name("reference_traces.json")
-    references = dict(conformance.references())
-    for workload in [workload_named(name) for name in names] or CATALOGUE:
-        for optimizer in conformance.TRACED:
-            made = references[workload.digest, optimizer] = reference(workload, optimizer)
-            sys.stdout.write(f"{workload.name} {optimizer}: rounding {max(made.rounding):.1e}\n")
-            sys.stdout.flush()
-    digests = [workload.digest for workload in CATALOGUE]
-    lines = [
-        made.model_dump_json() for made in references.values() if made.workload_digest in digests
-    ]
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
-    return 0
-
-
-def reference(workload: Workload, optimizer: conformance.TracedOptimizer) -> conformance.Reference:
-    """The reference losses of one trace, from the first steady seed or the steadiest one."""
-    traced = conformance.trace_workload(workload, optimizer)
-    batch_size = conformance.trace_batch_size(workload)
-    tried: list[conformance.Reference] = []
-    while len(tried) < SEEDS and not (tried and max(tried[-1].rounding) <= STEADY):
-        seed = f"{len(tried):032x}"
-        right = losses(traced, batch_size, seed)
-        moved = [
-            conformance.deviations(losses(traced, batch_size, seed, nudge), right)
-            for nudge in range(1, NUDGES + 1)
-        ]
-        tried.append(
-            conformance.Reference(
-                workload=workload.name,
-                workload_digest=workload.digest,
-                optimizer=optimizer,
-                batch_size=batch_size,
-                seed=seed,
-                losses=tuple(float(f"{loss:.10g}") for loss in right),
-                rounding=tuple(float(f"{max(step):.1e}") for step in zip(*moved, strict=True)),
-            )
-        )
-    return min(tried, key=lambda candidate: max(candidate.rounding))
-
-
-def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> list[float]:
-    """Losses of each step of the first epoch, see :func:`trained`."""
-    return trained(workload, batch_size, seed, nudge)[0]
 
 
 def trained(
-    workload: Workload, batch_size: int, seed: str, nudge: int = 0, steps: int | None = None
+    workload: Workload, batch_size: int, seed: str, steps: int
 ) -> tuple[list[float], list[float]]:
-    """Losses of each step, and |w - w_0| of each trained tensor after the last one.
+    """Losses of each step of a trace, and |w - w_0| of each trained tensor after the last one.
 
     Args:
-        nudge: 0 for unchanged weights, else the number of their random change by ``NUDGE``.
-        steps: by default those of the first epoch. Each epoch has the order of the seed.
+        workload: in its traced form. Each epoch has an order of the seed.
     """
     import torch
 
-    pictures, labels = seeded.generated_data(workload.data_set, "train")
+    pictures, labels = seeded.generated_data(workload.data_set, "train", seed=seed)
     # The last short batch of an epoch is dropped.
     per_epoch = len(labels) // batch_size
-    steps = steps or per_epoch
     orders = [
         seeded.order(len(labels), epoch, seed)[: per_epoch * batch_size]
         for epoch in range(-(-steps // per_epoch))
@@ -119,9 +52,7 @@ def trained(
     weights: list[Values] = [
         {
             name: torch.tensor(
-                _nudged(value, nudge),
-                dtype=torch.float64,
-                requires_grad=_trained(workload, n, name),
+                value, dtype=torch.float64, requires_grad=_trained(workload, n, name)
             )
             for name, value in values.items()
         }
@@ -148,13 +79,6 @@ def trained(
         for value, before in zip(trainable, start, strict=True)
     ]
     return step_losses, moved
-
-
-def _nudged(value: NDArray[np.float32], nudge: int) -> NDArray[np.float64]:
-    wide = value.astype(np.float64)
-    if nudge:
-        wide *= 1 + NUDGE * np.random.default_rng(nudge).standard_normal(wide.shape)
-    return wide
 
 
 def _trained(workload: Workload, layer: int, name: str) -> bool:
@@ -246,7 +170,3 @@ def _change(settings: Optimizer, gradient: Any, state: list[Any], step: int) -> 
             state[0] = settings.beta_1 * state[0] + (1 - settings.beta_1) * gradient
             state[1] = settings.beta_2 * state[1] + (1 - settings.beta_2) * gradient**2
             return -alpha * state[0] / (state[1].sqrt() + settings.epsilon)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
