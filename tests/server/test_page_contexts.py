@@ -35,8 +35,11 @@ def test_a_page_context_has_few_fields_and_is_frozen(context: type) -> None:
 def test_templates_use_what_their_context_holds(template: str, context: type) -> None:
     env = render.environment()
     used: set[str] = set()
-    for name in (template, "base.html"):
+    name: str | None = template
+    while name is not None:
         source = (render.FOLDER / "templates" / name).read_text()
+        base = re.search(r'{% extends "(.*?)" %}', source)
+        name = base and base[1]
         set_inside = set(re.findall(r"{% set (\w+)", source))
         used |= meta.find_undeclared_variables(env.parse(source)) - set_inside
     held = {field.name for field in fields(context)}

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.workloads import Workload
 
 from ...ranking.compare import Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import HardwareChoice, SetupFigure, of_hardware, one_kind, richest, setup_figure
+from .common import HardwareChoice, SetupFigure, of_cells, of_choice, setup_figure
 
 
 @dataclass(frozen=True)
@@ -53,28 +52,17 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
     Raises:
         InvalidQuery: the hardware has no figures.
     """
-    slug = choice.hardware or richest(session, TABLE.c.workload, TABLE.c.batch_size)
-    if slug is None:
+    of_hardware = of_choice(session, choice, TABLE.c.workload, TABLE.c.batch_size)
+    if not of_hardware:
         return BatchAnswer(None, None, 0, ())
-    figures_found = of_hardware(session, slug)
-    lines_of = {workload.name: _lines(_plain(figures_found, workload)) for workload in CATALOGUE}
+    lines_of = {workload.name: _lines(of_cells(of_hardware, workload)) for workload in CATALOGUE}
     pairs = [
         (figure, line[0]) for lines in lines_of.values() for line in lines for figure in line[1:]
     ]
     found = verdicts(session, pairs)
     studies = tuple(_study(name, lines, found) for name, lines in lines_of.items() if lines)
-    return BatchAnswer(figures_found[0].hardware, slug, found.count, studies)
-
-
-def _plain(figures: list[Figure], workload: Workload) -> list[Figure]:
-    """The figures of a workload in float32, of one kind of data and timing."""
-    return one_kind(
-        [
-            f
-            for f in figures
-            if f.subject.workload_digest == workload.digest and f.setup.precision == "float32"
-        ]
-    )
+    first = of_hardware[0]
+    return BatchAnswer(first.hardware, first.hardware_slug, found.count, studies)
 
 
 def _lines(figures: list[Figure]) -> list[list[Figure]]:

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import func, select
 from sqlmodel import Session
 
+from bench_protocol.catalogue.workloads import Workload
+
 from ...ranking.compare import Comparison, section
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
@@ -69,8 +71,42 @@ def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Fi
     return figures_found
 
 
-def richest(session: Session, *axes: Any) -> str | None:
-    """The hardware with most measured combinations of these axes."""
+def of_choice(session: Session, choice: HardwareChoice, *axes: Any) -> list[Figure]:
+    """Every figure of the chosen hardware, else of that with most measured combinations of these
+    axes; empty where nothing is ranked.
+
+    Raises:
+        InvalidQuery: the chosen hardware has none.
+    """
+    slug = choice.hardware or _richest(session, *axes)
+    return of_hardware(session, slug) if slug else []
+
+
+def of_cells(
+    figures: Sequence[Figure], workload: Workload, batch_size: int | None = None
+) -> list[Figure]:
+    """The figures of a workload in float32, of one kind of data and of timing, that of a board's
+    place: of the best tier, then on real data, then of a long timing. Kinds are never mixed.
+
+    Args:
+        batch_size: of this one alone.
+    """
+
+    def kind(figure: Figure) -> tuple[bool, bool]:
+        return figure.setup.data != "real", figure.setup.timing != "long"
+
+    fitting = [
+        figure
+        for figure in figures
+        if figure.subject.workload_digest == workload.digest
+        and figure.setup.precision == "float32"
+        and batch_size in (None, figure.setup.batch_size)
+    ]
+    best = min(((section(figure), kind(figure)) for figure in fitting), default=None)
+    return [figure for figure in fitting if best and kind(figure) == best[1]]
+
+
+def _richest(session: Session, *axes: Any) -> str | None:
     combinations = (
         select(TABLE.c.hardware_slug, *axes)
         .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32")
@@ -92,17 +128,6 @@ def by_evidence(figure: Figure) -> tuple[int, float]:
 def peers(ordered: Sequence[Figure]) -> int:
     """Of how many figures the first is the fastest: those of its tier, itself included."""
     return sum(section(figure) == section(ordered[0]) for figure in ordered)
-
-
-def one_kind(figures: list[Figure]) -> list[Figure]:
-    """The figures of one kind of data and of timing, that of a board's place: of the best tier,
-    then on real data, then of a long timing. Kinds are never mixed."""
-
-    def kind(figure: Figure) -> tuple[bool, bool]:
-        return figure.setup.data != "real", figure.setup.timing != "long"
-
-    best = min(((section(figure), kind(figure)) for figure in figures), default=None)
-    return [figure for figure in figures if best and kind(figure) == best[1]]
 
 
 def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:

@@ -77,6 +77,11 @@ class PairAnswer:
     comparisons: int
     rows: tuple[PairRow, ...]
 
+    @property
+    def hardware_slug(self) -> str | None:
+        """The one that other studies are shown of."""
+        return self.gpu_slug
+
 
 def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
     """CPU against GPU.

@@ -8,7 +8,6 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import RECIPES
-from bench_protocol.catalogue.workloads import Workload
 
 from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
@@ -18,10 +17,9 @@ from .common import (
     HardwareChoice,
     SetupFigure,
     by_evidence,
-    of_hardware,
-    one_kind,
+    of_cells,
+    of_choice,
     peers,
-    richest,
     setup_figure,
 )
 
@@ -72,33 +70,20 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
     Raises:
         InvalidQuery: the hardware has no figures.
     """
-    slug = choice.hardware or richest(session, TABLE.c.framework, TABLE.c.recipe)
-    if slug is None:
+    of_hardware = of_choice(session, choice, TABLE.c.framework, TABLE.c.recipe)
+    if not of_hardware:
         return FrameworksAnswer(None, None, 0, ())
-    figures_found = of_hardware(session, slug)
     tables = [
         _by_framework(figures)
-        for figures in (_default_cells(figures_found, workload) for workload in CATALOGUE)
+        for figures in (of_cells(of_hardware, one, one.batch_size) for one in CATALOGUE)
         if len({(f.setup.framework, f.setup.recipe) for f in figures}) > 1
     ]
     found = verdicts(session, [pair for table in tables for pair in _pairs(table)])
     return FrameworksAnswer(
-        figures_found[0].hardware,
-        slug,
+        of_hardware[0].hardware,
+        of_hardware[0].hardware_slug,
         found.count,
         tuple(_framework_table(table, found) for table in tables),
-    )
-
-
-def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
-    """The figures of a workload at its default batch size, of one kind of data and timing."""
-    wanted = (workload.digest, workload.batch_size, "float32")
-    return one_kind(
-        [
-            f
-            for f in figures
-            if (f.subject.workload_digest, f.setup.batch_size, f.setup.precision) == wanted
-        ]
     )
 
 

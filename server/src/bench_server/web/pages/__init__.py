@@ -8,10 +8,10 @@ from .docs import DocsPage
 from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage, TrustPage
 from .hardware import HardwarePage
 from .leaderboard import LeaderboardPage
-from .lists import HardwareListPage, MachineListPage, ResultListPage
+from .lists import ListPage, ResultListPage
 from .machine import MachinePage
 from .result import ResultPage
-from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
+from .studies import PlottedStudyPage, StudyPage
 from .workload import WorkloadPage
 
 # Each template and its context.
@@ -19,16 +19,16 @@ PAGES: dict[str, type] = {
     "leaderboard.html": LeaderboardPage,
     "workload.html": WorkloadPage,
     "hardware.html": HardwarePage,
-    "hardware-list.html": HardwareListPage,
-    "machine-list.html": MachineListPage,
+    "hardware-list.html": ListPage,
+    "machine-list.html": ListPage,
     "result-list.html": ResultListPage,
     "machine.html": MachinePage,
     "result.html": ResultPage,
     "compare.html": ComparePage,
-    "frameworks.html": FrameworksPage,
-    "cpu-vs-gpu.html": CpuVsGpuPage,
-    "batch-size.html": BatchSizePage,
-    "trends.html": TrendsPage,
+    "frameworks.html": StudyPage,
+    "cpu-vs-gpu.html": PlottedStudyPage,
+    "batch-size.html": PlottedStudyPage,
+    "trends.html": PlottedStudyPage,
     "log.html": LogPage,
     "methodology.html": MethodologyPage,
     "submit.html": SubmitPage,

@@ -13,30 +13,19 @@ from ...answers.types import ResultAnswer, result_fields
 from .common import Choice, address
 
 STATES = (("measured", "measured"), ("failed", "failed"))
+Rows = tuple[hardware.HardwareSummary, ...] | tuple[machines.MachineSummary, ...]
 RANKED = (("true", "ranked"), ("false", "not ranked"))
 
 
 @dataclass(frozen=True)
-class HardwareListPage:
-    """``/hardware``: which hardware has ranked results? ``next_href``: the next rows, null at the
-    end."""
+class ListPage:
+    """``/hardware``, ``/machines``: which have ranked results? ``next_href``: the next rows, null
+    at the end."""
 
     title: str
     json_href: str
     q: str
-    rows: tuple[hardware.HardwareSummary, ...]
-    next_href: str | None
-
-
-@dataclass(frozen=True)
-class MachineListPage:
-    """``/machines``: which machines have ranked results? ``next_href``: the next rows, null at the
-    end."""
-
-    title: str
-    json_href: str
-    q: str
-    rows: tuple[machines.MachineSummary, ...]
+    rows: Rows
     next_href: str | None
 
 
@@ -58,26 +47,21 @@ class ResultListPage:
     kept: tuple[tuple[str, str], ...]
 
 
-def hardware_list(session: Session, filters: ListPageFilters) -> HardwareListPage:
+def hardware_list(session: Session, filters: ListPageFilters) -> ListPage:
     page = hardware.hardware_page(session, filters)
-    return HardwareListPage(
-        "Hardware",
-        _address("/api/v1/hardware", filters),
-        filters.q or "",
-        page.hardware,
-        _next("/hardware", filters, page.next_cursor),
-    )
+    return _list("Hardware", "/hardware", filters, page.hardware, page.next_cursor)
 
 
-def machine_list(session: Session, filters: ListPageFilters) -> MachineListPage:
+def machine_list(session: Session, filters: ListPageFilters) -> ListPage:
     page = machines.machine_page(session, filters)
-    return MachineListPage(
-        "Machines",
-        _address("/api/v1/machines", filters),
-        filters.q or "",
-        page.machines,
-        _next("/machines", filters, page.next_cursor),
-    )
+    return _list("Machines", "/machines", filters, page.machines, page.next_cursor)
+
+
+def _list(
+    title: str, path: str, filters: ListPageFilters, rows: Rows, cursor: str | None
+) -> ListPage:
+    here = _address(f"/api/v1{path}", filters)
+    return ListPage(title, here, filters.q or "", rows, _next(path, filters, cursor))
 
 
 def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:

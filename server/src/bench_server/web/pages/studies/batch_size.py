@@ -1,44 +1,24 @@
 """``/batch-size``: the set-ups of one hardware at each batch size."""
 
-from dataclasses import dataclass
-
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
 
 from ....answers.studies import BatchAnswer, BatchLine, BatchStudy, HardwareChoice, batch_sizes
 from ...plots import Plot, Point, Series, plot
-from ..common import Choice, hardware_choices
-from .common import TOO_FEW, twin
+from .common import TOO_FEW, PlottedStudyPage, form, hardware_field, twin
 
 
-@dataclass(frozen=True)
-class BatchSizePage:
-    """``/batch-size``: how much faster do larger batches train? ``plots``: one for each study.
-    ``heading`` states the finding."""
-
-    title: str
-    heading: str
-    json_href: str
-    answer: BatchAnswer
-    plots: tuple[Plot, ...]
-    hardware: tuple[Choice, ...]
-
-    @property
-    def hardware_in_view(self) -> str | None:
-        return self.answer.hardware_slug
-
-
-def batch_size_page(session: Session, choice: HardwareChoice) -> BatchSizePage:
+def batch_size_page(session: Session, choice: HardwareChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if the hardware has no figures."""
     answer = batch_sizes(session, choice)
-    return BatchSizePage(
+    return PlottedStudyPage(
         title="Batch size",
         heading=_gain_of_batches(answer),
         json_href=twin("batch-size", choice),
         answer=answer,
         plots=tuple(_batch_plot(study) for study in answer.studies),
-        hardware=hardware_choices(session, answer.hardware_slug),
+        form=form(hardware_field(session, answer.hardware_slug)),
     )
 
 

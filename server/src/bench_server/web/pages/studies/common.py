@@ -1,14 +1,63 @@
-"""Shared by the pages of the studies: how sure a heading is, the address of the JSON twin."""
+"""Shared by the pages of the studies: their contexts, and how sure a heading is."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
 
 from ....answers.studies import HardwareChoice, PairChoice
 from ....ranking.compare import Comparison
-from ..common import address
+from ...plots import Plot
+from ..common import Choice, address, hardware_choices
 
 # Ends a heading that rests on a comparison without a verdict.
 TOO_FEW = "; too few runs to be sure"
 NOT_CLEAR = ", without a clear difference"
+
+
+class Field(NamedTuple):
+    """A field of the form. ``empty``: the label of no choice, where there may be none."""
+
+    label: str
+    name: str
+    options: tuple[Choice, ...]
+    empty: str = ""
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """``/frameworks`` and every other study. ``heading`` states the finding; ``form``: its fields,
+    none before anything was measured."""
+
+    title: str
+    heading: str
+    json_href: str
+    answer: Any
+    form: tuple[Field, ...]
+
+    @property
+    def hardware_in_view(self) -> str | None:
+        """The hardware that links to the other studies keep."""
+        slug: str | None = self.answer.hardware_slug
+        return slug
+
+
+@dataclass(frozen=True)
+class PlottedStudyPage(StudyPage):
+    """``/batch-size``, ``/cpu-vs-gpu``, ``/trends``: a study with plots."""
+
+    plots: tuple[Plot, ...]
+
+
+def hardware_field(session: Session, slug: str | None) -> Field:
+    """The field that chooses the hardware."""
+    return Field("Hardware", "hardware", hardware_choices(session, slug))
+
+
+def form(*fields: Field) -> tuple[Field, ...]:
+    """A form, unless one of its fields has no options."""
+    return fields if all(field.options for field in fields) else ()
 
 
 def sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:

@@ -1,8 +1,7 @@
 """``/cpu-vs-gpu``: one processor against one GPU, by the size of a training step."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from sqlmodel import Session
 
@@ -11,38 +10,22 @@ from bench_protocol.base import format as people
 from ....answers.studies import PairAnswer, PairChoice, cpu_against_gpu, devices
 from ...plots import Plot, Point, Series, flops, plot
 from ..common import Choice
-from .common import sureness, twin
+from .common import Field, PlottedStudyPage, form, sureness, twin
 
 
-@dataclass(frozen=True)
-class CpuVsGpuPage:
-    """``/cpu-vs-gpu``: from which size of a step is a GPU faster? ``plot`` is null if no cell was
-    measured on both. ``heading`` states the finding."""
-
-    title: str
-    heading: str
-    json_href: str
-    answer: PairAnswer
-    plot: Plot | None
-    cpus: tuple[Choice, ...]
-    gpus: tuple[Choice, ...]
-
-    @property
-    def hardware_in_view(self) -> str | None:
-        return self.answer.gpu_slug
-
-
-def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> CpuVsGpuPage:
+def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if one of them has no figures."""
-    answer = cpu_against_gpu(session, choice)
-    return CpuVsGpuPage(
+    answer, measured = cpu_against_gpu(session, choice), devices(session)
+    return PlottedStudyPage(
         title="CPU against GPU",
         heading=_which_pays(answer),
         json_href=twin("cpu-vs-gpu", choice),
         answer=answer,
-        plot=_pair_plot(answer) if answer.rows else None,
-        cpus=_on_device(session, answer.cpu_slug, lambda device: device == "cpu"),
-        gpus=_on_device(session, answer.gpu_slug, lambda device: device != "cpu"),
+        form=form(
+            Field("CPU", "cpu", _choices(measured, answer.cpu_slug, of_cpu=True)),
+            Field("GPU", "gpu", _choices(measured, answer.gpu_slug, of_cpu=False)),
+        ),
+        plots=(_pair_plot(answer),) if answer.rows else (),
     )
 
 
@@ -65,13 +48,13 @@ def _which_pays(answer: PairAnswer) -> str:
     return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
 
 
-def _on_device(
-    session: Session, chosen: str | None, fits: Callable[[str], bool]
+def _choices(
+    measured: Sequence[tuple[str, str, str]], chosen: str | None, of_cpu: bool
 ) -> tuple[Choice, ...]:
     return tuple(
         Choice(slug, name, slug == chosen)
-        for slug, name, device in devices(session)
-        if fits(device)
+        for slug, name, device in measured
+        if (device == "cpu") == of_cpu
     )
 
 

@@ -1,40 +1,22 @@
 """``/frameworks``: the frameworks and recipes of one hardware."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 from sqlmodel import Session
 
 from ....answers.studies import FrameworksAnswer, HardwareChoice, frameworks
-from ..common import Choice, hardware_choices
-from .common import sureness, twin
+from .common import StudyPage, form, hardware_field, sureness, twin
 
 
-@dataclass(frozen=True)
-class FrameworksPage:
-    """``/frameworks``: which framework trains fastest here, and how much does the recipe matter?
-    ``heading`` states the finding."""
-
-    title: str
-    heading: str
-    json_href: str
-    answer: FrameworksAnswer
-    hardware: tuple[Choice, ...]
-
-    @property
-    def hardware_in_view(self) -> str | None:
-        return self.answer.hardware_slug
-
-
-def frameworks_page(session: Session, choice: HardwareChoice) -> FrameworksPage:
+def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
     """Fill the context. Raises NotFound if the hardware has no figures."""
     answer = frameworks(session, choice)
-    return FrameworksPage(
+    return StudyPage(
         title="Frameworks",
         heading=_fastest_framework(answer),
         json_href=twin("frameworks", choice),
         answer=answer,
-        hardware=hardware_choices(session, answer.hardware_slug),
+        form=form(hardware_field(session, answer.hardware_slug)),
     )
 
 

@@ -1,6 +1,6 @@
 """``/trends``: one set-up by version of its framework, driver, CUDA, system, Python or agent."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from sqlmodel import Session
 
@@ -11,8 +11,8 @@ from ....answers import query_names
 from ....answers.studies import TrendChoice, TrendsAnswer, trends
 from ....ranking.compare import Comparison
 from ...plots import Mark, Plot, Point, Series, plot
-from ..common import Choice, hardware_choices
-from .common import twin
+from ..common import Choice
+from .common import Field, PlottedStudyPage, form, hardware_field, twin
 
 VERSION_WORDS = {
     "framework_version": "framework version",
@@ -24,45 +24,34 @@ VERSION_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class TrendsPage:
-    """``/trends``: are newer drivers and frameworks faster? ``by_words``: the x axis in words;
-    ``plot`` is null if nothing is ranked. ``heading`` states the finding."""
-
-    title: str
-    heading: str
-    json_href: str
-    answer: TrendsAnswer
-    plot: Plot | None
-    by_words: str
-    by: tuple[Choice, ...]
-    hardware: tuple[Choice, ...]
-    workloads: tuple[Choice, ...]
-    frameworks: tuple[Choice, ...]
-
-    @property
-    def hardware_in_view(self) -> str | None:
-        return self.answer.hardware_slug
-
-
-def trends_page(session: Session, choice: TrendChoice) -> TrendsPage:
+def trends_page(session: Session, choice: TrendChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if no result matches the filters."""
     answer = trends(session, choice)
+    by = tuple(Choice(name, words, name == choice.by) for name, words in VERSION_WORDS.items())
     names = [workload.name for workload in CATALOGUE]
-    return TrendsPage(
+    return PlottedStudyPage(
         title="Trends",
         heading=_newest_update(answer),
         json_href=twin("trends", choice),
         answer=answer,
-        plot=_trend_plot(answer) if answer.versions else None,
-        by_words=VERSION_WORDS[choice.by],
-        by=tuple(Choice(name, words, name == choice.by) for name, words in VERSION_WORDS.items()),
-        hardware=hardware_choices(session, answer.hardware_slug),
-        workloads=tuple(Choice(name, name, name == answer.workload) for name in names),
-        frameworks=tuple(
-            Choice(name, name, name == choice.framework) for name in query_names.frameworks(session)
+        form=form(
+            hardware_field(session, answer.hardware_slug),
+            Field("Workload", "workload", _same(names, answer.workload)),
+            Field(
+                "Framework",
+                "framework",
+                _same(query_names.frameworks(session), choice.framework),
+                "any",
+            ),
+            Field("By", "by", by),
         ),
+        plots=(_trend_plot(answer),) if answer.versions else (),
     )
+
+
+def _same(names: Iterable[str], chosen: str | None) -> tuple[Choice, ...]:
+    """Options whose labels are their values."""
+    return tuple(Choice(name, name, name == chosen) for name in names)
 
 
 def _newest_update(answer: TrendsAnswer) -> str:
