@@ -195,6 +195,7 @@ cell = {"workload": workload["name"], "workload_digest": workload["digest"], "fr
         "precision": "float32", "data": "generated"}  # fmt: skip
 end_ns = time.monotonic_ns() - ZERO_NS
 result = {
+    "schema_version": 1,
     "run_id": secrets.token_hex(16), "repeat": 1, "cell": cell, "seed": "0" * 32,
     "challenge": {name: given[name] for name in ("id", "nonce", "server_origin")},
     "agent": {"version": "1", "key_id": KEY_ID},
@@ -203,7 +204,7 @@ result = {
     "environment": {"python": "none", "packages": {}},
     "outcome": {"status": "failed", "kind": "unavailable", "phase": "start"},
     "clocks": {"run_started": utc(RUN_STARTED), "started": utc(RUN_STARTED),
-               "finished": utc(datetime.now(UTC)), "started_ns": 0, "finished_ns": end_ns,
+               "started_ns": 0, "finished_ns": end_ns,
                "signed": utc(datetime.now(UTC)), "signed_ns": end_ns},
 }  # fmt: skip
 digests = (("workload", workload["digest"]), ("cell", sha256(canonical(cell)).hex()))
