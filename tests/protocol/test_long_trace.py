@@ -60,8 +60,9 @@ def long_verdict(
         ("fashion-mlp", 1.1e-4, 4e-4, "conformant"),
         ("mnist-dense", 2e-3, 0, "wrong_result"),
         ("mnist-dense", 0, 1e-2, "wrong_result"),
-        ("mnist-cnn", 1.5e-3, 8e-3, "conformant"),
-        ("mnist-cnn", 5e-3, 0, "wrong_result"),
+        # An honest mnist-cnn was 2.0e-3 off under one of 60 nonces.
+        ("mnist-cnn", 2.2e-3, 8e-3, "conformant"),
+        ("mnist-cnn", 2e-2, 0, "wrong_result"),
         ("mnist-cnn", 0, 5e-2, "wrong_result"),
     ],
 )
