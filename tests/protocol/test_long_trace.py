@@ -60,10 +60,10 @@ def long_verdict(
         ("fashion-mlp", 1.1e-4, 4e-4, "conformant"),
         ("mnist-dense", 2e-3, 0, "wrong_result"),
         ("mnist-dense", 0, 1e-2, "wrong_result"),
-        # An honest mnist-cnn was 2.0e-3 off under one of 60 nonces.
-        ("mnist-cnn", 2.2e-3, 8e-3, "conformant"),
+        # Honest traces were 2.0e-3 and 2.5e-2 off under one of 60 nonces.
+        ("mnist-cnn", 2.2e-3, 3e-2, "conformant"),
         ("mnist-cnn", 2e-2, 0, "wrong_result"),
-        ("mnist-cnn", 0, 5e-2, "wrong_result"),
+        ("mnist-cnn", 0, 2e-1, "wrong_result"),
     ],
 )
 def test_a_long_trace_is_compared(name: str, loss: float, movement: float, kind: str) -> None:
