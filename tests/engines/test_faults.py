@@ -20,6 +20,7 @@ from bench_protocol.training import conformance
 
 Job = tuple[Workload, Weights, Data]
 Change = Callable[[Workload, Weights, Data], Job]
+NONCE = "5e" * 32
 
 
 @dataclass
@@ -43,7 +44,10 @@ def verdict_of(name: str, change: Change = same) -> conformance.ConformanceVerdi
     cell = cell_of(workload, "mlx")
     engine_named("mlx").load(workload, cell)
     engine: Any = Faulty(change)
-    return conformance.verdict(cell, conformance_trace.both(engine, workload, cell))
+    traces = conformance_trace.both(engine, workload, cell, NONCE)
+    return conformance.verdict(
+        cell, workload, traces, conformance_trace.recomputed(workload, NONCE)
+    )
 
 
 def must_be_caught(verdict: conformance.ConformanceVerdict) -> None:

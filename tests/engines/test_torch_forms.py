@@ -146,7 +146,11 @@ def test_the_captured_step_conforms(name: str) -> None:
     assert isinstance(engine, HasForms)
     engine.load(workload, cell)
     engine.form = GRAPH
-    verdict = conformance.verdict(cell, conformance_trace.both(engine, workload, cell))
+    nonce = "5e" * 32
+    traces = conformance_trace.both(engine, workload, cell, nonce)
+    verdict = conformance.verdict(
+        cell, workload, traces, conformance_trace.recomputed(workload, nonce)
+    )
     assert verdict.kind == "conformant", verdict
     assert conformance_trace.masks_change(engine, workload, cell)
 

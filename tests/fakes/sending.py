@@ -26,7 +26,7 @@ def put(home: Home, count: int = 1, client: Client | None = None) -> None:
                 run_started=at, started=at, signed=at,
                 started_ns=0, finished_ns=end, signed_ns=end,
             )  # fmt: skip
-            made = made.model_copy(update={"challenge": challenge, "clocks": clocks})
+            made = made.model_copy(update={"challenge": challenge, "nonce": None, "clocks": clocks})
         outboxes.put(Outbox(home.outbox), made, key)
 
 

@@ -158,6 +158,7 @@ def test_dashboard_and_alerts_ask_for_what_a_server_measures(http: TestClient) -
     assert scraped["dns_sd_configs"][0]["names"] == ["server"]
 
 
+@pytest.mark.long  # promtool is not part of the set-up
 def test_promtool_accepts_prometheus_and_alerts() -> None:
     if (promtool := shutil.which("promtool")) is None:
         pytest.skip("promtool is missing")
