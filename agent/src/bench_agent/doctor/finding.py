@@ -31,22 +31,22 @@ class Finding:
 
 
 def ok(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """What works."""
+    """A finding for a part that works."""
     return Finding(of, "ok", sentence, hint)
 
 
 def warn(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """What runs, but slower or not all of it."""
+    """A finding for a part that runs more slowly, or only in part."""
     return Finding(of, "warn", sentence, hint)
 
 
 def fail(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """What does not run."""
+    """A finding for a part that does not run."""
     return Finding(of, "fail", sentence, hint)
 
 
 def skip(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """What there is nothing to check of."""
+    """A finding for a check that does not apply to this machine."""
     return Finding(of, "skip", sentence, hint)
 
 

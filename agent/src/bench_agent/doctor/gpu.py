@@ -209,7 +209,7 @@ def _mlx_builds(software: Software) -> list[str]:
 
 
 def _too_old_for_mlx(nvidia: Nvidia, software: Software) -> Finding | None:
-    """What is too old for MLX's CUDA build: the GPU or the driver."""
+    """Name the GPU or the driver if it is too old for MLX's CUDA build."""
     version, builds = nvidia.driver or "", _mlx_builds(software)
     if not any(at_least(one, MLX_CAPABILITY) for one in nvidia.capabilities or ("9",)):
         capabilities = ", ".join(nvidia.capabilities)

@@ -97,7 +97,7 @@ def check_keys(home: Home) -> Iterator[Finding]:
 
 
 def _wrong(path: Path, mode: int, right: int) -> tuple[str, str] | None:
-    """What is wrong with a private file or its folder, and its fix."""
+    """Report a private file or folder that others can read or that is unusable, with its fix."""
     quoted = shlex.quote(str(path))
     chmod = f"chmod {right:o} {quoted}"
     if not _owned(path):

@@ -152,7 +152,7 @@ class Surroundings:
         """A self-test of every framework, device and precision now; None unless ``deep``."""
         if not self.deep:
             return None
-        # Where the agent's folder cannot be used nothing is kept.
+        # Outcomes are not stored if the agent's folder cannot be used.
         home = self.home if self.unwritable is None else Home(self.logs)
         tests = SelfTests(home, machine.make_machine(self.facts, NO_HASH), self.say)
         software = {each.path: software_of(each) for each in self.interpreters}

@@ -66,7 +66,7 @@ def movement_limit(workload: Workload, device: DeviceKind, precision: Precision)
 
 
 def is_deep(workload: Workload) -> bool:
-    """Whether it trains so many layers that rounding errors grow in each step."""
+    """True if the workload is deep enough for rounding errors to grow in each step."""
     trained = workload.layers[workload.frozen_layers :]
     return sum(isinstance(part, Conv2D | Dense | LSTM) for part in _parts(trained)) >= DEEP_LAYERS
 

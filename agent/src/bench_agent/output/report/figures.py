@@ -65,7 +65,7 @@ class CellFigures:
 
     @property
     def task(self) -> tuple[str, int, str, str]:
-        """What compared cells have in common."""
+        """The key that compared cells share."""
         return self.cell.workload, self.cell.batch_size, self.cell.precision, self.cell.data
 
     @property
