@@ -11,7 +11,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol.catalogue.matrix import Device
 from bench_server.answers.filters import BoardFilters
-from bench_server.answers.types import HardwareScore
+from bench_server.answers.types.leaderboard import HardwareScore
 from bench_server.ranking.owners import Tier
 from bench_server.ranking.score import Score
 from bench_server.web.pages.board_finding import finding

@@ -7,7 +7,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 
 from ..ranking.figures import Figure
 from .prices import Prices
-from .types import FigureAnswer, figure_fields
+from .types.leaderboard import FigureAnswer, figure_fields
 
 
 @dataclass(frozen=True)

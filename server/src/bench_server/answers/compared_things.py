@@ -13,7 +13,7 @@ from ..ranking.figures import Figure, Setup
 from ..ranking.medians import names_machine
 from ..ranking.rows import figure_of_result
 from . import stored_figures, stored_results
-from .types import ThingKind
+from .types.comparison import ThingKind
 
 SETUP = "setup-"
 MOST_COMPARED = 20

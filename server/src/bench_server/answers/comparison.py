@@ -32,7 +32,7 @@ from ..ranking.score import alike, best_of, place
 from . import overall
 from .compared_things import find, names_of
 from .prices import NO_PRICES, Price, Prices
-from .types import (
+from .types.comparison import (
     Across,
     CompareAnswer,
     ComparedCell,
@@ -40,9 +40,8 @@ from .types import (
     ComparedThing,
     Mode,
     ThingKind,
-    epoch_samples,
-    rate_fields,
 )
+from .types.leaderboard import epoch_samples, rate_fields
 from .verdicts import verdicts
 
 SETUP_FIELDS = ("framework", "device", "recipe", "batch_size", "data", "timing")

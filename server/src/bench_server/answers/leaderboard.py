@@ -20,7 +20,7 @@ from .baseline import baseline_slug
 from .criteria import Search
 from .filters import BoardFilters
 from .orders import RANK_BY, Order
-from .types import (
+from .types.leaderboard import (
     Board,
     BoardRow,
     FigureAnswer,

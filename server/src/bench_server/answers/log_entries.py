@@ -29,15 +29,14 @@ from ..projection import position
 from ..ranking.rows import RESULTS
 from .filters import BoardFilters
 from .leaderboard import leaderboard
-from .types import (
+from .types.leaderboard import LeaderboardAnswer, flat
+from .types.trust import (
     CosignedAnswer,
     CosignedCheckpoint,
-    LeaderboardAnswer,
     LogAnswer,
     LogPage,
     LogRecord,
     envelope_document,
-    flat,
 )
 
 

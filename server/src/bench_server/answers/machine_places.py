@@ -15,7 +15,7 @@ from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
 from . import leaderboard, stored_figures
 from .filters import BoardFilters
-from .types import rate_fields
+from .types.leaderboard import rate_fields
 
 
 @dataclass(frozen=True)

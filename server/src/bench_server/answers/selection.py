@@ -7,7 +7,8 @@ from pydantic import Field, field_validator
 
 from .filters import BoardFilters, Parameters, ResultFilters, ResultPageFilters
 from .parameters import Empty
-from .types import BoardRow, ResultAnswer
+from .types.leaderboard import BoardRow
+from .types.results import ResultAnswer
 
 
 class Selection(Parameters):

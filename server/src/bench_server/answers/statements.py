@@ -11,7 +11,7 @@ from ..db.tables import LogEntry, Submission
 from ..ingest.columns import stored_result
 from ..log import reader
 from ..recompute import jobs
-from .types import ReceiptAnswer, envelope_document, receipt_answer
+from .types.trust import ReceiptAnswer, envelope_document, receipt_answer
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..projection import reproduced
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from . import cursors
 from .filters import ResultFilters, ResultPageFilters
-from .types import ReproductionAnswer
+from .types.results import ReproductionAnswer
 
 
 def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:

@@ -16,7 +16,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..db.tables import Withdrawn, table_of
 from ..ranking.rows import RESULTS
 from .criteria import Criteria
-from .types import UnrankedRow, UnrankedState
+from .types.leaderboard import UnrankedRow, UnrankedState
 
 MOST_UNRANKED = 12
 # Columns of an unranked or withdrawn result that a board shows.

@@ -12,14 +12,9 @@ from ..answers import query_names, stored_results
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import history
 from ..answers.selection import Selection
-from ..answers.types import (
-    CompareAnswer,
-    ComparedCell,
-    FigureAnswer,
-    ResultAnswer,
-    ThingKind,
-    result_fields,
-)
+from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
+from ..answers.types.leaderboard import FigureAnswer
+from ..answers.types.results import ResultAnswer, result_fields
 
 # Rows that the database's driver holds at a time.
 PAGE = 100

@@ -18,7 +18,8 @@ from ..answers import hardware, leaderboard, machines, stored_results
 from ..answers.cell_figures import CellFigure
 from ..answers.filters import BoardFilters
 from ..answers.prices import NO_PRICES
-from ..answers.types import BoardRow, CompareAnswer
+from ..answers.types.comparison import CompareAnswer
+from ..answers.types.leaderboard import BoardRow
 from ..errors import NotFound
 from .render import xml_templates
 

@@ -15,7 +15,7 @@ from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .. import query_names, stored_figures
 from ..parameters import AHardware
-from ..types import rate_fields
+from ..types.leaderboard import rate_fields
 
 
 class HardwareChoice(BaseModel):

@@ -25,7 +25,7 @@ from ...ranking.owners import kinds_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
-from ..types import rate_fields
+from ..types.leaderboard import rate_fields
 from .common import HardwareChoice
 from .updates import Update, Version, updates
 

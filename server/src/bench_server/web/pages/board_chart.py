@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench_protocol.base import format as people
 
-from ...answers.types import HardwareScore
+from ...answers.types.leaderboard import HardwareScore
 from ..dots import DotPlot, Row, Value, dot_plot
 from .common import vendor
 

@@ -8,7 +8,7 @@ from bench_protocol.base import format as people
 from ...answers import families, leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.orders import RANK_BY
-from ...answers.types import HardwareScore
+from ...answers.types.leaderboard import HardwareScore
 from ...ranking.compare import RankedRow
 from . import board_form
 from .board_links import Metric

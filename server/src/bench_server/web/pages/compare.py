@@ -10,7 +10,14 @@ from bench_protocol.base import format as people
 
 from ...answers import comparison, query_names
 from ...answers.prices import Prices
-from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, Mode
+from ...answers.types.comparison import (
+    Across,
+    CompareAnswer,
+    ComparedCell,
+    ComparedRow,
+    ComparedThing,
+    Mode,
+)
 from ..dots import DotPlot, Row, Value, dot_plot
 from ..scatter import Scatter
 from . import worth

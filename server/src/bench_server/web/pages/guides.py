@@ -15,7 +15,7 @@ from bench_protocol.trust.shows import Row
 from bench_protocol.trust.trust_levels import TrustLevel
 
 from ...answers import log_entries, query_names
-from ...answers.types import CosignedCheckpoint, LogAnswer, LogRecord
+from ...answers.types.trust import CosignedCheckpoint, LogAnswer, LogRecord
 from ...errors import NotFound
 from ...export import daily
 from ...log.server_keys import Authority

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from ...answers import leaderboard
 from ...answers.facets import facets
 from ...answers.filters import BoardFilters
-from ...answers.types import Board, BoardRow
+from ...answers.types.leaderboard import Board, BoardRow
 from ...ranking.owners import TIERS, Tier
 from .board_chart import ScoreChart, score_chart
 from .board_controls import Controls, controls

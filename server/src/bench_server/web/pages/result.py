@@ -12,12 +12,8 @@ from bench_protocol.payload.result import Result, Warn
 from bench_protocol.statistics import charts
 
 from ...answers import stored_results
-from ...answers.types import (
-    ReceiptAnswer,
-    ResultAnswer,
-    receipt_answer,
-    result_fields,
-)
+from ...answers.types.results import ResultAnswer, result_fields
+from ...answers.types.trust import ReceiptAnswer, receipt_answer
 from ...db.tables import SigningKey, Submission
 from ...ingest.columns import stored_result
 from ...log import reader

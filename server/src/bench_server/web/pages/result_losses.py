@@ -12,7 +12,7 @@ from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputation import JobKey
 from bench_protocol.training.recomputed import Band
 
-from ...answers.types import ResultAnswer
+from ...answers.types.results import ResultAnswer
 from ...checks.verdicts import CheckVerdict
 from ...recompute import jobs
 from ...recompute.jobs import Stated

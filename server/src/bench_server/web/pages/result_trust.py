@@ -11,7 +11,7 @@ from bench_protocol.trust import asks
 from bench_protocol.trust.shows import Check, Statement, Status
 
 from ...answers import stored_results
-from ...answers.types import ReproductionAnswer, ResultAnswer, shown_fields
+from ...answers.types.results import ReproductionAnswer, ResultAnswer, shown_fields
 from ...checks.verdicts import CheckVerdict
 from ...db.tables import Measurement
 

@@ -11,7 +11,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ...answers import leaderboard, query_names
 from ...answers.filters import BoardFilters
 from ...answers.parameters import WORKLOADS
-from ...answers.types import Board, WorkloadAnswer, workload_answer
+from ...answers.types.leaderboard import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ..description_lists import Fact
 from .board_finding import contested

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from ...answers.compared_things import compared_ids
 from ...answers.comparison import compare
 from ...answers.prices import Prices
-from ...answers.types import Across, CompareAnswer, Mode
+from ...answers.types.comparison import Across, CompareAnswer, Mode
 from ...errors import InvalidQuery
 from ...price_list import Positive as Price
 from .deps import Reading, SettingsDep, problems

@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from bench_protocol.payload import statement
 
 from ...answers.parameters import KeyId
-from ...answers.types import (
+from ...answers.types.trust import (
     KeyEventAnswer,
     KeyHistory,
     LoggedEnvelope,

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from ...answers.leaderboard import leaderboard
 from ...answers.selection import BoardQuery
-from ...answers.types import LeaderboardAnswer, flat
+from ...answers.types.leaderboard import LeaderboardAnswer, flat
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
 from .listing import listing

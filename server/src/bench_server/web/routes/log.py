@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from ...answers import log_entries
-from ...answers.types import CosignedAnswer, LogAnswer, LogPage
+from ...answers.types.trust import CosignedAnswer, LogAnswer, LogPage
 from ...log import cosigning, reader
 from .deps import AuthorityDep, Reading, SettingsDep, problems
 from .listing import next_page

@@ -6,7 +6,7 @@ from fastapi.concurrency import run_in_threadpool
 from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 
 from ...answers import stored_results
-from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
+from ...answers.types.trust import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...db.store import Store
 from ...ingest import challenges, moderation
 from ...ingest.challenges import ChallengeAnswer

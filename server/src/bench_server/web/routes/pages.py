@@ -10,7 +10,7 @@ from ...answers.compared_things import compared_ids
 from ...answers.filters import BoardPageFilters, HistoryFilters, ListPageFilters, ResultListFilters
 from ...answers.parameters import Words
 from ...answers.prices import Prices
-from ...answers.types import Across, Mode
+from ...answers.types.comparison import Across, Mode
 from .. import render
 from ..canonical import canonical
 from ..pages import compare as comparing

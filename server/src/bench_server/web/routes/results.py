@@ -16,16 +16,15 @@ from bench_protocol.signing import envelope
 from ...answers import query_names, statements, stored_results
 from ...answers.selection import ResultQuery
 from ...answers.statements import StatementsAnswer
-from ...answers.types import (
-    ReceiptAnswer,
+from ...answers.types.results import (
     ResultAnswer,
     ResultDetail,
     ResultPageAnswer,
     SubmitAnswer,
-    receipt_answer,
     result_fields,
     shown_fields,
 )
+from ...answers.types.trust import ReceiptAnswer, receipt_answer
 from ...db.store import Store
 from ...ingest.accept import Accepted
 from ...ingest.columns import stored_result

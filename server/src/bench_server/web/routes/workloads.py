@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ...answers.types import WorkloadAnswer, workload_answer
+from ...answers.types.leaderboard import WorkloadAnswer, workload_answer
 
 router = APIRouter(prefix="/api/v1", tags=["workloads"])
 
