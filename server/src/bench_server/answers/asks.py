@@ -15,8 +15,7 @@ MOST_ASKS = 200
 
 @dataclass(frozen=True)
 class AskAnswer:
-    """A set-up that was drawn. ``why``: the reason for people; ``result``: the result to be
-    reproduced, null if it is none."""
+    """A set-up that was drawn."""
 
     id: str
     hardware: str
@@ -38,8 +37,7 @@ class AskAnswer:
 
 @dataclass(frozen=True)
 class AsksAnswer:
-    """The newest draw: of ``hardware``, or of all. ``day`` and ``root`` are null before the first
-    one."""
+    """The newest draw: of one hardware, or of all."""
 
     day: str | None
     root: str | None

@@ -12,7 +12,7 @@ from .types.leaderboard import FigureAnswer, figure_fields
 
 @dataclass(frozen=True)
 class CellFigure(FigureAnswer):
-    """A figure and its workload. ``energy_cost_per_epoch`` is null without energy or its price."""
+    """A figure, its workload and the cost of its energy."""
 
     workload: str
     energy_cost_per_epoch: float | None

@@ -29,7 +29,7 @@ MOST_MACHINES = 20
 
 @dataclass(frozen=True)
 class HardwareSummary:
-    """A hardware with ranked results. ``machines`` and ``owners``: of the cell with most."""
+    """A hardware with ranked results."""
 
     slug: str
     name: str
@@ -42,7 +42,7 @@ class HardwareSummary:
 
 @dataclass(frozen=True)
 class HardwarePage:
-    """Hardware by slug; ``next_cursor`` leads to the next, null at the end."""
+    """Hardware by slug."""
 
     hardware: tuple[HardwareSummary, ...]
     next_cursor: str | None
@@ -63,9 +63,7 @@ class MachineOfHardware:
 
 @dataclass(frozen=True)
 class HardwareAnswer:
-    """One hardware: what it is, what it costs, its score and every figure. ``place``: its figure on
-    the first board that it is on, null if it is on none; ``machines``: at most twenty, fastest
-    first in that set-up. ``energy_currency``: of the costs of energy, null for a reader's price."""
+    """One hardware: what it is, what it costs, its score and every figure."""
 
     slug: str
     name: str

@@ -27,8 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HistoryRepeat:
-    """One result of a run. ``disturbed``: other programs or heat slowed it, so it counts only where
-    no undisturbed repeat of the run does."""
+    """One result of a run."""
 
     result_id: str
     started_at: datetime
@@ -39,8 +38,7 @@ class HistoryRepeat:
 @dataclass(frozen=True)
 class HistoryPoint:
     """One run: the median of its repeats that count, the same as its figure. ``result_id`` is the
-    repeat in the middle; ``started_at``: of the first repeat; ``disturbed``: all repeats are, so
-    the run is in no level while undisturbed ones exist."""
+    repeat in the middle; a ``disturbed`` run is in no level while undisturbed ones exist."""
 
     run_id: str
     result_id: str
@@ -53,13 +51,7 @@ class HistoryPoint:
 
 @dataclass(frozen=True)
 class Change:
-    """From this run on the machine was ``speed_up`` times as fast, median against median of the
-    runs that count.
-
-    ``result_id``: the first repeat of the run. ``speed_up_low`` and ``speed_up_high`` bound
-    it with 95 % confidence, as if the place had been known before. ``changed`` lists what
-    differs from the last result of the run that counts before it.
-    """
+    """A change of level. ``changed`` compares with the last run before it that counts."""
 
     run_id: str
     result_id: str
@@ -72,8 +64,7 @@ class Change:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The newest runs of a machine in one cell, oldest first, and the changes of their level.
-    ``left_out`` counts disturbed repeats that are in no level, because undisturbed ones exist."""
+    """The newest runs of a machine in one cell, oldest first, and the changes of their level."""
 
     machine_id: str
     hardware: str

@@ -20,16 +20,7 @@ from .types.leaderboard import rate_fields
 
 @dataclass(frozen=True)
 class MachinePlace:
-    """A machine in a workload, in its fastest set-up that counts at the default batch size.
-
-    ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
-    ``percentile``: the percentage of the other ranked hardware that it is ahead of.
-    ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
-    ``in_ranked_setup``: whether that is the set-up that the board shows of its hardware;
-    ``of_ranked``: how many times as fast as the board's figure, null if data or timing differ.
-    ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
-    them are slower than it.
-    """
+    """A machine in a workload, in its fastest set-up that counts at the default batch size."""
 
     workload: str
     hardware: str

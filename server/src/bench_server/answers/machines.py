@@ -23,7 +23,7 @@ from .prices import NO_PRICES, Prices
 
 @dataclass(frozen=True)
 class MachineSummary:
-    """A machine with ranked results; ``hardware`` maps slugs to names (processor, GPUs)."""
+    """A machine with ranked results."""
 
     machine_id: str
     hardware: dict[str, str]
@@ -34,7 +34,7 @@ class MachineSummary:
 
 @dataclass(frozen=True)
 class MachinePage:
-    """Machines by id; ``next_cursor`` leads to the next, null at the end."""
+    """Machines by id."""
 
     machines: tuple[MachineSummary, ...]
     next_cursor: str | None
@@ -42,8 +42,7 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class MachineAnswer:
-    """One machine: its latest description, where it stands, and every figure. Its history is by
-    cell. ``name``: its main hardware."""
+    """One machine: its latest description, its places, and every figure. Its history is by cell."""
 
     machine_id: str
     name: str

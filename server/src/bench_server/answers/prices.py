@@ -14,7 +14,7 @@ Basis = Literal["reader", "operator", "launch"]
 
 @dataclass(frozen=True)
 class Price:
-    """A price with what it is. ``currency`` is null for a reader's own."""
+    """A price with what it is."""
 
     amount: float
     currency: str | None

@@ -10,7 +10,7 @@ from ..db.tables import PublishedFigure
 
 @dataclass(frozen=True)
 class PublishedAnswer:
-    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` states its limits."""
+    """A figure copied from elsewhere: ``compare`` takes its id."""
 
     id: str
     source: str

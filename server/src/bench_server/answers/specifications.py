@@ -28,8 +28,7 @@ REPORTED = "reported by its results"
 
 @dataclass(frozen=True)
 class Specification:
-    """A property of a hardware with its source. ``values``: one, or those of its machines where
-    they differ, ascending. ``reported``: by its results, not stated by its maker."""
+    """A property of a hardware with its source."""
 
     property: Property
     values: tuple[float, ...]

@@ -16,7 +16,7 @@ from .types.trust import ReceiptAnswer, envelope_document, receipt_answer
 
 @dataclass(frozen=True)
 class StatementsAnswer:
-    """Statements in the order of the log. ``receipts``: the proof that the log has each."""
+    """Statements in the order of the log, with their receipts."""
 
     statements: tuple[dict[str, Any], ...]
     receipts: tuple[ReceiptAnswer, ...]

@@ -11,10 +11,7 @@ Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding of a check: ``sentence`` is for people, ``figures`` are the numbers in it.
-
-    ``checked`` is false if it passes only because there was nothing to compare with.
-    """
+    """The finding of a check: ``sentence`` is for people, ``figures`` are the numbers in it."""
 
     passed: bool
     sentence: str
@@ -37,8 +34,7 @@ EffectOf = Callable[[Finding], Effect]
 
 @dataclass(frozen=True)
 class CheckVerdict:
-    """The finding of one check, and the effect of failing it (docs/protocol.md, Checks).
-    ``checked`` is false if it passes only because there was nothing to compare with."""
+    """The finding of one check, and the effect of failing it (docs/protocol.md, Checks)."""
 
     check: str
     passed: bool

@@ -76,14 +76,7 @@ def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
 @dataclass(frozen=True)
 class Comparison:
     """The speed-up of ``a`` over ``b``: time of b / time of a, with an interval if there are enough
-    values. ``n`` and ``n_other`` count the independent values of ``a`` and ``b``, each a ``unit``.
-
-    ``scope``: ``hardware``, or ``machines`` where each side is one machine, so that the verdict
-    says nothing about other machines. ``p_value``: two-sided, of this comparison alone;
-    ``adjusted_p_value``: corrected for all comparisons of the answer (Holm 1979), which the verdict
-    follows from. ``speed_up_low`` and ``speed_up_high`` bound it with 95 % confidence, for this
-    comparison alone.
-    """
+    values. Its verdict follows from ``adjusted_p_value``."""
 
     speed_up: float
     speed_up_low: float | None

@@ -37,11 +37,7 @@ class Overall:
 
 @dataclass(frozen=True)
 class Score:
-    """``value``: how many times as fast as the baseline, the geometric mean over the ``covered``
-    workloads that both have, of ``terms`` that the baseline has; null without any. ``value_low``
-    and ``value_high`` bound it with 95 % confidence or more; null where a workload has too few
-    runs. ``missing`` names the baseline's workloads that this hardware lacks. ``tier``: the least
-    evidence among the places; null for published figures."""
+    """A hardware's score: the geometric mean of its speed-ups over the baseline's, with bounds."""
 
     version: int
     value: float | None

@@ -19,7 +19,7 @@ UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
 @dataclass(frozen=True)
 class WorkloadAnswer:
-    """A workload of the catalogue. ``batch_size`` is the default that the board ranks by."""
+    """A workload of the catalogue."""
 
     name: str
     summary: str
@@ -38,42 +38,9 @@ class WorkloadAnswer:
 @dataclass(frozen=True)
 class FigureAnswer:
     """One hardware in one set-up: the median over owners of their machines' medians, which are
-    medians over runs. It is over the owners of the kinds that decide (``owners_that_decide``).
-    The median of an even number is the slower of the two in the middle, so ``result_id`` is a
-    repeat of exactly this speed; ``accuracy`` and energy are those of it.
-
-    ``samples_per_second_low`` and ``..._high`` bound the rate with 95 % confidence, from ``n``
-    independent values, each a ``unit``; null with fewer than three. Where the unit is runs, all are
-    of one machine, and the interval says nothing of other machines of this hardware.
-
-    ``fastest`` and ``slowest`` span the repeats; ``epoch_seconds`` are the full batches of an
-    epoch; ``published`` if it was copied from elsewhere (trust level 0) and never measured here.
-    Energies of different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states
-    no peak.
-
-    ``spread`` is the widest difference behind the figure, relative to its time and not an interval:
-    between the ``blocks`` of the repeat in the middle (interquartile range), the ``repeats`` of its
-    run, the ``runs`` of its machine, or ``machines``; ``spread_between`` names which. ``unsteady``
-    if it is above 20 %. ``slowest_machine_samples_per_second`` and ``fastest_machine_...`` are the
-    range of the machines, null for one machine. Eight values or more have the inner half as range.
-
-    ``left_out`` counts results that do not count, because their own agent says that other programs
-    or heat slowed them and there are undisturbed ones; ``disturbed`` if what counts was disturbed.
-
-    ``timing``: ``long`` where each repeat was timed for 10 s or more on a CPU, 30 s on a GPU; else
-    ``short``. A figure is of one of the two; a published one is long, because its source timed
-    whole runs.
-
-    ``owners`` have a figure: ``confirmed_owners``, ``established_owners`` and ``new_owners``.
-    ``owners_that_decide``: ``confirmed`` where two or more are confirmed, else ``established``
-    where any is confirmed or established (both decide), else ``new`` (all decide). The others are
-    counted and not used. ``tier``: ``confirmed`` with two or more confirmed owners, ``several``
-    with three or more confirmed or established ones that count, ``provisional`` with fewer, ``new``
-    with new owners alone; null for a machine, a result and a published figure. Repeats, runs and
-    machines are those that count. ``trust_level``: more than half of the owners that count have it
-    or a higher one; so have more than half of an owner's machines, of a machine's runs and of a
-    run's results.
-    """
+    medians over runs. The median of an even number is the slower of the two in the middle, so
+    ``result_id`` is a repeat of exactly this speed; ``accuracy`` and energy are those of it.
+    Repeats, runs and machines are those that count. ``web/meanings.toml`` has the fields."""
 
     hardware: str
     hardware_slug: str
@@ -138,12 +105,7 @@ class FigureAnswer:
 
 @dataclass(frozen=True)
 class BoardRow(FigureAnswer):
-    """A row with its rank on the whole board, whatever hardware is searched for; a published figure
-    has none, nor have machines and results that were searched for. ``speed_up`` is against the
-    board's baseline on the same kind of data and timing, null where that has no figure, with its
-    95 % interval where there are enough runs on both sides. ``setups``: among how many set-ups of
-    the same tier, data and timing the row's is the first; the fastest of several is too fast by
-    chance. ``others``: further set-ups of the hardware, faster ones of a lower tier included."""
+    """A figure with its rank on the whole board, whatever hardware is searched for."""
 
     workload: str
     rank: int | None
@@ -156,8 +118,7 @@ class BoardRow(FigureAnswer):
 
 @dataclass(frozen=True)
 class UnrankedRow:
-    """An unranked result and the reason. Only a ``kept`` one can be read. Its sender can hide it
-    (``hidden``) or withdraw it (``withdrawn``); after that only this row is left."""
+    """An unranked result. Only a ``kept`` one can be read; of the others this row is left."""
 
     result_id: str
     state: UnrankedState
@@ -176,11 +137,9 @@ class UnrankedRow:
 
 @dataclass(frozen=True)
 class Board:
-    """The ranking of one workload. ``baseline_slug`` is null where the baseline has no figure;
-    ``baseline_setup`` is the set-up in which the baseline was measured. By energy the rows are of
-    one ``energy_scope``, of those in ``energy_scopes``, the commonest first. ``row_count``: rows on
-    all pages; ``ranked_count``: ranked rows of the whole board, whatever is searched for; both null
-    by result, where counting would read all results."""
+    """The ranking of one workload. ``row_count``: rows on all pages; ``ranked_count``: ranked rows
+    of the whole board, whatever is searched for; both null by result, where counting would read all
+    results."""
 
     workload: WorkloadAnswer
     baseline: str | None
@@ -197,8 +156,7 @@ class Board:
 
 @dataclass(frozen=True)
 class HardwareScore:
-    """A hardware's score, and its rank among those with a place on every board of the baseline.
-    The rank is null where a place is missing, provisional or published."""
+    """A hardware's score, and its rank among those with a place on every board of the baseline."""
 
     hardware: str
     hardware_slug: str
@@ -219,11 +177,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class LeaderboardAnswer:
-    """Every requested board in one list, in the catalogue's order; ``rank`` is per workload.
-    ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
-    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for. ``scores``: of
-    the hardware on these boards, the best first.
-    ``as_of``: the number of log entries that the answer follows from."""
+    """Every requested board in one list, in the catalogue's order; ``rank`` is per workload."""
 
     as_of: int
     baselines: tuple[Baseline, ...]

@@ -18,16 +18,8 @@ from .trust import ReceiptAnswer
 
 @dataclass(frozen=True)
 class ResultAnswer:
-    """One stored result: what was run, on what, and the figures derived from it.
-
-    ``status`` is ``measured``, ``failed``, or ``pending`` until the projector has applied the
-    result; then what depends on more than its payload is null, and ``verdicts`` is empty.
-
-    ``disturbed``: its own agent says that other programs or heat slowed it, so it counts only where
-    no undisturbed result does. ``spread`` is within the repeat, and ``unsteady`` if above 20 %.
-
-    ``timing`` is ``long`` for a timed part of 10 s or more on a CPU, 30 s on a GPU; else ``short``.
-    """
+    """One stored result: what was run, on what, and the figures derived from it. While it is
+    pending, what depends on more than its payload is null, and ``verdicts`` is empty."""
 
     id: str
     payload_sha256: str
@@ -91,8 +83,7 @@ class ResultPageAnswer:
 
 @dataclass(frozen=True)
 class ReproductionAnswer:
-    """How a result compares with other confirmed owners of its set-up and hardware. ``tau``,
-    ``window`` and ``difference`` are differences of log times, about the relative difference."""
+    """How a result compares with other confirmed owners of its set-up and hardware."""
 
     verdict: Verdict
     sentence: str
@@ -110,14 +101,8 @@ class ReproductionAnswer:
 
 @dataclass(frozen=True)
 class ResultDetail(ResultAnswer):
-    """A result with its signed payload; ``cell`` as the protocol writes it. ``reproduction`` is
-    null for one that is not ranked or has not reached level 3. ``ask_id``: the ask of this server
-    that it answers; null if it names none that was drawn for it.
-
-    ``shows``: what it shows and what it does not, which follows from its verdicts. ``assurance``:
-    whose word its trust level is; ``level_words``: the level in words; ``level_needs``: what the
-    next level needs. They are null while it is pending.
-    """
+    """A result with its signed payload, what it shows, and its trust level in words; these are null
+    while it is pending."""
 
     reproduction: ReproductionAnswer | None
     ask_id: str | None

@@ -16,8 +16,7 @@ from ...db.tables import Owner, SigningKey
 
 @dataclass(frozen=True)
 class ReceiptAnswer:
-    """Proof that the log holds something: ``proof`` is a c2sp.org/tlog-proof, ``salt`` 32 bytes in
-    hex that its entry commits to beside the envelope."""
+    """Proof that the log holds something."""
 
     log_index: int
     salt: str
@@ -26,8 +25,7 @@ class ReceiptAnswer:
 
 @dataclass(frozen=True)
 class KeyAnswer:
-    """An enrolled key. ``first_key_id``: the first key of its rotations; ``compromised_since``: the
-    log index from which its results are unranked."""
+    """An enrolled key."""
 
     key_id: str
     public_key: str
@@ -66,7 +64,7 @@ class KeyHistory(KeyAnswer):
 
 @dataclass(frozen=True)
 class LogAnswer:
-    """The log and the server's public keys. ``key`` is a C2SP verifier key, ``root`` base64."""
+    """The log and the server's public keys."""
 
     origin: str
     key: str
@@ -80,7 +78,7 @@ class LogAnswer:
 
 @dataclass(frozen=True)
 class CosignedCheckpoint:
-    """A checkpoint that witnesses signed. ``checkpoint``: the note with their cosignatures."""
+    """A checkpoint that witnesses signed."""
 
     day: str
     size: int
@@ -97,11 +95,7 @@ class CosignedAnswer:
 
 @dataclass(frozen=True)
 class LogRecord:
-    """One entry with its envelope; ``salt`` and ``envelope`` are null if the result was hidden or
-    withdrawn. ``challenge``: as issued, if a result is bound to one. ``outlier``: what
-    the outlier check found of a result at acceptance, null where nothing was measured.
-    ``checkpoint``: what the log signed when it ended with this entry, if it signed then.
-    ``trust_level`` and ``ranked`` are of a result that is shown and projected."""
+    """One entry with its envelope; ``trust_level`` and ``ranked`` are of a result that is shown."""
 
     log_index: int
     kind: str
@@ -120,8 +114,7 @@ class LogRecord:
 
 @dataclass(frozen=True)
 class LogPage:
-    """Entries in their order; ``next_start`` leads on, null at the end. ``as_of``: the number of
-    entries that the trust levels follow from, null if that changed while they were read."""
+    """Entries in their order."""
 
     records: tuple[LogRecord, ...]
     next_start: int | None
