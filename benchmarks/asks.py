@@ -68,7 +68,8 @@ def fill(store: Store, results: int, runs: int) -> int:
             connection.execute(own.values(runs=runs))
             first = connection.execute(select(TABLE).where(TABLE.c.parent_id == machine)).one()
             more = [later(first._asdict(), number) for number in range(1, runs)]
-            connection.execute(insert(TABLE), more)
+            if more:
+                connection.execute(insert(TABLE), more)
     return len(machines)
 
 

@@ -115,6 +115,29 @@ def test_a_program_prints_its_help(target: str, environment: dict[str, str]) -> 
     assert not set(started(environment))
 
 
+@pytest.mark.parametrize(
+    ("target", "arguments"),
+    [
+        ("benchmark-asks", ["--sizes", "1000", "--runs", "1"]),
+        pytest.param(
+            "benchmark-sizes", SMALLEST["benchmark-sizes"], marks=[pytest.mark.long]
+        ),
+        pytest.param(
+            "benchmark-recipes", SMALLEST["benchmark-recipes"], marks=[pytest.mark.long]
+        ),
+    ],
+)  # fmt: skip
+def test_the_smallest_form_of_a_benchmark_ends(
+    target: str, arguments: list[str], environment: dict[str, str]
+) -> None:
+    command = [*command_of(target), *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", SMALLEST)
 def test_a_terminated_program_leaves_no_process(
