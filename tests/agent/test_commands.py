@@ -7,12 +7,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bench_agent.cli.main import COMMANDS, EXAMPLES, app, load
+from bench_agent.cli.main import COMMANDS, EXAMPLES, Commands, app
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
-    command = load(name)
+    command = Commands.load(name)
     assert command.name == name
     listed = COMMANDS[name][1].removesuffix(".")
     # A command's own help starts with the same words; it may be longer.
@@ -22,7 +22,7 @@ def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_example_of_a_command_is_one_that_it_takes(name: str) -> None:
-    command, words = load(name), EXAMPLES[name].split()[2:]
+    command, words = Commands.load(name), EXAMPLES[name].split()[2:]
     if subcommands := getattr(command, "commands", None):
         command, words = subcommands[words[0]], words[1:]
     assert command.make_context(name, words)
@@ -31,7 +31,7 @@ def test_the_example_of_a_command_is_one_that_it_takes(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_names_no_types_and_no_ranges(name: str) -> None:
     text = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).stdout
-    for subcommand in getattr(load(name), "commands", {}):
+    for subcommand in getattr(Commands.load(name), "commands", {}):
         text += CliRunner().invoke(app, [name, subcommand, "--help"]).stdout
     text += CliRunner().invoke(app, ["--help"]).stdout
     assert "--help" in text
@@ -96,7 +96,9 @@ def test_a_wrong_command_line_is_red_where_colours_are() -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_help_breaks_no_word(name: str | None, columns: int) -> None:
     commands = [[] if name is None else [name]]
-    commands += [[name, subcommand] for subcommand in getattr(name and load(name), "commands", {})]
+    commands += [
+        [name, subcommand] for subcommand in getattr(name and Commands.load(name), "commands", {})
+    ]
     for command in commands:
 
         def words(width: int, command: list[str] = command) -> set[str]:

@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import bench_agent
 import bench_server
-from bench_agent.cli.main import COMMANDS, app, load
-from bench_server.cli.main import main
+from bench_agent.cli import main as agent
+from bench_protocol.base.lazy_commands import LazyCommands
+from bench_server.cli import main as server
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -43,12 +44,9 @@ def test_every_command_of_the_documentation_has_the_options_it_is_shown_with(lin
     if program == "make":
         assert {word for word in words if re.fullmatch("[a-z-]+", word)} <= {*TARGETS}, line
         return
-    if program == "bench-agent":
-        command = load(words.pop(0)) if words[0] in COMMANDS else get_command(app)
-    else:
-        group = get_command(main)
-        context = group.make_context(program, [], resilient_parsing=True)
-        command = group.get_command(context, words.pop(0)) if words[0][0] != "-" else group
+    commands: type[LazyCommands] = {"bench-agent": agent, "bench-server": server}[program].Commands
+    group = get_command(agent.app if program == "bench-agent" else server.main)
+    command = commands.load(words.pop(0)) if words[0] in commands.table else group
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     assert command is not None, line
@@ -66,7 +64,7 @@ def test_commands_of_both_programs_and_of_make_are_found() -> None:
 
 @pytest.mark.parametrize("name", ["plan", "run", "ab"])
 def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
-    options = {option.name: option for option in load(name).params}
+    options = {option.name: option for option in agent.Commands.load(name).params}
     assert [option for option in options.values() if not option.help] == []
     assert "a process of its own" in options["repeats"].help
     if name == "run":
@@ -74,9 +72,9 @@ def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
 
 
 def test_both_programs_tell_their_version() -> None:
-    for program, version in ((app, bench_agent.__version__), (main, bench_server.__version__)):
-        done = CliRunner().invoke(program, ["--version"])
-        assert (done.exit_code, done.stdout.split()[-1]) == (0, version)
+    for app, package in ((agent.app, bench_agent), (server.main, bench_server)):
+        done = CliRunner().invoke(app, ["--version"])
+        assert (done.exit_code, done.stdout.split()[-1]) == (0, package.__version__)
 
 
 def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:

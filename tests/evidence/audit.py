@@ -42,7 +42,7 @@ from bench_protocol.signing.receipts import Checkpoint
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.chunk import Fault
 from bench_server.audit.verify import audit
-from bench_server.cli.operator import get
+from bench_server.cli.verify_log import get
 from bench_server.db import migrate
 from bench_server.db.store import Store, open_engine
 from bench_server.log.server_keys import Authority, load_authority

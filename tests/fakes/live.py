@@ -20,7 +20,7 @@ STARTING = "Starting Trainmark's server ...\n"
 # Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["bench_server.cli.start", "bench_server.app", "bench_server.cli.commands"]
+    ["bench_server.cli.start", "bench_server.app", "bench_server.cli.verify_log"]
 )
 
 

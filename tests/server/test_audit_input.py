@@ -16,11 +16,10 @@ from tests.fakes.projected import project
 from typer.testing import CliRunner
 
 from bench_server.answers import log_entries
-from bench_server.app import utc_now
 from bench_server.audit import dump, verify
 from bench_server.audit.verify import Report, audit
 from bench_server.cli.main import main as cli
-from bench_server.db.store import Store
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import LogEntry, Submission
 from bench_server.ingest.inbox import Inbox
 

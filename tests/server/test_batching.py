@@ -11,8 +11,7 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 
-from bench_server.app import utc_now
-from bench_server.db.store import Store
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import LogCheckpoint, Submission
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.batching import MOST_TOGETHER, GroupCommit

@@ -1,36 +1,36 @@
 """What ``bench-server --help`` shows of its commands."""
 
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from bench_server.cli.main import main
+from bench_server.cli.main import COMMANDS, Commands, main
 from bench_server.settings import Settings
 
 # Typer's names of types, which say nothing of a value's meaning, and ranges.
 NOISE = ("<bool", "<int", "<float", "<str", "<path", "<file", "list[", "x>=", "<=x", " TEXT ")
 OPTIONS_OF_WORDS = {"--reason"}
-
-
-def commands() -> Iterator[tuple[str, ...]]:
-    """Every command line that has a ``--help`` of its own."""
-    program = typer.main.get_command(main)
-    context = program.make_context("bench-server", [], resilient_parsing=True)
-    yield ()
-    for name in program.list_commands(context):
-        yield (name,)
-        for subcommand in getattr(program.get_command(context, name), "commands", {}):
-            yield name, subcommand
+HEAVY = ("sqlalchemy", "fastapi", "uvicorn", "bench_server.settings")
+# Every command line that has a ``--help`` of its own.
+HELPED = [
+    (),
+    *((name,) for name in COMMANDS),
+    *(
+        (name, subcommand)
+        for name in COMMANDS
+        for subcommand in getattr(Commands.load(name), "commands", {})
+    ),
+]
 
 
 def help_of(*command: str) -> str:
     return CliRunner().invoke(main, [*command, "--help"], env={"COLUMNS": "80"}).stdout
 
 
-@pytest.mark.parametrize("command", list(commands()), ids=" ".join)
+@pytest.mark.parametrize("command", HELPED, ids=" ".join)
 def test_help_names_values_by_what_they_are(command: tuple[str, ...]) -> None:
     lines = help_of(*command).splitlines()
     assert any("--help" in line for line in lines)
@@ -42,7 +42,7 @@ def test_help_names_values_by_what_they_are(command: tuple[str, ...]) -> None:
 def test_help_names_no_setting_without_its_prefix() -> None:
     """``DATABASE_URL`` would be another variable."""
     names = "|".join(name.upper() for name in Settings.model_fields if "_" in name)
-    for command in commands():
+    for command in HELPED:
         assert not re.search(rf"(?<!\w)({names})\b", help_of(*command)), command
 
 
@@ -80,9 +80,39 @@ def test_a_wrong_command_line_ends_in_one_line(line: str, words: str) -> None:
     assert wrong.stdout == ""
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
+    command = Commands.load(name)
+    assert command.name == name
+    assert command.help.partition("\n")[0] == COMMANDS[name][1]
+
+
+@pytest.mark.parametrize(
+    ("line", "imported"),
+    [
+        ("--help", ""),
+        ("--version", ""),
+        ("", ""),
+        ("migrat", ""),
+        ("--hepl", ""),
+        ("serve --port x", ""),
+        ("restore", "sqlalchemy, bench_server.settings"),
+        ("keys lsit", "sqlalchemy, bench_server.settings"),
+    ],
+)
+def test_help_and_usage_errors_import_no_other_command(line: str, imported: str) -> None:
+    code = (
+        "import atexit, sys; from bench_server.cli.main import main;"
+        f"atexit.register(lambda: print([n for n in {HEAVY} if n in sys.modules]));"
+        f"main({line.split()!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == str(imported.split(", ") if imported else [])
+
+
 @pytest.mark.parametrize("columns", [60, 80])
 def test_help_breaks_no_word(columns: int) -> None:
-    for command in commands():
+    for command in HELPED:
         if columns == 60 and command == ("verify-log",):
             continue  # its longest option has 24 letters
         narrow, wide = (

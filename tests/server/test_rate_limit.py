@@ -17,8 +17,8 @@ from tests.fakes.projected import project
 from tests.fakes.results import enrollment, key_id, make_result, private_key, sealed
 
 from bench_agent.remote.connection import LONGEST_WAIT_SECONDS
-from bench_server.app import create_app, utc_now
-from bench_server.db.store import Store
+from bench_server.app import create_app
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import Challenge
 from bench_server.ingest.key_registry import invite
 from bench_server.settings import Settings

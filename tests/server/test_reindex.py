@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 
 from bench_protocol.payload import acts
 from bench_server.answers import log_entries
-from bench_server.app import utc_now
 from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
-from bench_server.db.store import Store
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import (
     Aggregate,
     EnvironmentRow,

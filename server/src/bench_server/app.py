@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -10,7 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from . import __version__, memory
-from .db.store import Store
+from .db.store import Store, utc_now
 from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
@@ -31,11 +31,6 @@ INCOMPRESSIBLE = (
     "application/vnd.apache.parquet",
     "application/octet-stream",
 )
-
-
-def utc_now() -> datetime:
-    """The server's clock."""
-    return datetime.now(UTC)
 
 
 def create_app(

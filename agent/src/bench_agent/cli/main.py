@@ -1,14 +1,11 @@
-"""``bench-agent``: the list of commands. A command's module is imported when the command runs."""
+"""``bench-agent``: the list of commands."""
 
 import sys
-from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from bench_protocol.base.command_errors import OneLineErrors
-from bench_protocol.base.command_help import plain, plain_parameters
+from bench_protocol.base.lazy_commands import LazyCommands
 
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem
@@ -76,8 +73,12 @@ RUN_INTERRUPTED = (
 )
 
 
-class LazyCommands(OneLineErrors, TyperGroup):
-    """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
+class Commands(LazyCommands):
+    """The commands of :data:`COMMANDS`, with what an interrupted one says."""
+
+    package = __package__
+    table = COMMANDS
+    examples = EXAMPLES
 
     def complain(self, words: str) -> None:
         from ..output.console import complain  # here: --help and --version need no console
@@ -96,45 +97,10 @@ class LazyCommands(OneLineErrors, TyperGroup):
             self.complain("Interrupted.")
             raise typer.Exit(Exit.INTERRUPTED) from None
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return plain_parameters(super().get_params(ctx))
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from ..base.names import unknown  # here: --help and --version need none
-
-            raise UsageProblem(unknown("command", args[0], COMMANDS))
-        name, _listed, rest = super().resolve_command(ctx, args)
-        return name, name and load(name), rest
-
-
-def load(name: str) -> Any:
-    """Import one of :data:`COMMANDS` and return it as a Click command."""
-    module, attribute = COMMANDS[name][0].split(":")
-    target = getattr(import_module(f".{module}", __package__), attribute)
-    if isinstance(target, typer.Typer):
-        group = target
-    else:
-        group = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        group.command(name)(target)
-    command = typer.main.get_command(group)
-    command.name = name
-    command.epilog = f"Example: `{EXAMPLES[name]}`"
-    plain(command)
-    return command
-
 
 app = typer.Typer(
     name="bench-agent",
-    cls=LazyCommands,
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # lines of a paragraph belong together

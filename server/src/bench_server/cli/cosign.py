@@ -1,17 +1,20 @@
-"""Asks witnesses to cosign the daily checkpoint: as a command, and in a thread of a server."""
+"""``cosign`` asks witnesses to cosign the daily checkpoint; a thread of a server does so too."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Event, Thread
 
+import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..db.store import Store
+from ..db.store import Store, utc_now
 from ..log import cosigners, cosigning
 from ..log.cosigners import Cosigner, NoCosignature
 from ..settings import Settings
+from .options import DatabaseUrl
+from .setup import open_store
 from .setup import stop as stop_with
 
 LOOK_SECONDS = 60.0
@@ -19,6 +22,22 @@ RETRY_SECONDS = 900.0
 # At its end the server does not wait for an answer from far away.
 JOIN_SECONDS = 1.0
 logger = logging.getLogger(__name__)
+
+
+def cosign(database_url: DatabaseUrl = None) -> None:
+    """Ask witnesses for today's cosignatures of the log, as serve does once a day."""
+    with open_store(database_url) as (store, settings):
+        witnesses = cosigners_of(settings)
+        if not witnesses:
+            raise stop_with("no witness is configured: set BENCH_SERVER_WITNESSES first")
+        asked = once(store, witnesses, utc_now())
+    for witness, outcome in asked:
+        signed = isinstance(outcome, int)
+        print(f"{witness.name}: {f'signed {outcome:,} entries' if signed else outcome}")
+    rest = "; the others have signed today" if len(asked) < len(witnesses) else ""
+    print(f"asked {len(asked)} of {len(witnesses)} witnesses{rest}")
+    if any(not isinstance(outcome, int) for _, outcome in asked):
+        raise typer.Exit(1)
 
 
 def cosigners_of(settings: Settings) -> tuple[Cosigner, ...]:
@@ -71,7 +90,7 @@ def _follow(
     store: Store,
     cosigners: Sequence[Cosigner],
     stop: Event,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    clock: Callable[[], datetime] = utc_now,
 ) -> None:
     while True:
         failed = False

@@ -1,17 +1,43 @@
-"""Commands that copy the server's data: export, dump, backup, restore."""
+"""Commands about the server's data: migrate, import-published, export, backup, restore."""
 
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
+from sqlalchemy.exc import SQLAlchemyError
 
-from ..app import utc_now
 from ..db import backup as backups
-from ..db import migrate
+from ..db import migrate as migrations
+from ..db.store import Store, utc_now
 from ..export import daily as daily_dumps
 from ..export import formats
+from ..ranking import published
 from .options import DatabaseUrl
-from .setup import open_store, stop
+from .setup import no_answer, open_store, opened, read_settings, shown, stop
+
+
+def migrate(database_url: DatabaseUrl = None) -> None:
+    """Bring the database to this program's version."""
+    settings, url_from = read_settings(database_url=database_url)
+    store = opened(Store, settings, url_from)
+    try:
+        before = migrations.current(store.engine)
+        migrations.migrate(store.engine)
+        after = migrations.current(store.engine)
+    except migrations.SchemaMismatch as error:
+        raise stop(str(error)) from None
+    except SQLAlchemyError as error:
+        raise no_answer(error) from None
+    where = shown(settings.database_url)
+    changed = f"already at {after}" if before == after else f"{before or 'empty'} -> {after}"
+    print(f"{where}: {changed}")
+
+
+def import_published(database_url: DatabaseUrl = None) -> None:
+    """Import the figures of other sources that come with this program, at trust level 0."""
+    with open_store(database_url) as (store, _), store.writing() as session:
+        new, there = published.import_published(session)
+    print(f"imported {new} published figures; {there - new} were there already")
 
 
 def export(
@@ -82,6 +108,6 @@ def restore(
     try:
         with open_store(database_url) as (store, _):
             count = backups.restore(store.engine, backup)
-    except (backups.NoBackup, backups.NotEmpty, migrate.SchemaMismatch) as error:
+    except (backups.NoBackup, backups.NotEmpty, migrations.SchemaMismatch) as error:
         raise stop(str(error)) from None
     print(f"{count:,} rows from {backup}")

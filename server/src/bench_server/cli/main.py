@@ -1,4 +1,4 @@
-"""``bench-server``: the command line.
+"""``bench-server``: the list of commands, and ``serve``.
 
 It imports little, so that ``serve`` prints immediately that it starts; on a busy machine the
 imports of a command take seconds.
@@ -6,46 +6,65 @@ imports of a command take seconds.
 
 import gc
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from bench_protocol.base.command_errors import OneLineErrors
-from bench_protocol.base.command_help import plain, plain_parameters
+from bench_protocol.base.lazy_commands import LazyCommands
 
 from .. import __version__
 from ..memory import limit_arenas
 from .options import DatabaseUrl
 
+# Name: the function or group in this folder, the line that --help shows.
+COMMANDS = {
+    "serve": ("main:serve", "Serve the API and the pages until interrupted."),
+    "migrate": ("data:migrate", "Bring the database to this program's version."),
+    "reindex": ("project:reindex", "Rebuild the boards from the log, from its first entry."),
+    "project": (
+        "project:project",
+        "Apply new log entries to the boards, for servers with BENCH_SERVER_PROJECT=no.",
+    ),
+    "recompute": (
+        "recompute:recompute",
+        "Recompute the traces of results on one core, at the lowest priority.",
+    ),
+    "cosign": (
+        "cosign:cosign",
+        "Ask witnesses for today's cosignatures of the log, as serve does once a day.",
+    ),
+    "import-published": (
+        "data:import_published",
+        "Import the figures of other sources that come with this program, at trust level 0.",
+    ),
+    "export": ("data:export", "Write every result to a file, or today's dump into a folder."),
+    "backup": (
+        "data:backup",
+        "Write a consistent copy of the database to a file, or today's backup into a folder.",
+    ),
+    "restore": (
+        "data:restore",
+        "Copy a backup into an empty, migrated database, SQLite or PostgreSQL.",
+    ),
+    "create-invite": ("operator:create_invite", "Print an invitation code for one key."),
+    "verify-log": (
+        "verify_log:verify_log",
+        "Rebuild the log's tree and the leaderboard from a server's public answers, and compare.",
+    ),
+    "keys": ("operator:keys", "Keys: list, approve, revoke."),
+    "owners": ("operator:owners", "Owners: list, assign keys, confirm, doubt."),
+    "results": ("operator:results", "Results: flag, quarantine, restore, withdraw."),
+}
 
-class Commands(OneLineErrors, TyperGroup):
-    """``serve``, and the commands of :mod:`.commands`, imported when one is called or all are
-    listed."""
+
+class Commands(LazyCommands):
+    """The commands of :data:`COMMANDS`."""
+
+    package = __package__
+    table = COMMANDS
 
     def complain(self, words: str) -> None:
         print(f"bench-server: {words}", file=sys.stderr)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return plain_parameters(super().get_params(ctx))
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        self._import_others()
-        return super().list_commands(ctx)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in self.commands:
-            self._import_others()
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            plain(command)
-        return command
-
-    def _import_others(self) -> None:
-        from .commands import others
-
-        group: Any = typer.main.get_command(others)
-        self.commands = {**self.commands, **group.commands}
 
 
 main = typer.Typer(
@@ -74,7 +93,6 @@ def program(version: Version = False) -> None:
     """Trainmark's server. Its settings are environment variables: BENCH_SERVER_*."""
 
 
-@main.command()
 def serve(
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.")

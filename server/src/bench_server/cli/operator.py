@@ -1,16 +1,12 @@
-"""Operator commands: keys, owners, results, invitations; and ``verify-log``.
+"""Operator commands: keys, owners, results, invitations.
 
 Every decision is signed with the operator's key and logged.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import typer
 from pydantic import ValidationError
@@ -20,14 +16,8 @@ from bench_protocol.base import format as people
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
 from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope
-from bench_protocol.signing.cosignatures import WitnessKey, parse_witness_key
 
-from ..answers import log_entries
-from ..app import utc_now
-from ..audit import dump
-from ..audit import verify as audit
-from ..audit.chunks import Fetch
-from ..db.store import Store
+from ..db.store import Store, utc_now
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import writer
@@ -35,9 +25,16 @@ from ..log.server_keys import Authority, KeysProblem, load_authority
 from .options import DatabaseUrl
 from .setup import open_store, remark, stop
 
-keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
-owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
-results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_args_is_help=True)
+
+def _group(words: str) -> typer.Typer:
+    return typer.Typer(
+        help=words, no_args_is_help=True, add_completion=False, rich_markup_mode="markdown"
+    )
+
+
+keys = _group("Keys: list, approve, revoke.")
+owners = _group("Owners: list, assign keys, confirm, doubt.")
+results = _group("Results: flag, quarantine, restore, withdraw.")
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
 Label = Annotated[str, typer.Argument(metavar="OWNER", help="The owner's label.")]
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
@@ -56,7 +53,7 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 @keys.command("list")
 def list_keys(database_url: DatabaseUrl = None) -> None:
     """List every key: id, status, owner, name."""
-    with _acting(database_url) as (store, _), store.reading() as session:
+    with acting(database_url) as (store, _), store.reading() as session:
         rows = session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))).all()
         if not rows:
             remark("no keys; bench-agent enroll --server URL enrolls one")
@@ -81,7 +78,7 @@ def revoke(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Revoke a key. This cannot be undone."""
-    with _acting(database_url) as (store, authority):
+    with acting(database_url) as (store, authority):
         event = acts.Revocation(
             event="revoke",
             key_id=key,
@@ -100,7 +97,7 @@ def revoke(
 @owners.command("list")
 def list_owners(database_url: DatabaseUrl = None) -> None:
     """List every owner: confirmed or not, number of keys."""
-    with _acting(database_url) as (store, _), store.reading() as session:
+    with acting(database_url) as (store, _), store.reading() as session:
         rows = session.exec(select(Owner).order_by(col(Owner.label))).all()
         if not rows:
             remark("no owners; the first key that is enrolled has one")
@@ -172,97 +169,12 @@ def create_invite(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Print an invitation code for one key."""
-    with _acting(database_url) as (store, _), store.writing() as session:
+    with acting(database_url) as (store, _), store.writing() as session:
         print(key_registry.invite(session, utc_now(), owner, timedelta(days=days)))
 
 
-def verify_log(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="LOG",
-            help="A server's address, or a dump that --save made; without it, the database.",
-        ),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Save all fetched data as a dump, for others to verify."),
-    ] = None,
-    witness_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Verifier key of a witness whose cosignature is required. Repeatable.",
-        ),
-    ] = None,
-    database_url: DatabaseUrl = None,
-) -> None:
-    """Rebuild the log's tree and the leaderboard from a server's public answers, and compare.
-
-    Exit code 1 if something does not match.
-    """
-    witnesses = _witnesses(witness_key or [])
-    try:
-        with ExitStack() as opened:
-            fetch = _fetch(opened, what, database_url)
-            if save is not None:
-                fetch = opened.enter_context(dump.keeping(fetch, save))
-            report = audit.audit(fetch, witnesses)
-    except URLError as error:
-        reason = getattr(error.reason, "strerror", None) or error.reason
-        raise stop(f"{what} does not answer: {reason}") from None
-    except (ValueError, OSError) as error:
-        hint = getattr(error, "hint", "")
-        raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
-    counts = (
-        people.plural(report.size, "entry", "entries"),
-        people.plural(report.results, "result"),
-        f"{report.withheld:,} erased or hidden",
-        people.plural(report.figures, "figure"),
-        people.plural(report.levels, "trust level"),
-    )
-    print(f"{report.origin}: {', '.join(counts)}\nsigned by {report.key}")
-    if report.as_of < report.size:
-        print(f"the boards are as of entry {report.as_of}; later entries were checked on their own")
-    for fault in report.faults:
-        where = "the whole log" if fault.log_index is None else f"entry {fault.log_index}"
-        print(f"WRONG {where}: {fault.detail}")
-    if report.faults:
-        raise typer.Exit(1)
-    print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
-    if witnesses:
-        print("every named witness has signed the log")
-
-
-def _witnesses(texts: list[str]) -> tuple[WitnessKey, ...]:
-    try:
-        return tuple(parse_witness_key(text) for text in texts)
-    except ProtocolError as error:
-        raise stop(
-            f"--witness-key: {error.detail}; give NAME+HASH+KEY, as the witness publishes it"
-        ) from None
-
-
-def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fetch:
-    """The fetch function of an audit: server, dump or database. The stack closes it."""
-    if what is None:
-        store, authority = opened.enter_context(_acting(database_url))
-        session = opened.enter_context(store.reading())
-        return log_entries.fetch_from(session, authority, "none")
-    if what.startswith(("http://", "https://")):
-        return partial(get, what.rstrip("/"))
-    return opened.enter_context(dump.reading(Path(what)))
-
-
-def get(address: str, path: str) -> bytes:
-    """The bytes at a path of a server."""
-    with urlopen(address + path, timeout=60) as response:  # noqa: S310 - http and https only
-        raw: bytes = response.read()
-    return raw
-
-
 def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:
-    with _acting(database_url) as (store, authority):
+    with acting(database_url) as (store, authority):
         if kind in ("confirm", "doubt"):
             _require_owner(store, about["owner"])
         done = moderation.decide(store, authority, utc_now(), kind, **about)
@@ -278,7 +190,8 @@ def _require_owner(store: Store, label: str) -> None:
 
 
 @contextmanager
-def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
+def acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
+    """Open the database and the keys of its log; stop with one line on an error."""
     with open_store(database_url) as (store, settings):
         try:
             authority = load_authority(settings.origin, settings.keys_folder)

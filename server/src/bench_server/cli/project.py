@@ -1,14 +1,45 @@
-"""Runs a projector: beside a server, or as a command of its own."""
+"""``reindex`` and ``project``, and the projector beside a server."""
 
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import Annotated
+
+import typer
 
 from ..db.store import Store
+from ..projection import reindex as reindexing
 from ..projection.projector import ProjectionStopped, Projector
+from .options import DatabaseUrl
+from .setup import open_store
 from .setup import stop as stop_with
+
+
+def reindex(database_url: DatabaseUrl = None) -> None:
+    """Rebuild the boards from the log, from its first entry."""
+    with (
+        open_store(database_url) as (store, _),
+        no_traceback(),
+        progress_line() as report,
+    ):
+        count = reindexing.reindex(store, report)
+    print(f"projected {count:,} log entries again")
+
+
+def project(
+    once: Annotated[bool, typer.Option("--once", help="Stop at the log's present end.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Apply new log entries to the boards, for servers with BENCH_SERVER_PROJECT=no."""
+    with open_store(database_url) as (store, _):
+        if not once:
+            run_until_signal(Projector(store))
+            return
+        with no_traceback():
+            count = Projector(store).catch_up()
+    print(f"the boards include {count:,} log entries")
 
 
 @contextmanager

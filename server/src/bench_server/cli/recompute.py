@@ -1,4 +1,4 @@
-"""Runs the recomputation: as a command, and beside a server in a process of its own.
+"""``recompute``, and the process beside a server that runs it.
 
 NumPy holds a core, and Python's lock with it, so a server must not compute in its own process. The
 process beside it starts when a job waits and ends when none is left.
@@ -12,15 +12,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..db.store import Store
+from bench_protocol.base import format as people
+
+from ..db.store import Store, utc_now
 from ..log.server_keys import KeysProblem, load_authority
 from ..recompute import jobs
-from ..recompute.worker import Recomputer, utc_now
+from ..recompute.worker import Recomputer
 from ..settings import Settings, child_environment
+from .options import DatabaseUrl
+from .setup import open_store
 from .setup import stop as stop_with
 
 if TYPE_CHECKING:
@@ -38,30 +43,29 @@ COMMAND = (
 logger = logging.getLogger(__name__)
 
 
-def work(store: Store, settings: Settings, once: bool) -> int:
-    """Recompute until SIGTERM or Ctrl-C, or until no job is left.
-
-    Returns:
-        The number of jobs that were settled, 0 unless ``once``.
-
-    Raises:
-        typer.Exit: the server's keys cannot be used.
-    """
-    be_gentle()
-    try:
-        authority = load_authority(settings.origin, settings.keys_folder)
-    except KeysProblem as error:
-        raise stop_with(str(error)) from None
-    real = real_data(settings)
-    recomputer = Recomputer(store, authority, settings.recompute_seconds, real=real)
-    signal.signal(signal.SIGTERM, _interrupt)
-    if not once:
-        print("recomputing", flush=True)
-    with suppress(KeyboardInterrupt):
-        if once:
-            return recomputer.drain()
-        recomputer.run(Event())
-    return 0
+def recompute(
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Recompute the traces of results on one core, at the lowest priority."""
+    count = 0
+    with open_store(database_url) as (store, settings):
+        be_gentle()
+        try:
+            authority = load_authority(settings.origin, settings.keys_folder)
+        except KeysProblem as error:
+            raise stop_with(str(error)) from None
+        real = real_data(settings)
+        recomputer = Recomputer(store, authority, settings.recompute_seconds, real=real)
+        signal.signal(signal.SIGTERM, _interrupt)
+        if not once:
+            print("recomputing", flush=True)
+        with suppress(KeyboardInterrupt):
+            if once:
+                count = recomputer.drain()
+            else:
+                recomputer.run(Event())
+    print(f"{people.plural(count, 'recomputation job')} done")
 
 
 def real_data(settings: Settings) -> "RealData | None":

@@ -8,6 +8,7 @@ instead of failing halfway; reading ones stay deferred and never wait.
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import IO, Any
@@ -29,6 +30,11 @@ POSTGRESQL = {"options": "-c timezone=utc"}
 # The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
 # TimeoutError: other requests have all connections.
 UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
+
+
+def utc_now() -> datetime:
+    """The clock of a process, unless a test passes another."""
+    return datetime.now(UTC)
 
 
 class UnknownDatabase(ValueError):

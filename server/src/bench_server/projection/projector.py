@@ -12,10 +12,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from threading import Event
 
-from ..db.store import UNAVAILABLE, Store
+from ..db.store import UNAVAILABLE, Store, utc_now
 from ..log import reader
 from . import apply, asks, new_results, position
 from .entries import read_batch
@@ -30,11 +30,6 @@ RETRY_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
 
-def utc_now() -> datetime:
-    """The projector's clock, for days without any entry."""
-    return datetime.now(UTC)
-
-
 class ProjectionStopped(RuntimeError):
     """An entry cannot be applied; the message names it and says why."""
 
@@ -45,6 +40,7 @@ class Projector:
 
     store: Store
     batch: int = BATCH
+    # For days without any entry.
     clock: Callable[[], datetime] = utc_now
 
     def run(self, stop: Event) -> None:

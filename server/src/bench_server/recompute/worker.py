@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from bench_protocol.training.recomputation import (
 )
 from bench_protocol.training.recomputed import Figures
 
-from ..db.store import UNAVAILABLE, Store
+from ..db.store import UNAVAILABLE, Store, utc_now
 from ..db.tables import LogCheckpoint, RecomputeJob
 from ..log import writer
 from ..log.server_keys import Authority
@@ -56,11 +56,6 @@ def generated_digest(data_set: DataSet) -> str:
     from bench_protocol import recompute
 
     return recompute.generated_digest(data_set)
-
-
-def utc_now() -> datetime:
-    """The worker's clock."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

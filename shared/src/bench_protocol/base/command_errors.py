@@ -1,11 +1,9 @@
 """What both programs say of a wrong command line: the option, what it takes, and the value given.
 
-Typer's own messages come in a box, and of a number they quote pydantic. Only the programs' main
-modules import this one: Typer takes long, and workers need none.
+Typer's own messages come in a box, and of a number they quote pydantic.
 """
 
 import re
-import sys
 from enum import Enum
 from typing import Any
 
@@ -14,30 +12,6 @@ import typer
 from .unknown_names import nearest, quoted, unknown
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer does not export it
-
-
-class OneLineErrors:
-    """For a ``TyperGroup``: a wrong command line ends in one line and exit code 2."""
-
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        """Run the group as Typer does. If not ``standalone_mode``, errors are raised."""
-        run = super().main  # type: ignore[misc]
-        if not standalone_mode:
-            return run(*args, standalone_mode=False, **extra)
-        try:
-            code = run(*args, standalone_mode=False, **extra)
-        except USAGE_ERROR as error:
-            if words := usage_text(error):
-                self.complain(words)
-            sys.exit(2)
-        except typer.Abort:
-            self.complain("Aborted.")
-            sys.exit(1)
-        sys.exit(code if isinstance(code, int) else 0)
-
-    def complain(self, words: str) -> None:
-        """Print a line on standard error."""
-        print(words, file=sys.stderr)
 
 
 def usage_text(error: Any) -> str:
