@@ -10,7 +10,7 @@ import pytest
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.data.fetch import open_client
-from bench_agent.doctor.network import ask_server
+from bench_agent.doctor.storage import ask_server
 from bench_agent.remote import connection as module
 from bench_agent.remote.connection import (
     LONGEST_WAIT_SECONDS,

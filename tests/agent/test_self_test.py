@@ -27,7 +27,7 @@ from bench_agent.cli import ab as cli_ab
 from bench_agent.cli import plan as cli_plan
 from bench_agent.cli.main import app
 from bench_agent.doctor import table
-from bench_agent.doctor.deep import to_test
+from bench_agent.doctor.frameworks import to_test
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox

@@ -43,11 +43,7 @@ class Bundle:
 
 
 def make_bundle(surroundings: Surroundings, findings: Sequence[Finding]) -> Bundle:
-    """Collect the report. A part that cannot be read says why; the others are written.
-
-    Args:
-        findings: doctor's, of the same surroundings.
-    """
+    """Collect the report. A part that cannot be read says why; the others are written."""
     parts: dict[str, Callable[[], tuple[str, str]]] = {
         "findings": lambda: _findings(findings),
         "machine": lambda: _machine(surroundings),

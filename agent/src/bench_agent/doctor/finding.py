@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from rich.console import Console
@@ -30,24 +31,12 @@ class Finding:
     hint: str | None = None
 
 
-def ok(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """A finding for a part that works."""
-    return Finding(of, "ok", sentence, hint)
+def _finding(verdict: Status, sentence: str, hint: str | None = None, of: str = "") -> Finding:
+    return Finding(of, verdict, sentence, hint)
 
 
-def warn(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """A finding for a part that runs more slowly, or only in part."""
-    return Finding(of, "warn", sentence, hint)
-
-
-def fail(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """A finding for a part that does not run."""
-    return Finding(of, "fail", sentence, hint)
-
-
-def skip(sentence: str, hint: str | None = None, of: str = "") -> Finding:
-    """A finding for a check that does not apply to this machine."""
-    return Finding(of, "skip", sentence, hint)
+ok, warn = partial(_finding, "ok"), partial(_finding, "warn")
+fail, skip = partial(_finding, "fail"), partial(_finding, "skip")
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

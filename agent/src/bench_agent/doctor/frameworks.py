@@ -1,4 +1,5 @@
-"""Check each interpreter's packages and each framework: installed, imports, sees a device."""
+"""Check each interpreter's packages and each framework: installed, imports, sees a device, passes
+its self-tests."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,8 +7,15 @@ from dataclasses import dataclass, field
 
 from packaging.version import InvalidVersion, Version
 
+from bench_protocol.catalogue.matrix import Precision
+
+from .. import engines
 from ..base.install_hints import CUDA_12_LIBRARY, Pip, extras_for, has_cuda_12, size_note
+from ..base.messages import Probe
+from ..base.precisions import ALL_PRECISIONS, too_old
 from ..run.interpreters import Interpreter
+from ..run.patience import Place
+from ..run.self_test import Outcome, recipes_for
 from .finding import Finding, fail, ok, skip, warn
 
 CUDA_12, CUDA_13 = "cuda12", "cuda13"
@@ -25,13 +33,18 @@ MANAGERS = {
 }
 
 
+# Variables that change a precision whatever the framework was told.
+OVERRIDES = (
+    "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+)
+
+
 @dataclass(frozen=True)
 class Software:
-    """The packages of one interpreter, and the commands that change them.
-
-    ``packages``: versions of the installed distributions by normalised name. ``place``: goes into
-    a sentence; empty for the agent's own interpreter.
-    """
+    """The packages of one interpreter (versions by normalised name), and the commands that change
+    them. ``place``: goes into a sentence; empty for the agent's own interpreter."""
 
     packages: Mapping[str, str] = field(default_factory=dict)
     pip: Pip = field(default_factory=Pip)
@@ -48,11 +61,8 @@ class Software:
 
 @dataclass(frozen=True)
 class FrameworkProbe:
-    """The answer of one framework's probe.
-
-    ``devices`` like ``("metal", "cpu")``; ``blas`` as the engine reports it. ``software``: the
-    packages of its interpreter, the one that its GPU's workers start under if it sees one.
-    """
+    """The answer of one framework's probe, ``devices`` like ``("metal", "cpu")``. ``software``: the
+    packages of its interpreter, the one that its GPU's workers start under if it sees one."""
 
     installed: bool
     devices: tuple[str, ...] = ()
@@ -84,10 +94,7 @@ def at_least(version: str, limit: str) -> bool:
 
 def check_environments(every: Sequence[Interpreter], unreadable: str | None) -> Iterator[Finding]:
     """One finding for each added interpreter: whether a worker can start under it.
-
-    Args:
-        unreadable: why the list of added interpreters cannot be read.
-    """
+    ``unreadable``: why their list cannot be read."""
     if unreadable:
         yield fail(unreadable)
     elif len(every) == 1:
@@ -194,11 +201,7 @@ def check_mlx_blas(mlx: FrameworkProbe | None, system: str) -> Iterator[Finding]
 
 
 def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> Iterator[Finding]:
-    """On Linux CPUs ``mx.compile`` builds kernels with g++ while it runs.
-
-    Args:
-        compiler: g++ is on PATH.
-    """
+    """On Linux CPUs ``mx.compile`` builds kernels with g++; ``compiler``: it is on PATH."""
     if system != "Linux" or mlx is None or not mlx.installed or "cuda" in mlx.devices:
         yield skip("only MLX on a Linux CPU compiles with g++")
     elif compiler:
@@ -216,3 +219,45 @@ def system_package(need: str, which: Callable[[str], str | None] = shutil.which)
             package = compiler if need == "g++" else blas
             return f"{sudo}{command.format(sudo=sudo)} {package}"
     return None
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A device in a precision, the outcome of its self-test, and its framework's packages."""
+
+    place: Place
+    precision: Precision
+    outcome: Outcome
+    software: Software
+
+
+def to_test(probes: Mapping[str, Probe]) -> Iterator[tuple[Place, Precision]]:
+    """Every framework on the first device of each kind, in each precision that it has there."""
+    for framework in engines.names():
+        for device in probes[framework].devices if framework in probes else ():
+            if device.index:
+                continue
+            place = Place(framework, device.device, device.python)
+            for precision in ALL_PRECISIONS:
+                possible = recipes_for(framework, device.kind, precision)
+                if possible and not too_old(device, precision):
+                    yield place, precision
+
+
+def check_self_tests(
+    tests: Sequence[Tested] | None, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """One finding for each self-test; ``tests`` is None if none was asked for."""
+    if not tests:
+        yield skip("only doctor --deep runs it" if tests is None else "no framework sees a device")
+    overrides = [name for name in OVERRIDES if name in environ]
+    for tested in tests or ():
+        place = tested.place
+        subject = f"{place.framework}-{place.device.kind}-{tested.precision}"
+        what = f"{place} in {tested.precision}"
+        if tested.outcome.problems:
+            unset = f"unset {' '.join(overrides)}" if overrides else None
+            hint = unset or reinstall(place.framework, tested.software)
+            yield fail(f"{what} cannot be measured: {tested.outcome.words}", hint, of=subject)
+        else:
+            yield ok(f"{what} synchronises, computes and copies correctly", of=subject)

@@ -81,10 +81,8 @@ def _on_bus() -> Iterator[bool]:
 
 
 def check_metal(frameworks: Mapping[str, FrameworkProbe], apple_silicon: bool) -> Iterator[Finding]:
-    """Check that every framework with a GPU build sees the Mac's GPU.
-
-    JAX has none of its own: jax-mps is another project's plug-in.
-    """
+    """Check that every framework sees the Mac's GPU. JAX has no build of its own for it: jax-mps is
+    another project's plug-in."""
     if not apple_silicon:
         yield skip("no Mac with Apple's processor")
         return
@@ -100,13 +98,8 @@ def check_metal(frameworks: Mapping[str, FrameworkProbe], apple_silicon: bool) -
 
 
 def check_pair(software: Software, apple_silicon: bool) -> Iterator[Finding]:
-    """Check that TensorFlow and Apple's plug-in load together, from metadata: a wrong pair breaks
-    the import itself.
-
-    Args:
-        software: packages of the interpreter that TensorFlow's workers start under.
-        apple_silicon: this is macOS on Apple's processor.
-    """
+    """Check that TensorFlow and Apple's plug-in load together, from the metadata of the interpreter
+    that TensorFlow's workers start under: a wrong pair breaks the import itself."""
     packages, install = software.packages, software.pip.install
     tensorflow = packages.get("tensorflow") or packages.get("tensorflow-macos")
     plugin, numpy = packages.get(PLUGIN), packages.get("numpy", "")
@@ -142,10 +135,7 @@ def check_pair(software: Software, apple_silicon: bool) -> Iterator[Finding]:
 
 def check_driver(nvidia: Nvidia, container: bool, tools: Sequence[str]) -> Iterator[Finding]:
     """Check that a GPU on the bus has a driver, and that kernel module and library agree.
-
-    Args:
-        tools: those of :data:`INSTALL_DRIVER` that are on PATH.
-    """
+    ``tools``: those of :data:`INSTALL_DRIVER` that are on PATH."""
     if nvidia.hidden:
         sentence = "CUDA_VISIBLE_DEVICES hides every GPU from the frameworks"
         yield warn(sentence, "unset CUDA_VISIBLE_DEVICES")

@@ -111,12 +111,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def scrub(text: str, words: Mapping[str, str] = {}) -> str:
-    """The text without private values.
-
-    Args:
-        words: values to replace, each with the word that it becomes. They are found as whole
-            words, whatever their case.
-    """
+    """The text without private values. ``words``: values to replace, found as whole words of any
+    case, each with its replacement."""
     for value in sorted(words, key=len, reverse=True):  # a part of another is replaced after it
         pieces = _whole_word(value).split(text)
         text = words[value].join(pieces)
@@ -148,11 +144,7 @@ def _url(found: re.Match[str]) -> str:
 
 
 def private_words(home: Home, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Private values of this machine, each with the word that replaces it.
-
-    Args:
-        home: the agent's folder.
-    """
+    """Private values of this machine, each with the word that replaces it."""
     words: dict[str, str] = {}
     for value, word in _found(home, environ):
         usual = value.lower() in COMMON or value.lower() in _vocabulary()

@@ -42,12 +42,7 @@ SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
     """Check the system: native Windows has no GPU wheels, old systems have no MLX wheels.
-
-    Args:
-        system: ``platform.system()``.
-        wsl: version of the Windows Subsystem for Linux.
-        version: of macOS, empty elsewhere.
-    """
+    ``version``: of macOS, empty elsewhere."""
     release, built_for = (".".join(map(str, each)) for each in (version, MLX_BUILT_FOR))
     if system == "Windows":
         sentence = "native Windows is not supported: the frameworks' GPU wheels are for Linux"
@@ -68,11 +63,7 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
 
 
 def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
-    """Check that the frameworks have wheels for this Python.
-
-    Args:
-        machine: ``platform.machine()``.
-    """
+    """Check that the frameworks have wheels for this Python."""
     release = f"Python {'.'.join(map(str, version))}"
     fetch, uv = uv_command()
     names = ("tensorflow", "mlx", *(("energy",) if system == "Darwin" else ()))
@@ -97,11 +88,7 @@ def uv_command(which: Callable[[str], str | None] = shutil.which) -> tuple[str, 
 
 
 def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
-    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator.
-
-    Args:
-        rosetta: this process is translated.
-    """
+    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator."""
     if rosetta:
         sentence = "this Python is for Intel and runs translated by Rosetta: no GPU, wrong speeds"
         yield fail(sentence, NATIVE_PYTHON)
@@ -114,11 +101,7 @@ def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Fin
 
 
 def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
-    """Check the C library: MLX on Linux needs a recent one.
-
-    Args:
-        glibc: its version, empty for another C library.
-    """
+    """Check the C library: MLX needs a recent glibc. ``glibc``: empty for another library."""
     release = ".".join(map(str, glibc))
     if system != "Linux":
         yield skip("only Linux has it")
@@ -171,12 +154,7 @@ def check_governor(governor: Governor | None) -> Iterator[Finding]:
 
 
 def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:
-    """Check whether results will contain energy. Speed does not need it.
-
-    Args:
-        source: name of the counter that can be read, or None.
-        problem: why there is none.
-    """
+    """Check whether results will contain energy. Speed does not need it."""
     sentence = f"results will contain no energy: {problem}"
     if source is not None:
         yield ok(f"energy comes from {source}")

@@ -24,12 +24,11 @@ from ..run.energy import MeterProblem, meter_for
 from ..run.interpreters import Interpreter
 from ..run.probe import Answers, merged, probe_each
 from ..run.self_test import SelfTests
-from . import deep, frameworks, gpu, network, storage, system
-from .deep import Tested
+from . import frameworks, gpu, storage, system
 from .finding import Finding
-from .frameworks import FrameworkProbe, Software, release, software_of
+from .frameworks import FrameworkProbe, Software, Tested, release, software_of
 from .gpu import Nvidia
-from .network import ServerAnswer
+from .storage import ServerAnswer
 
 # Bounds of devices do not depend on which machine it is.
 NO_HASH = "0" * 64
@@ -119,11 +118,7 @@ class Surroundings:
         return {name: self._seen(name, probe) for name, probe in merged(self.answers).items()}
 
     def _seen(self, framework: str, probe: Probe) -> FrameworkProbe:
-        """The answers of one framework.
-
-        Args:
-            probe: all its devices, each with its interpreter.
-        """
+        """The answers of one framework; ``probe``: all its devices, each with its interpreter."""
         having = [path for path, name in self.answers if name == framework]
         gpus = (device.python for device in probe.devices if device.kind != "cpu")
         path = next(gpus, having[0] if having else None)
@@ -138,10 +133,8 @@ class Surroundings:
         )
 
     def software(self, framework: str) -> Software:
-        """The packages of the interpreter that a framework's workers start under.
-
-        Nothing is started where only one interpreter can have the framework.
-        """
+        """The packages of the interpreter that a framework's workers start under. Nothing is
+        started where only one interpreter can have the framework."""
         having = [each for each in self.interpreters if each.has(framework)]
         if len(having) < 2:
             return software_of(next(iter(having), self.interpreters[0]))
@@ -163,7 +156,7 @@ class Surroundings:
                 tests.outcome(place, precision, again=True),
                 software[place.python],
             )
-            for place, precision in deep.to_test(merged(self.answers))
+            for place, precision in frameworks.to_test(merged(self.answers))
         )
 
     @cached_property
@@ -188,7 +181,7 @@ class Surroundings:
 
     @cached_property
     def answer(self) -> ServerAnswer | None:
-        return network.ask_server(self.server) if self.server else None
+        return storage.ask_server(self.server) if self.server else None
 
 
 # By id: what runs a check.
@@ -216,10 +209,10 @@ CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
         s.nvidia, bool(s.facts.os.container), [*filter(shutil.which, gpu.INSTALL_DRIVER)]
     ),
     "cuda": lambda s: gpu.check_cuda(s.nvidia, s.frameworks),
-    "self-test": lambda s: deep.check_self_tests(s.self_tests, s.environ),
+    "self-test": lambda s: frameworks.check_self_tests(s.self_tests, s.environ),
     "data": lambda s: storage.check_data(s.environ),
-    "server": lambda s: network.check_server(s.answer),
-    "clock": lambda s: network.check_clock(s.answer, s.system),
+    "server": lambda s: storage.check_server(s.answer),
+    "clock": lambda s: storage.check_clock(s.answer, s.system),
     "power": lambda s: system.check_power(sensors.power(s.system), s.system),
     "governor": lambda s: system.check_governor(sensors.governor()),
     "energy": lambda s: system.check_energy(*s.energy, s.system),

@@ -229,13 +229,17 @@ def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None
         return None
     if value.isascii() and value.isdigit():
         return float(value[:9])
+    moment = http_date(value)
+    return None if moment is None else max(0.0, (moment - now).total_seconds())
+
+
+def http_date(text: str) -> datetime | None:
+    """The moment of an HTTP date; None for another text."""
     try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _origin(address: str) -> tuple[str, str | None, int | None]:

@@ -1,0 +1,358 @@
+"""Doctor's checks, each as a function of the facts that it reads: verdicts and fixes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.fakes.datasets import put
+from tests.fakes.findings import only, verdicts
+
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key, machine_hash
+from bench_agent.doctor import frameworks, gpu, storage, system
+from bench_agent.doctor.finding import Finding, exit_code
+from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software, at_least, release
+from bench_agent.doctor.gpu import Nvidia
+from bench_agent.doctor.storage import ServerAnswer, offset_seconds
+from bench_agent.machine.sensors import Governor, GpuUse, Load, Power
+from bench_protocol.real_data.manifest import MANIFEST
+
+URL = "http://127.0.0.1:1"
+GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
+BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
+ABSENT = FrameworkProbe(installed=False)
+CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
+METAL_CPU = FrameworkProbe(installed=True, devices=("metal", "cpu"))
+SLOW = FrameworkProbe(installed=True, devices=("cpu",), blas=BUNDLED_BLAS)
+FAST = FrameworkProbe(installed=True, devices=("cpu",), blas="libopenblas.so.0")
+NEW, MIDDLE, OLD = (
+    Nvidia(driver=driver, capabilities=("9.0",)) for driver in ("580.65", "560.35", "535.1")
+)
+PRESENT = Nvidia(present=True)
+MISMATCH = Nvidia(present=True, problem="Driver/library version mismatch")
+Found = Iterable[Finding]
+Check = Callable[..., Found]
+
+
+def disk(free: int | None) -> Found:
+    return storage.check_disk(Path("/x"), free)
+
+
+def clock(offset: float | None) -> Found:
+    return storage.check_clock(ServerAnswer(URL, 200, offset), "Darwin")
+
+
+def blas(mlx: FrameworkProbe, name: str = "Linux") -> Found:
+    return frameworks.check_mlx_blas(mlx, name)
+
+
+def compiler(mlx: FrameworkProbe | None, there: bool) -> Found:
+    return frameworks.check_compiler(mlx, "Linux", there)
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "verdict", "hint"),
+    [
+        (system.check_python, ((3, 11), "Linux", "x86_64"), "ok", ""),
+        (system.check_python, ((3, 12), "Darwin", "arm64"), "ok", ""),
+        (system.check_python, ((3, 13), "Darwin", "arm64"), "warn", "--python 3.12"),
+        (system.check_python, ((3, 14), "Linux", "aarch64"), "warn", "--python 3.12"),
+        (system.check_architecture, ("Darwin", "x86_64", True), "fail", "arch -arm64"),
+        (system.check_architecture, ("Darwin", "arm64", False), "ok", ""),
+        (system.check_architecture, ("Linux", "aarch64", False), "ok", ""),
+        (system.check_architecture, ("Darwin", "x86_64", False), "warn", ""),
+        (system.check_architecture, ("Linux", "riscv64", False), "warn", ""),
+        (system.check_system, ("Windows", None, ()), "fail", "wsl --install"),
+        (system.check_system, ("Linux", 1, ()), "fail", "--set-version"),
+        (system.check_system, ("Linux", 2, ()), "ok", ""),
+        (system.check_system, ("Linux", None, ()), "ok", ""),
+        (system.check_system, ("Darwin", None, (13, 6)), "warn", "softwareupdate"),
+        (system.check_system, ("Darwin", None, (15, 7)), "ok", ""),
+        (system.check_system, ("Darwin", None, (26,)), "warn", "softwareupdate"),
+        (system.check_system, ("Darwin", None, (26, 1)), "warn", "softwareupdate"),
+        (system.check_system, ("Darwin", None, (26, 2)), "ok", ""),
+        (system.check_glibc, ("Linux", (2, 36)), "ok", ""),
+        (system.check_glibc, ("Linux", (2, 31)), "warn", "docker run"),
+        (system.check_glibc, ("Linux", ()), "fail", "docker run"),
+        (system.check_glibc, ("Darwin", ()), "skip", ""),
+        (system.check_power, (Power(), "Linux"), "skip", ""),
+        (system.check_power, (Power(False, False), "Darwin"), "ok", ""),
+        (system.check_governor, (None,), "skip", ""),
+        (system.check_governor, (Governor("performance", "acpi-cpufreq"),), "ok", ""),
+        (system.check_governor, (Governor("schedutil", "cppc_cpufreq"),), "ok", ""),
+        (
+            system.check_governor,
+            (Governor("powersave", "intel_pstate", "balance_performance"),),
+            "ok",
+            "",
+        ),
+        (
+            system.check_governor,
+            (Governor("powersave", "intel_pstate", "power"),),
+            "warn",
+            "balance_performance",
+        ),
+        (system.check_governor, (Governor("powersave", "acpi-cpufreq"),), "warn", "scaling_gov"),
+        (
+            system.check_governor,
+            (Governor("performance", "intel_pstate", turbo=False),),
+            "warn",
+            "no_turbo",
+        ),
+        (system.check_energy, ("nvml", None, "Linux"), "ok", ""),
+        (system.check_energy, (None, "no library", "Darwin"), "warn", "locks/energy.txt"),
+        (system.check_busy, (Load(0.1, 8),), "ok", ""),
+        (system.check_busy, (Load(7.5, 8, 60.0, ("make", 99.0)),), "warn", "close make"),
+        (disk, (None,), "skip", ""),
+        (disk, (2**40,), "ok", ""),
+        (disk, (2**30,), "warn", "delete large files"),
+        (disk, (2**20,), "fail", "delete large files on the disk of /x"),
+        (storage.check_server, (None,), "skip", ""),
+        (storage.check_server, (ServerAnswer(URL, 200),), "ok", ""),
+        (storage.check_server, (ServerAnswer(URL, 404),), "fail", "--server"),
+        (storage.check_server, (ServerAnswer(URL, problem="refused"),), "fail", "submit --server"),
+        (clock, (None,), "skip", ""),
+        (clock, (0.7,), "ok", ""),
+        (clock, (-4.0,), "ok", ""),
+        (clock, (30.0,), "warn", "sntp"),
+        (clock, (-900,), "fail", "sntp"),
+        (blas, (SLOW,), "warn", "install blas"),
+        (blas, (FAST,), "ok", ""),
+        (blas, (CUDA_CPU,), "skip", ""),
+        (blas, (SLOW, "Darwin"), "skip", ""),
+        (compiler, (SLOW, False), "warn", "install g++"),
+        (compiler, (SLOW, True), "ok", ""),
+        (compiler, (None, False), "skip", ""),
+        (gpu.check_driver, (Nvidia(), False, ()), "skip", ""),
+        (gpu.check_driver, (Nvidia(driver="580.1"), False, ()), "ok", ""),
+        (gpu.check_driver, (Nvidia(driver="580.1", hidden=True), False, ()), "warn", "unset CUDA_"),
+        (gpu.check_driver, (MISMATCH, False, ()), "fail", "reboot"),
+        (gpu.check_driver, (PRESENT, True, ()), "warn", "--gpus all"),
+        (gpu.check_driver, (PRESENT, False, ("apt-get",)), "warn", "nvidia-driver"),
+        (gpu.check_driver, (PRESENT, False, ("apt-get", "ubuntu-drivers")), "warn", "ubuntu-dr"),
+    ],
+)
+def test_a_check_of_one_finding(
+    check: Check,
+    facts: tuple[object, ...],
+    verdict: str,
+    hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frameworks, "system_package", lambda need: f"install {need}")
+    (finding,) = check(*facts)
+    assert finding.verdict == verdict
+    assert hint in (finding.hint or "")
+    assert bool(finding.hint) == bool(hint)
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "plugin", "numpy", "verdict", "hint"),
+    [
+        ("2.18.1", "1.2.0", "2.0.2", "ok", ""),
+        ("2.19.1", "1.2.0", "2.1.3", "ok", ""),
+        ("2.18.1", "1.2.0", "2.1.3", "warn", "'numpy<2.1'"),
+        ("2.19.0", "1.2.0", "2.2.0", "warn", "'numpy<2.2'"),
+        ("2.20.0", "1.2.0", "", "fail", "'tensorflow>=2.18,<2.20'"),
+        ("2.21.0rc1", "1.2.0", "", "fail", "<2.20"),
+        ("2.21.0", "1.1.0", "", "fail", "<2.20' tensorflow-metal==1.2.0"),
+        ("2.18.0", "1.1.0", "", "fail", "tensorflow-metal==1.2.0"),
+        ("2.16.2", "1.2.0", "", "warn", "tensorflow>=2.18"),
+        ("odd", "1.2.0", "", "warn", "tensorflow>=2.18"),
+        ("", "1.2.0", "", "fail", "tensorflow>=2.18,<2.20"),
+        ("2.19.1", "", "", "warn", "tensorflow-metal==1.2.0"),
+        ("2.21.0", "", "", "warn", "tensorflow>=2.18,<2.20"),
+        ("", "", "", "skip", ""),
+    ],
+)
+def test_pairs_of_tensorflow_and_its_plug_in(
+    tensorflow: str, plugin: str, numpy: str, verdict: str, hint: str
+) -> None:
+    named = {"tensorflow": tensorflow, "tensorflow-metal": plugin, "numpy": numpy}
+    software = Software({name: version for name, version in named.items() if version})
+    actual, actual_hint = only(gpu.check_pair(software, apple_silicon=True))
+    assert actual == verdict
+    assert hint in actual_hint
+    if not plugin:  # elsewhere no plug-in is missed
+        assert only(gpu.check_pair(software, apple_silicon=False))[0] == "skip"
+
+
+@pytest.mark.parametrize(
+    ("packages", "verdict", "hint"),
+    [
+        ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),
+        ({"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "ok", ""),
+        ({"mlx": "0.32.4", "mlx-cpu": "0.31.0"}, "fail", "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"),
+        ({}, "skip", ""),
+    ],
+)
+def test_mlx_backend(packages: Mapping[str, str], verdict: str, hint: str) -> None:
+    actual, actual_hint = only(frameworks.check_mlx_backend(Software(packages), "Linux"))
+    assert actual == verdict
+    assert hint in actual_hint
+
+
+def test_versions() -> None:
+    assert release("2.19.1rc0+cu12") == (2, 19, 1)
+    assert at_least("580.65.06", "580")
+    assert not at_least("550.54", "550.54.14")
+    assert not at_least("odd", "1")
+
+
+def test_frameworks() -> None:
+    installed = {"tensorflow-cpu": "2.21.0", "tensorflow": "2.21.0", "numpy": "2.4.6"}
+
+    def check(seen: Mapping[str, FrameworkProbe]) -> list[Finding]:
+        software = Software(installed)
+        having = {name: replace(probe, software=software) for name, probe in seen.items()}
+        return list(frameworks.check_frameworks(having))
+
+    assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
+        "mlx": "ok",
+        "tensorflow": "skip",
+    }
+    assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["tensorflow"] == "fail"
+    hint = check({"tensorflow": BROKEN})[0].hint or ""
+    pins = "tensorflow==2.21.0 tensorflow-cpu==2.21.0"
+    assert f"install --force-reinstall --no-deps {pins} && " in hint
+    assert hint.endswith(f"install {pins}")
+    installed = {"mlx": "0.32.4", "mlx-cpu": "0.31.0", "mlx-lm": "0.30.1"}
+    hint = check({"mlx": BROKEN})[0].hint or ""
+    assert "--no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1 && " in hint
+    nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
+    assert exit_code(nothing) == 1
+    assert (nothing[-1].hint or "").endswith("locks/tensorflow.txt")
+
+
+def test_nothing_that_works_beside_cuda_12_brings_no_second_cuda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frameworks, "has_cuda_12", lambda: True)
+    seen = dict.fromkeys(("tensorflow", "mlx", "jax", "torch"), ABSENT)
+    hint = list(frameworks.check_frameworks(seen))[-1].hint or ""
+    assert hint.count("-r ") == 2
+    assert hint.endswith("locks/mlx-cuda.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "verdict", "words"),
+    [
+        ("mlx", METAL_CPU, "ok", "sees"),
+        ("tensorflow", GOOD, "warn", "CPU only"),
+        ("jax", GOOD, "skip", "an environment of its own"),
+        ("jax", METAL_CPU, "ok", "never tested"),
+    ],
+)
+def test_frameworks_on_a_mac(name: str, seen: FrameworkProbe, verdict: str, words: str) -> None:
+    (finding,) = gpu.check_metal({name: seen}, apple_silicon=True)
+    assert (finding.id, finding.verdict) == (name, verdict)
+    assert words in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "seen", "packages", "verdict", "hint"),
+    [
+        (Nvidia(), "mlx", GOOD, {}, "skip", ""),
+        (NEW, "mlx", ABSENT, {}, "skip", ""),
+        (NEW, "mlx", CUDA_CPU, {"mlx-cuda-13": "0.32.4"}, "ok", ""),
+        (NEW, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
+        (NEW, "mlx", GOOD, {"nvidia-cudnn-cu13": "9.20"}, "warn", "mlx[cuda13]==0.32.4"),
+        (MIDDLE, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
+        (MIDDLE, "mlx", BROKEN, {"mlx-cuda-13": "0.32.4"}, "fail", "clean install"),
+        (OLD, "mlx", BROKEN, {"mlx-cuda-12": "0.32.4"}, "fail", "nvidia-driver"),
+        (OLD, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "nvidia-driver"),
+        (NEW, "mlx", GOOD, {"mlx-cuda-13": "0.32.4"}, "warn", "reinstall --no-deps mlx="),
+        (Nvidia(driver="580.1", capabilities=("6.1",)), "mlx", GOOD, {}, "skip", ""),
+        (NEW, "tensorflow", CUDA_CPU, {}, "ok", ""),
+        (NEW, "tensorflow", GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "tensorflow-cuda.txt"),
+        (NEW, "tensorflow", GOOD, {}, "warn", "tensorflow[and-cuda]==2.21.0"),
+        (NEW, "tensorflow", GOOD, {"nvidia-cudnn-cu13": "9.20"}, "warn", "clean install framew"),
+        (NEW, "jax", CUDA_CPU, {}, "ok", ""),
+        (NEW, "jax", BROKEN, {}, "skip", ""),
+        (NEW, "torch", GOOD, {}, "warn", "frameworks"),
+    ],
+)
+def test_frameworks_beside_an_nvidia_gpu(
+    facts: Nvidia,
+    name: str,
+    seen: FrameworkProbe,
+    packages: Mapping[str, str],
+    verdict: str,
+    hint: str,
+) -> None:
+    own = {"mlx": {"mlx": "0.32.4"}, "tensorflow": {"tensorflow": "2.21.0"}}.get(name, {})
+    if "tensorflow-cpu" in packages:
+        own = {}
+    having = {name: replace(seen, software=Software({**own, **packages}))}
+    actual, actual_hint = only(gpu.check_cuda(facts, having))
+    assert actual == verdict
+    assert hint in actual_hint
+
+
+def test_a_missing_energy_counter_is_explained() -> None:
+    (finding,) = system.check_energy(None, "RAPL counters are for administrators only", "Linux")
+    assert (finding.verdict, finding.hint) == ("skip", None)
+    assert "administrators" in finding.sentence
+
+
+def test_checks_of_several_findings() -> None:
+    power = system.check_power(Power(True, True), "Darwin")
+    assert verdicts(power) == {"mode": "warn", "battery": "warn"}
+    gpus = (GpuUse("NVIDIA L4", 0), GpuUse("NVIDIA L4", 0, 1), GpuUse("Apple M3 Max", 80))
+    busy = list(system.check_busy(Load(None, 8, gpus=gpus)))
+    assert verdicts(busy) == {"": "ok", "gpu0": "ok", "gpu1": "warn", "gpu2": "warn"}
+    assert busy[2].sentence == "NVIDIA L4 is 0 % busy, used by 1 process"
+
+
+def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(problem: str | None, path: Path = tmp_path) -> tuple[str, str]:
+        return only(storage.check_home(path, problem, {"HOME": str(tmp_path)}))
+
+    assert check(None)[0] == "ok"
+    assert check("Permission denied") == ("fail", f"chmod -R u+rwX {tmp_path}")
+    monkeypatch.setattr(storage.platformdirs, "user_data_path", lambda name: tmp_path / "e")
+    assert check("Read-only file system") == ("fail", f"export BENCH_HOME={tmp_path}/e")
+    assert check("Permission denied", Path("/none"))[1] == f"export BENCH_HOME={tmp_path}/e"
+    monkeypatch.setattr(storage, "why_not_writable", lambda path: "full")
+    assert "sudo chown" in check("Read-only file system")[1]
+
+
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    assert only(storage.check_keys(home))[0] == "ok"
+    load_or_create_key(home)
+    machine_hash(home, b"x")
+    assert only(storage.check_keys(home))[0] == "ok"
+    for path, mode, right in (
+        (home.salt, 0o640, "600"),
+        (home.salt, 0o000, "600"),
+        (home.key.parent, 0o755, "700"),
+    ):
+        good = path.stat().st_mode
+        path.chmod(mode)
+        assert only(storage.check_keys(home)) == ("fail", f"chmod {right} {path}")
+        path.chmod(good)
+    monkeypatch.setattr(storage, "_owned", lambda path: path != home.salt)
+    assert "chown" in only(storage.check_keys(home))[1]
+
+
+def test_data(tmp_path: Path) -> None:
+    for file in next(real for real in MANIFEST if real.name == "mnist").files:
+        with put(tmp_path, file.path, b"").open("wb") as sparse:
+            sparse.truncate(file.size_bytes)
+    environ = {"BENCH_DATA_DIR": str(tmp_path), "KERAS_HOME": str(tmp_path / "none")}
+    here, missing = storage.check_data(environ, lambda url: False)
+    assert (here.id, here.verdict, missing.id, missing.verdict) == ("mnist", "ok", "", "warn")
+    assert "cifar-100 cannot be downloaded: tried " in missing.sentence
+    *_, found = storage.check_data(environ, lambda url: True)
+    assert (found.verdict, found.hint) == ("ok", f"bench-agent data fetch {found.id}")
+
+
+def test_the_clocks_offset_is_taken_at_the_middle_of_the_request() -> None:
+    before = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
+    after = before + timedelta(seconds=3)
+    assert offset_seconds("Sat, 21 Nov 2026 12:00:00 GMT", before, after) == 11.0
+    for odd in (None, "", "yesterday", "Sat, 99 Nov 2026 12:00:00 GMT", "9" * 400):
+        assert offset_seconds(odd, before, after) is None
