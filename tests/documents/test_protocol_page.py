@@ -21,8 +21,14 @@ from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.recomputed import Figures
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
-TABLES = {
-    match["name"]: dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", match["body"], re.MULTILINE))
+# "* `a`, `b` (type): meaning", one line for each member or for members of one type.
+MEMBERS = re.compile(r"^\* ((?:`\w+`(?:, )?)+) \((.*?)\)", re.MULTILINE)
+LISTS = {
+    match["name"]: {
+        name: said
+        for names, said in MEMBERS.findall(match["body"])
+        for name in re.findall(r"\w+", names)
+    }
     for match in re.finditer(
         r"^###? (?P<name>[\w ]+)\n(?P<body>.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL
     )
@@ -46,27 +52,27 @@ SAID = {
 
 
 @pytest.mark.parametrize("model", [*MODELS, "Key event"])
-def test_every_model_has_a_table_of_all_its_members(model: str) -> None:
+def test_every_model_has_a_list_of_all_its_members(model: str) -> None:
     schema = EVENT if model == "Key event" else MODELS[model]
-    assert set(TABLES[model]) == set(schema["properties"])
+    assert set(LISTS[model]) == set(schema["properties"])
 
 
 @pytest.mark.parametrize("model", [*MODELS, "Key event"])
-def test_the_tables_say_what_may_be_left_out(model: str) -> None:
+def test_the_lists_say_what_may_be_left_out(model: str) -> None:
     schema = EVENT if model == "Key event" else MODELS[model]
     optional = {
         name
-        for name, said in TABLES[model].items()
+        for name, said in LISTS[model].items()
         if said.endswith("?") or "default" in said or name == "status"
     }
     assert set(schema["properties"]) - set(schema.get("required", ())) == optional
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_what_keys_say_has_a_table_of_all_its_members(name: str) -> None:
+def test_what_keys_say_has_a_list_of_all_its_members(name: str) -> None:
     schema = SAID[name].model_json_schema()
-    assert set(TABLES[name]) == set(schema["properties"])
-    optional = {member for member, said in TABLES[name].items() if said.endswith("?")}
+    assert set(LISTS[name]) == set(schema["properties"])
+    optional = {member for member, said in LISTS[name].items() if said.endswith("?")}
     left_out = set(schema["properties"]) - set(schema.get("required", ()))
     assert optional == left_out
 
@@ -83,7 +89,7 @@ def choices(part: Any) -> list[str]:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_choice_is_named(model: str) -> None:
     for name, part in MODELS[model]["properties"].items():
-        said = TABLES[model][name]
+        said = LISTS[model][name]
         for value in choices({key: inner for key, inner in part.items() if key != "default"}):
             assert f"`{value}`" in said, (name, value)
 
@@ -93,7 +99,7 @@ def test_every_length_is_named(model: str) -> None:
     for name, part in MODELS[model]["properties"].items():
         length = part.get("maxItems") or part.get("maxProperties")
         if length:
-            assert f"{length:,}" in TABLES[model][name], name
+            assert f"{length:,}" in LISTS[model][name], name
 
 
 def test_every_error_code_is_named() -> None:
