@@ -18,7 +18,7 @@ from bench_agent.output.ab_table import AbDisplay, document, show_answer, verdic
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import Selection
 from bench_agent.run import ab
-from bench_agent.run.worker_process import Limits, Listener
+from bench_agent.run.worker_process import Limits
 from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.payload.result import Failed, Measured
 
@@ -29,7 +29,6 @@ HERE = {
     "tensorflow": Probe(devices=(CPU, GPU), environment=None),
 }
 MLX = Selection(workloads=("fashion-mlp",), frameworks=("mlx",))
-
 
 Command = tuple[str, ...]
 
@@ -49,9 +48,7 @@ def said_of(answer: dict[str, Any]) -> list[str]:
 def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:
     """Each recipe takes its time; ``ran`` gets the recipes in their order."""
 
-    def run_job(
-        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
-    ) -> Answer:
+    def run_job(job: Job, *others: Any) -> Answer:
         ran.append(job.cell.recipe)
         measurement = make_measurement(job.cell, step_ns[job.cell.recipe] + 100 * len(ran))
         return Answer(outcome=Measured(measurement=measurement), environment=None)
@@ -76,11 +73,9 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     """Neither fake worker requests its turn, and no process waits for that."""
-    commands: list[tuple[str, ...]] = []
+    commands: list[Command] = []
 
-    def run_job(
-        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
-    ) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, command: Command, *others: Any) -> Answer:
         commands.append(command)
         measurement = make_measurement(job.cell, 1_000_000)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
@@ -95,9 +90,7 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
 def test_each_worker_gets_the_limits_of_both_sides(tmp_path: Path) -> None:
     given: list[Limits] = []
 
-    def run_job(
-        job: Job, log: Path, limits: Limits, listener: Listener, command: Command
-    ) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
         given.append(limits)
         measurement = make_measurement(job.cell, 1_000_000)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
@@ -171,9 +164,7 @@ def test_how_long_it_takes_is_said_before_the_first_pair() -> None:
 
 
 def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:
-    def crash(
-        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
-    ) -> Answer:
+    def crash(*given: Any) -> Answer:
         return Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
 
     with pytest.raises(ab.RunFailed) as caught:

@@ -131,7 +131,7 @@ def test_the_command_really_traces() -> None:
             "wrong_result: the losses of the long trace are off by 0.01",
         ),
         (
-            TraceAnswer(traces=(), environment=None, problem="crashed in phase build"),
+            TraceAnswer(traces=(), environment=None, problem="crashed"),
             "failed: crashed",
         ),
     ],
@@ -139,7 +139,7 @@ def test_the_command_really_traces() -> None:
 def test_the_command_fails_with_a_pair(
     monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
-    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log, limits, command: answer)
+    monkeypatch.setattr(conformance_run, "run_task", lambda *task: answer)
     monkeypatch.setattr(secrets, "token_hex", lambda count: NONCE)
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1

@@ -18,7 +18,6 @@ from bench_agent.plan.number_formats import emulates_bfloat16
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
-from bench_agent.run.worker_process import Limits
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.readings import Conditions
@@ -148,7 +147,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
     )
 
-    def run_job(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
+    def run_job(job: Job, *others: Any) -> Answer:
         jobs.append(job.cell)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
@@ -232,7 +231,7 @@ def test_a_plan_warns_of_a_number_format_without_instructions(
     assert len(warned) == emulated
 
 
-def measured(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
+def measured(job: Job, *others: Any) -> Answer:
     return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 

@@ -1,6 +1,5 @@
 """The forms of a cell's step: measured one by one, the fastest right one is chosen."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.fakes.engine import FakeEngine
 from tests.fakes.workloads import TINY, cell_of, job_of
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import Answer, FormAnswer, FormChoice, Job, Timing
+from bench_agent.base.messages import Answer, FormAnswer, FormChoice, FormTask, Job, Timing
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import PlannedCell
 from bench_agent.run import ab, journal
@@ -33,17 +32,14 @@ from bench_agent.run.run import run_plan
 from bench_agent.run.worker_process import (
     IN_TURNS,
     Limits,
-    Listener,
-    run_form,
-    run_job,
-    worker_command,
+    run_task,
 )
 from bench_agent.worker import forms as worker_forms
 from bench_agent.worker import main as worker
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import Failed, Measured, Trace
+from bench_protocol.payload.result import Failed, FailureKind, Measured, Trace
 
 CUDA = Device(kind="cuda")
 RIGHT = Trace(optimizer="workload", batch_size=32, seed="0" * 32, losses=(2.3, 2.2), movements=(1,))
@@ -61,6 +57,14 @@ def figures(step_us: float, **changes: Any) -> FormAnswer:
     return FormAnswer(**{**fields, **changes})
 
 
+FORM_TASK = FormTask(workload=TINY, cell=cell_of(TINY), form=GRAPH)
+
+
+def lost(kind: FailureKind, **more: Any) -> FormAnswer:
+    """The answer where the worker gave none."""
+    return FORM_TASK.lost(Failed(kind=kind, phase="start", **more))
+
+
 def other_losses(*losses: float | None) -> Trace:
     return RIGHT.model_copy(update={"losses": losses})
 
@@ -69,15 +73,13 @@ def other_losses(*losses: float | None) -> Trace:
 class Machine:
     """What each form gives here."""
 
-    answers: dict[str, FormAnswer | Failed]
+    answers: dict[str, FormAnswer]
     ran: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
-    def run(
-        self, job: Job, form: str, log: Path, limits: Limits, command: Sequence[str]
-    ) -> FormAnswer | Failed:
-        self.ran.append(form)
-        return self.answers[form]
+    def run(self, task: FormTask, *others: Any) -> FormAnswer:
+        self.ran.append(task.form)
+        return self.answers[task.form]
 
     def forms(self) -> Forms:
         return Forms(Home(Path("nowhere")), self.said.append, self.run)
@@ -110,9 +112,9 @@ def test_a_form_that_wins_nothing_is_not_taken() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Failed(kind="timeout", phase="start"), "timeout"),
-        (Failed(kind="out_of_memory", phase="start"), "out of memory"),
-        (Failed(kind="crashed", phase="start", exit_code=-11), "crashed"),
+        (lost("timeout"), "timeout"),
+        (lost("out_of_memory"), "out of memory"),
+        (lost("crashed", exit_code=-11), "crashed"),
         (FormAnswer(problem="InductorError: no C compiler"), "InductorError: no C compiler"),
         (FormAnswer(), "no figures"),
         (figures(1, trace=other_losses(2.3, 2.0)), "its loss differs by 9.1e-02"),
@@ -127,7 +129,7 @@ def test_a_form_that_wins_nothing_is_not_taken() -> None:
     ],
 )
 def test_a_form_that_fails_or_is_wrong_is_left_out_with_its_reason(
-    answer: FormAnswer | Failed, reason: str
+    answer: FormAnswer, reason: str
 ) -> None:
     choice = Machine({PLAIN: figures(900), GRAPH: answer, COMPILED: figures(700)}).choice()
     assert choice is not None
@@ -137,7 +139,7 @@ def test_a_form_that_fails_or_is_wrong_is_left_out_with_its_reason(
 
 def test_without_figures_of_the_plain_form_nothing_is_chosen() -> None:
     """The repeat then fails in the plain form, and says how."""
-    machine = Machine({PLAIN: Failed(kind="out_of_memory", phase="start")})
+    machine = Machine({PLAIN: lost("out_of_memory")})
     assert machine.choice() is None
     assert machine.ran == [PLAIN]
     assert any("out of memory" in line for line in machine.said)
@@ -161,7 +163,7 @@ def test_all_repeats_of_a_cell_have_one_choice() -> None:
 def test_no_form_is_measured_once_the_user_wants_to_stop() -> None:
     machine, stop = Machine({PLAIN: figures(900)}), Stop()
 
-    def run(*arguments: Any) -> FormAnswer | Failed:
+    def run(*arguments: Any) -> FormAnswer:
         stop.requested = True
         return machine.run(*arguments)
 
@@ -179,7 +181,7 @@ def test_both_sides_of_ab_run_in_their_form(tmp_path: Path) -> None:
 
     def run(job: Job, log: Path, limits: Limits, *others: Any) -> Any:
         given.append((job.form, limits.silence_seconds))
-        return measure(job, log, limits, *others)
+        return measure(job)
 
     a, b = a_side("A"), a_side("B")
     forms = {"A": CHOSEN, "B": None}
@@ -207,9 +209,9 @@ def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
         order.append("look")
         return Conditions()
 
-    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
         given.append((job.form, limits.silence_seconds))
-        return measure(job, log, limits, listener)
+        return measure(job)
 
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
     gate = IdleGate(0.0, look=look)
@@ -224,9 +226,9 @@ def test_a_stop_during_a_repeat_measures_no_form_of_the_next_cell(tmp_path: Path
     def choose(planned: PlannedCell) -> None:
         chosen.append(planned.cell)
 
-    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run(job: Job, *others: Any) -> Answer:
         stop.requested = True
-        return measure(job, log, limits, listener)
+        return measure(job)
 
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
     gate = IdleGate(0.0, look=lambda device: Conditions())
@@ -242,10 +244,10 @@ def test_a_run_that_resumes_keeps_the_form_of_its_cells(tmp_path: Path) -> None:
     home, stop = Home(tmp_path), Stop()
     given: list[FormChoice | None] = []
 
-    def run(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run(job: Job, *others: Any) -> Answer:
         given.append(job.form)
         stop.requested = True
-        made = measure(job, log, limits, listener)
+        made = measure(job)
         assert isinstance(made.outcome, Measured)
         settings = {"recipe_settings": worker_forms.settings(job.form)}
         measured = made.outcome.measurement.model_copy(update=settings)
@@ -294,7 +296,7 @@ def formed(engine: FakeEngine) -> FormedEngine:
 def test_the_time_of_a_step_is_without_its_compilation(engine: FakeEngine) -> None:
     fake = formed(engine)
     fake.session.step_ns = chain([60_000_000_000], repeat(250_000))
-    answer = worker_forms.measure(fake, job_of(TINY), GRAPH, fake.clock)
+    answer = worker_forms.measure(fake, FORM_TASK, fake.clock)
     assert answer.step_ns == 250_000
     assert answer.trace is not None
     assert answer.trace.optimizer == "workload"
@@ -307,7 +309,7 @@ def test_a_form_that_raises_is_an_answer(monkeypatch: Any, engine: FakeEngine) -
     fake = formed(engine)
     fake.open_error = RuntimeError("cannot capture /home/someone/x.py\nmore")
     monkeypatch.setattr(worker, "engine_named", lambda name: fake)
-    answer = worker.formed(job_of(TINY), GRAPH, fake.clock)
+    answer = worker.formed(FORM_TASK, fake.clock)
     assert answer == FormAnswer(problem="RuntimeError: cannot capture x.py")
 
 
@@ -335,14 +337,14 @@ def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> Non
     pytest.importorskip("torch", reason="torch is not installed: make frameworks")
     job = job_of(workload_named("mnist-dense"), "torch", budget_seconds=0.2, warm_up_seconds=0.1)
     job = job.model_copy(update={"cell": job.cell.model_copy(update={"recipe": "tuned"})})
-    answer = run_form(job, GRAPH, tmp_path / "form", Limits(), worker_command())
-    assert isinstance(answer, FormAnswer)
+    task = FormTask(workload=job.workload, cell=job.cell, form=GRAPH)
+    answer = run_task(task, tmp_path / "form")
     assert answer.problem is None
     assert answer.step_ns
     assert answer.trace is not None
     assert len(answer.trace.losses) == 3
     job = job.model_copy(update={"form": CHOSEN})
-    outcome = run_job(job, tmp_path / "repeat").outcome
+    outcome = run_task(job, tmp_path / "repeat").outcome
     assert isinstance(outcome, Measured)
     assert outcome.measurement.recipe_settings["form"] == GRAPH
     assert outcome.measurement.recipe_settings["loop"] == "CUDA graph of a step"

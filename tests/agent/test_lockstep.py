@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.workloads import TINY, job_of
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, WorkerEvent
-from bench_agent.run.worker_process import run_job
+from bench_agent.run.worker_process import run_task
 from bench_agent.worker import lockstep
 from bench_agent.worker.lockstep import Lockstep, LockstepClock
 from bench_protocol.payload.result import Measured
@@ -106,7 +106,7 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
         other = threads.submit(slower, lockstep.address)
         job = job_of(TINY, epochs=8, block_seconds=3600.0, warm_up_seconds=0.0)
         command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", lockstep.address]
-        answer = run_job(job, tmp_path / "log", listener=listener, command=command)
+        answer = run_task(job, tmp_path / "log", listener=listener, command=command)
         assert isinstance(answer.outcome, Measured)
         other.result(30)
     assert events == ["met", *["block"] * len(events[1:])]

@@ -14,7 +14,7 @@ from tests.fakes.workloads import job_of
 
 from bench_agent.run import exit_cause
 from bench_agent.run.exit_cause import memory_kills, ran_out_of_memory
-from bench_agent.run.worker_process import run_job, worker_command
+from bench_agent.run.worker_process import run_task, worker_command
 from bench_protocol.catalogue.layers import Conv2D, Dense, Flatten, MaxPool2D
 from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
 from bench_protocol.payload.result import Failed
@@ -77,7 +77,7 @@ def test_a_worker_killed_while_the_kernels_count_rises(
     monkeypatch.setattr(exit_cause, "memory_kills", lambda: memory_kills(tmp_path))
     rises = ["sh", "-c", f'echo oom_kill 4 > {count}; exec "$@"', "sh"]
     command = [*rises, sys.executable, str(BAD_WORKER), "is killed"]
-    outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
+    outcome = run_task(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
 
@@ -87,7 +87,7 @@ def test_a_worker_killed_while_the_kernels_count_rises(
 def test_a_worker_that_the_kernel_killed_for_its_memory(tmp_path: Path) -> None:
     with group_of(100_000_000) as inside:
         command = [*inside, sys.executable, str(BAD_WORKER), "takes all memory"]
-        outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
+        outcome = run_task(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
 
@@ -115,7 +115,7 @@ WIDE = Workload(
 
 
 def trained(framework: str, prefix: list[str], log: Path) -> Failed:
-    outcome = run_job(job_of(WIDE, framework), log, command=[*prefix, *worker_command()]).outcome
+    outcome = run_task(job_of(WIDE, framework), log, command=[*prefix, *worker_command()]).outcome
     assert isinstance(outcome, Failed)
     return outcome
 

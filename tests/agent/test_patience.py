@@ -1,14 +1,14 @@
 """How long a first repeat may be silent: TensorFlow's kernels for new NVIDIA GPUs are compiled."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.agent.test_resume import OPEN, Quiet, measure
 from tests.fakes.results import make_machine, make_measurement
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, SelfTestAnswer
-from bench_agent.base.self_test import SelfTestJob
+from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, SelfTestAnswer, SelfTestTask
 from bench_agent.plan.estimates import MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
@@ -16,7 +16,7 @@ from bench_agent.run import calibration, journal, self_test
 from bench_agent.run.patience import PTX_SECONDS, Place, limits_for, limits_in_turns, why_silent
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
-from bench_agent.run.worker_process import IN_TURNS, Limits, Listener
+from bench_agent.run.worker_process import IN_TURNS, Limits
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Measured
@@ -42,9 +42,9 @@ def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[st
     """The limits of each repeat, and what the user was told."""
     limits_of: list[Limits] = []
 
-    def run_job(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
         limits_of.append(limits)
-        return measure(job, log, limits, listener)
+        return measure(job)
 
     notes = Notes()
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on(kind, framework))
@@ -74,7 +74,7 @@ def test_a_calibration_may_compile_too(tmp_path: Path) -> None:
     lines: list[str] = []
     silences: list[float] = []
 
-    def run_job(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
         silences.append(limits.silence_seconds)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
@@ -121,11 +121,11 @@ def test_sides_of_ab_wait_as_long_as_a_run() -> None:
 def test_a_self_test_may_compile_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silences: list[float] = []
 
-    def run(job: SelfTestJob, log: Path, limits: Limits, command: list[str]) -> SelfTestAnswer:
+    def run(task: SelfTestTask, log: Path, limits: Limits, *others: Any) -> SelfTestAnswer:
         silences.append(limits.silence_seconds)
         return SelfTestAnswer(figures=None)
 
-    monkeypatch.setattr(self_test, "run_self_test", run)
+    monkeypatch.setattr(self_test, "run_task", run)
     lines: list[str] = []
     SelfTests(Home(tmp_path), make_machine(), lines.append).outcome(TENSORFLOW, "float32")
     assert silences == [PTX_SECONDS]

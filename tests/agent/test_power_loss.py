@@ -4,6 +4,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.agent.test_resume import OPEN, Quiet, begun, go_on, measure, stored_repeats
@@ -18,7 +19,7 @@ from bench_agent.base.messages import Answer, Job
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 from bench_agent.run.run import run_plan
-from bench_agent.run.worker_process import Limits, Listener, run_job
+from bench_agent.run.worker_process import run_task
 from bench_protocol.payload.result import Result
 from bench_protocol.signing.keys import key_id
 
@@ -85,12 +86,12 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
     note = begun(home)
     calls = 0
 
-    def measure_and_fill(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def measure_and_fill(job: Job, *others: Any) -> Answer:
         nonlocal calls
         calls += 1
         if calls == 4:
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
-        return measure(job, log, limits, listener)
+        return measure(job)
 
     with full_disk(resource.RLIM_INFINITY), pytest.raises(HomeProblem, match="run --resume"):
         run_plan(note, home, None, Quiet(), run_job=measure_and_fill, gate=OPEN)
@@ -115,7 +116,7 @@ def test_a_log_that_cannot_be_written_is_said_with_its_hint(tmp_path: Path) -> N
 
     (tmp_path / "log").mkdir()
     with pytest.raises(HomeProblem, match="cannot write .*log"):
-        run_job(a_job(), tmp_path / "log")
+        run_task(a_job(), tmp_path / "log")
 
 
 def test_an_answer_that_cannot_be_kept_leaves_the_envelope_waiting(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fakes.outboxes import put
@@ -26,7 +27,6 @@ from bench_agent.run.interrupt import Stop
 from bench_agent.run.run import run_plan
 from bench_agent.run.summary import RunSummary
 from bench_agent.run.telemetry import Reading
-from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol.catalogue import nonces
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Measured, Result
@@ -66,7 +66,7 @@ class Quiet:
     def note(self, text: str) -> None: ...
 
 
-def measure(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+def measure(job: Job, *others: Any) -> Answer:
     return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
@@ -74,10 +74,10 @@ def stop_at(number: int, how: Callable[[], Answer]) -> Callable[..., Answer]:
     """Measures until the n-th repeat, which ends as ``how`` does."""
     calls = 0
 
-    def run_job(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run_job(job: Job, *others: Any) -> Answer:
         nonlocal calls
         calls += 1
-        return how() if calls == number else measure(job, log, limits, listener)
+        return how() if calls == number else measure(job)
 
     return run_job
 
@@ -203,7 +203,7 @@ def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measur
 
 
 def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) -> None:
-    def three_blocks(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def three_blocks(job: Job, *others: Any) -> Answer:
         measurement = make_measurement(job.cell, block_count=3)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
 
@@ -233,9 +233,9 @@ def results_in_memory() -> int:
 def test_without_a_server_the_runs_own_nonce_seeds_sessions_and_traces(home: Home) -> None:
     jobs: list[Job] = []
 
-    def noted(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def noted(job: Job, *others: Any) -> Answer:
         jobs.append(job)
-        return measure(job, log, limits, listener)
+        return measure(job)
 
     begun(home)
     summary, _ = go_on(home, noted)

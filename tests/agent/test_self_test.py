@@ -12,13 +12,12 @@ from tests.fakes.results import make_machine
 from typer.testing import CliRunner
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import FoundDevice, Probe
+from bench_agent.base.messages import FoundDevice, Probe, SelfTestTask
 from bench_agent.base.self_test import (
     LEAST_GROWTH,
     MOST_LEFT,
     Figures,
     Numbers,
-    SelfTestJob,
     Waiting,
     kept_bits,
     problems,
@@ -91,8 +90,8 @@ def measured(fault: Fault, seed: int = 0) -> Figures:
         action()
         return engine.device.now_ns - began
 
-    job = SelfTestJob(framework="mlx", device=CPU, precision="float32", recipes=("naive",))
-    return worker_self_test.measure(engine, job, timed)
+    task = SelfTestTask(framework="mlx", device=CPU, precision="float32", recipes=("naive",))
+    return worker_self_test.measure(engine, task, timed)
 
 
 @pytest.mark.parametrize(("fault", "words"), BROKEN)

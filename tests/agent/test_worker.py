@@ -14,9 +14,9 @@ from tests.fakes.engine import FakeEngine, FakeSession
 from tests.fakes.worked import answer
 from tests.fakes.workloads import TINY, job_of
 
-from bench_agent.base.messages import BlockDone, PhaseBegan
+from bench_agent.base.messages import BlockDone, PhaseBegan, ProbeTask
 from bench_agent.engines.seam import WrongResult
-from bench_agent.run.worker_process import run_job, run_probe
+from bench_agent.run.worker_process import run_task
 from bench_agent.worker import environment
 from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
@@ -229,7 +229,7 @@ def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
 def test_a_real_worker(tmp_path: Path) -> None:
     job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
     messages: list[Any] = []
-    ended = run_job(job, tmp_path / "log", listener=messages.append)
+    ended = run_task(job, tmp_path / "log", listener=messages.append)
     assert isinstance(ended.outcome, Measured), (tmp_path / "log").read_text()
     assert ended.environment is not None
     assert ended.environment.packages["mlx"]
@@ -237,9 +237,9 @@ def test_a_real_worker(tmp_path: Path) -> None:
 
 
 def test_a_real_probe(tmp_path: Path) -> None:
-    probe = run_probe("mlx", tmp_path / "log")
+    probe = run_task(ProbeTask(framework="mlx"), tmp_path / "log")
     assert "cpu" in [device.kind for device in probe.devices]
-    assert run_probe("nonsense", tmp_path / "log").problem
+    assert run_task(ProbeTask(framework="nonsense"), tmp_path / "log").problem
 
 
 def test_a_worker_ends_with_its_parent() -> None:

@@ -15,7 +15,7 @@ from tests.fakes.results import make_cell
 from tests.fakes.waiting import wait_for
 
 from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
-from bench_agent.run.worker_process import Limits, run_job, run_worker
+from bench_agent.run.worker_process import Limits, run_task, run_worker
 from bench_agent.worker.environment import CHANGES_SPEED, worker_environment
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
@@ -35,7 +35,7 @@ def a_job() -> Job:
 
 
 def run_bad(how: str, log: Path, limits: Limits = QUICK) -> Failed:
-    answer = run_job(a_job(), log, limits=limits, command=[sys.executable, str(BAD_WORKER), how])
+    answer = run_task(a_job(), log, limits=limits, command=[sys.executable, str(BAD_WORKER), how])
     assert isinstance(answer.outcome, Failed)
     return answer.outcome
 
@@ -132,7 +132,7 @@ def test_a_program_that_is_not_there_is_an_outcome(tmp_path: Path) -> None:
 def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:
     heard: list[PhaseBegan | BlockDone] = []
     command = [sys.executable, str(BAD_WORKER), "hangs between blocks"]
-    run_job(a_job(), tmp_path / "log", limits=QUICK, command=command, listener=heard.append)
+    run_task(a_job(), tmp_path / "log", limits=QUICK, command=command, listener=heard.append)
     assert [message.event for message in heard] == ["phase", "block"]
 
 
@@ -154,7 +154,7 @@ def test_an_evaluation_may_be_silent_for_longer_than_a_block(tmp_path: Path) -> 
 def test_a_real_worker_answers_for_a_framework_that_is_not_installed(tmp_path: Path) -> None:
     job = a_job()
     absent = job.model_copy(update={"cell": job.cell.model_copy(update={"framework": "absent"})})
-    answer = run_job(absent, tmp_path / "log", limits=Limits(silence_seconds=60))
+    answer = run_task(absent, tmp_path / "log", limits=Limits(silence_seconds=60))
     assert isinstance(answer, Answer)
     assert isinstance(answer.outcome, Failed)
     assert answer.outcome.kind == "unavailable"

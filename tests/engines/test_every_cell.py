@@ -10,7 +10,7 @@ from tests.fakes.workloads import cell_of
 
 from bench_agent import engines
 from bench_agent.base.messages import Job, Timing
-from bench_agent.run.worker_process import run_job
+from bench_agent.run.worker_process import run_task
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Recipe
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
@@ -34,5 +34,5 @@ def test_an_honest_cell_is_measured(
     cell = cell_of(workload, framework, recipe)
     log = tmp_path / "log"
     job = Job(workload=workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
-    outcome = run_job(job, log).outcome
+    outcome = run_task(job, log).outcome
     assert isinstance(outcome, Measured), log.read_text()[-2000:]

@@ -8,9 +8,10 @@ import pytest
 from tests.engines.conftest import installed
 
 from bench_agent import engines
-from bench_agent.base.self_test import Figures, SelfTestJob, problems
+from bench_agent.base.messages import SelfTestTask
+from bench_agent.base.self_test import Figures, problems
 from bench_agent.run.self_test import recipes_for
-from bench_agent.run.worker_process import run_self_test
+from bench_agent.run.worker_process import run_task
 from bench_protocol.catalogue.matrix import Device, Precision
 
 
@@ -18,10 +19,10 @@ def figures_of(framework: str, precision: Precision, log: Path) -> Figures:
     installed(framework)
     recipes = recipes_for(framework, "cpu", precision)
     assert recipes == ("naive", "pipeline", "tuned")
-    job = SelfTestJob(
+    job = SelfTestTask(
         framework=framework, device=Device(kind="cpu"), precision=precision, recipes=recipes
     )
-    answer = run_self_test(job, log)
+    answer = run_task(job, log)
     assert answer.figures is not None, log.read_text()
     return answer.figures
 

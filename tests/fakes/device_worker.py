@@ -2,28 +2,25 @@
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.fakes.device import DeviceEngine, Fault
 
+from bench_agent.base.messages import SelfTestAnswer, SelfTestTask
 from bench_agent.worker import main as worker
 
-
-def main() -> int:
-    fault, *arguments = sys.argv[1:]
-    return work(fault, arguments)  # type: ignore[arg-type]
+tested = worker.tested
 
 
-def work(fault: Fault, arguments: list[str]) -> int:
-    """Be the worker of a simulated device."""
+def device_self_test(task: SelfTestTask, fault: Fault = "none") -> SelfTestAnswer:
+    """The self-test of a simulated device, by its clock."""
     engine = DeviceEngine(fault)
     worker.engine_named = lambda name: engine  # type: ignore[assignment]
-    clock = SimpleNamespace(perf_counter_ns=lambda: engine.device.now_ns)
-    worker.time = clock  # type: ignore[attr-defined]
-    return worker.main(arguments)
+    return tested(task, lambda: engine.device.now_ns)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    fault, *arguments = sys.argv[1:]
+    worker.tested = lambda task, clock: device_self_test(task, fault)  # type: ignore[arg-type]
+    sys.exit(worker.main(arguments))

@@ -23,7 +23,6 @@ from bench_agent.run.forms import Forms
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.sign import RunClock
-from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload import doubts
 from bench_protocol.payload.machine import Environment, Machine
@@ -62,7 +61,7 @@ class Lab:
         cpu = FoundDevice(kind="cpu", index=0, name="CPU")
         return {(None, "torch"): Probe(devices=(cpu,), environment=self.software)}
 
-    def run_job(self, job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    def run_job(self, job: Job, *others: Any) -> Answer:
         """Measures a cell; its results also report a library, which probes do not."""
         self.measured.append(job.cell)
         reported = self.software.model_copy(update={"libraries": {"blas": "openblas"}})

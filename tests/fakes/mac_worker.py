@@ -17,7 +17,7 @@ from tests.fakes.mac_platform import become_a_mac
 become_a_mac()
 
 import numpy as np  # noqa: E402
-from tests.fakes import device_worker  # noqa: E402
+from tests.fakes.device_worker import device_self_test  # noqa: E402
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession  # noqa: E402
 
 from bench_agent.base.messages import FoundDevice  # noqa: E402
@@ -50,14 +50,13 @@ class MacEngine(FakeEngine):
 
 
 def main() -> int:
-    if "--self-test" in sys.argv:
-        return device_worker.work("none", sys.argv[1:])
     clock = FakeClock()
 
     def named(framework: str) -> MacEngine:
         return MacEngine(clock, FakeSession(clock), name=framework)
 
     worker.engine_named = named  # type: ignore[assignment]
+    worker.tested = lambda task, clock: device_self_test(task)
     worker.time = SimpleNamespace(perf_counter_ns=clock)  # type: ignore[attr-defined]
     seeded.generated_data = lambda data_set, part: (  # type: ignore[assignment]
         np.zeros((1, *data_set.sample_shape), np.uint8),

@@ -23,7 +23,7 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.run import journal
 from bench_agent.run.run import run_plan
 from bench_agent.run.run_lock import alone
-from bench_agent.run.worker_process import run_job
+from bench_agent.run.worker_process import run_task
 
 REPEATS = 3
 QUICK_WORKER = Path(__file__).with_name("quick_worker.py")
@@ -77,8 +77,8 @@ def main(home: Home, server: str, fatal_step: int | None, repeats: int = REPEATS
             home,
             server,
             Quiet(),
-            run_job=lambda job, log, limits, listener: run_job(
-                job, log, limits=limits, listener=listener, command=command
+            run_job=lambda job, log, limits, _, listener: run_task(
+                job, log, limits, command, listener
             ),
             gate=OPEN,
         )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # In every worker: the frameworks in OMP_NO_IMPORT cannot be imported, and the worker of those in
 # OMP_DIES dies when it trains.
 SITE = """
-import os, signal, sys
+import os, signal, sys, traceback
 broken = os.environ.get("OMP_NO_IMPORT", "").split()
 deadly = os.environ.get("OMP_DIES", "").split()
 if "bench_agent.worker" in " ".join(sys.orig_argv):
@@ -22,8 +22,9 @@ if "bench_agent.worker" in " ".join(sys.orig_argv):
         def find_spec(self, name, path=None, target=None):
             if name in broken:
                 raise RuntimeError("planted: no such symbol")
-            if name in deadly and "--probe" not in sys.orig_argv:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if name in deadly:
+                if all(frame.name != "probe" for frame in traceback.extract_stack()):
+                    os.kill(os.getpid(), signal.SIGKILL)
     sys.meta_path.insert(0, Fault())
 """
 SMALL = (

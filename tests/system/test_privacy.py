@@ -23,15 +23,16 @@ RUN = (
 )  # fmt: skip
 # Every worker prints the words, and one that shall crash raises them.
 SITE = f"""
-import os, sys
+import os, sys, traceback
 WORDS = " ".join([{" ".join(PLANTED)!r}, *map(os.environ.get, ("HOME", "OMP_CRASH"), ("", ""))])
 if "bench_agent.worker" in " ".join(sys.orig_argv):
     print(WORDS, file=sys.stderr)
-    if os.environ.get("OMP_CRASH") and "--probe" not in sys.orig_argv:
+    if os.environ.get("OMP_CRASH"):
         class Crash:
             def find_spec(self, name, path=None, target=None):
                 if name.partition(".")[0] == "mlx":
-                    raise RuntimeError(WORDS)
+                    if all(frame.name != "probe" for frame in traceback.extract_stack()):
+                        raise RuntimeError(WORDS)
         sys.meta_path.insert(0, Crash())
 """
 

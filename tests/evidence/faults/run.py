@@ -24,7 +24,7 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.client import Client
 from bench_agent.run import journal, run
 from bench_agent.run.idle_gate import IdleGate
-from bench_agent.run.worker_process import run_job
+from bench_agent.run.worker_process import run_task
 from bench_protocol.payload.machine import Gpu
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Failed, Result
@@ -114,8 +114,8 @@ class Runner:
             home,
             self._server,
             Quiet(),
-            run_job=lambda job, log, limits, listener: run_job(
-                job, log, limits=limits, listener=listener, command=command
+            run_job=lambda job, log, limits, _, listener: run_task(
+                job, log, limits, command, listener
             ),
             gate=OPEN,
         )

@@ -1,9 +1,9 @@
 """Messages between the agent and its worker process.
 
-The job goes in as one JSON document on standard input. On a file descriptor of its own the worker
-answers with JSON lines: ``WorkerEvent`` while it works, so that the parent can
-show progress, see a stall, and know the phase of a crash; last one ``Answer``. Output of libraries
-goes to the log and cannot corrupt the answer.
+The worker reads one ``Task`` as a JSON document on standard input. On a file descriptor of its own
+it answers with JSON lines: ``WorkerEvent`` while it works, so that the parent can show progress,
+see a stall, and know the phase of a crash; last the task's answer. Output of libraries goes to the
+log and cannot corrupt the answer.
 """
 
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from bench_protocol.base.units import DurationNs, Finite, PositiveCount, Sha256, Slug, Wire
-from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.machine import Environment, Setting
 from bench_protocol.payload.result import Failed, Outcome, Phase, Seed, Trace, Warn
@@ -46,24 +46,6 @@ class FormChoice(Wire):
 
     name: Slug
     tried: dict[Slug, Setting]
-
-
-LOCAL_NONCE = "0" * 64
-
-
-class Job(Wire):
-    """The input of a worker: one repeat of one cell, and how to run it.
-
-    ``seed``: of the session. ``nonce``: of the traces; ``LOCAL_NONCE`` where no result is made.
-    ``form``: None for the engine's plain one.
-    """
-
-    workload: Workload
-    cell: Cell
-    seed: Seed
-    timing: Timing
-    nonce: Sha256 = LOCAL_NONCE
-    form: FormChoice | None = None
 
 
 class PhaseBegan(Wire):
@@ -113,7 +95,7 @@ class FoundDevice(Wire):
 
 
 class Probe(Wire):
-    """Answer of ``bench_agent.worker --probe FRAMEWORK``: the framework's devices and software."""
+    """A framework's devices and software, or why it sees no device."""
 
     event: Literal["probe"] = "probe"
     devices: tuple[FoundDevice, ...]
@@ -122,7 +104,7 @@ class Probe(Wire):
 
 
 class TraceAnswer(Wire):
-    """Answer of ``bench_agent.worker --trace``: the cell's traces, or why there are none."""
+    """A cell's traces, or why there are none."""
 
     event: Literal["traced"] = "traced"
     traces: tuple[Trace, ...]
@@ -131,7 +113,7 @@ class TraceAnswer(Wire):
 
 
 class SelfTestAnswer(Wire):
-    """Answer of ``bench_agent.worker --self-test``: the figures, or why there are none."""
+    """The figures of a device, or how the worker failed."""
 
     event: Literal["self_tested"] = "self_tested"
     figures: Figures | None
@@ -139,10 +121,9 @@ class SelfTestAnswer(Wire):
 
 
 class FormAnswer(Wire):
-    """Answer of ``bench_agent.worker --form FORM``: how the job's cell runs in it.
+    """How a cell runs in a form, or why there are no figures.
 
-    ``masks_change``: whether each step draws other dropout masks. ``problem``: why there are no
-    figures.
+    ``masks_change``: whether each step draws other dropout masks.
     """
 
     event: Literal["form"] = "form"
@@ -153,8 +134,87 @@ class FormAnswer(Wire):
 
 
 WorkerEvent = PhaseBegan | BlockDone
-
-
 LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | FormAnswer
 Message = Annotated[WorkerEvent | LastMessage, Field(discriminator="event")]
 MESSAGE: TypeAdapter[WorkerEvent | LastMessage] = TypeAdapter(Message)
+
+# The nonce of traces of which no result is made.
+LOCAL_NONCE = "0" * 64
+
+
+class Job(Wire):
+    """Measure one repeat of a cell.
+
+    ``seed``: of the session. ``nonce``: of the traces. ``form``: None for the engine's plain one.
+
+    Each task's ``lost`` is its answer where the worker gave none.
+    """
+
+    task: Literal["measure"] = "measure"
+    workload: Workload
+    cell: Cell
+    seed: Seed
+    timing: Timing
+    nonce: Sha256 = LOCAL_NONCE
+    form: FormChoice | None = None
+
+    def lost(self, failed: Failed) -> Answer:
+        return Answer(outcome=failed, environment=None)
+
+
+class ProbeTask(Wire):
+    """Ask a framework which devices it sees."""
+
+    task: Literal["probe"] = "probe"
+    framework: str
+
+    def lost(self, failed: Failed) -> Probe:
+        problem = f"the probe of {self.framework} gave no answer: {reason(failed)}"
+        return Probe(devices=(), environment=None, problem=problem)
+
+
+class TraceTask(Wire):
+    """Train the traces of a cell."""
+
+    task: Literal["trace"] = "trace"
+    workload: Workload
+    cell: Cell
+    nonce: Sha256
+
+    def lost(self, failed: Failed) -> TraceAnswer:
+        return TraceAnswer(traces=(), environment=None, problem=reason(failed))
+
+
+class FormTask(Wire):
+    """Measure a form of a cell's step."""
+
+    task: Literal["form"] = "form"
+    workload: Workload
+    cell: Cell
+    form: Slug
+
+    def lost(self, failed: Failed) -> FormAnswer:
+        return FormAnswer(problem=reason(failed))
+
+
+class SelfTestTask(Wire):
+    """Test a framework on a device in a precision, in some recipes."""
+
+    task: Literal["self_test"] = "self_test"
+    framework: str
+    device: Device
+    precision: Precision
+    recipes: tuple[Recipe, ...]
+
+    def lost(self, failed: Failed) -> SelfTestAnswer:
+        return SelfTestAnswer(figures=None, failed=failed)
+
+
+Task = Annotated[Job | ProbeTask | TraceTask | FormTask | SelfTestTask, Field(discriminator="task")]
+TASK: TypeAdapter[Job | ProbeTask | TraceTask | FormTask | SelfTestTask] = TypeAdapter(Task)
+
+
+def reason(failed: Failed) -> str:
+    """Kind and class of a failure, in words."""
+    error = f" ({failed.exception_class})" if failed.exception_class else ""
+    return failed.kind.replace("_", " ") + error

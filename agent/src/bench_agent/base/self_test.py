@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_protocol.base import format as people
 from bench_protocol.base.units import DurationNs, PositiveCount, Share, Wire
-from bench_protocol.catalogue.matrix import PRODUCTS, Device, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import PRODUCTS, DeviceKind, Precision, Recipe
 
 # Work of the three readings, as multiples of the shortest one.
 MULTIPLES = (1, 2, 4)
@@ -92,15 +92,6 @@ class Figures(Wire):
 
     waiting: Waiting
     numbers: tuple[Numbers, ...]
-
-
-class SelfTestJob(Wire):
-    """What a worker tests: a framework on a device in a precision, in some recipes."""
-
-    framework: str
-    device: Device
-    precision: Precision
-    recipes: tuple[Recipe, ...]
 
 
 def kept_bits(values: Sequence[float]) -> int:

@@ -11,7 +11,7 @@ If both do not fit into memory, whole runs alternate instead: A B, B A.
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
 from .patience import with_form
-from .worker_process import IN_TURNS, Limits, Listener, run_job, worker_command
+from .worker_process import IN_TURNS, Limits, Listener, run_task, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
@@ -54,7 +54,7 @@ AXES = {
     "data": "data",
 }
 
-RunJob = Callable[[Job, Path, Limits, Listener, tuple[str, ...]], Answer]
+RunJob = Callable[[Job, Path, Limits, Sequence[str], Listener], Answer]
 ChooseForm = Callable[[PlannedCell, tuple[str, ...]], FormChoice | None]
 
 
@@ -210,9 +210,7 @@ def pairs(
     count: int,
     logs: Path,
     listener: Callable[[WorkerEvent], None] = lambda message: None,
-    run_job: RunJob = lambda job, log, limits, listener, command: run_job(
-        job, log, limits=limits, listener=listener, command=command
-    ),
+    run_job: RunJob = run_task,
     *,
     limits: Limits = IN_TURNS,
     whole_runs: bool = False,
@@ -243,7 +241,7 @@ def pairs(
             form=forms[side.name],
         )
         outcome = run_job(
-            job, log, with_form(limits, job.form), listener, (*side.command, *arguments)
+            job, log, with_form(limits, job.form), (*side.command, *arguments), listener
         ).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)

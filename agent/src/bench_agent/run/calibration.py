@@ -5,7 +5,7 @@ a step is stored; a calibration is no result.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench_protocol.catalogue.matrix import Device
@@ -19,13 +19,13 @@ from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
 from .patience import limits_for, place_of, why_silent
-from .worker_process import Limits, run_job, worker_command
+from .worker_process import Limits, run_task, worker_command
 
 # For shorter plans calibration would cost more time than it saves.
 WORTH_SECONDS = 300.0
 SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
 
-RunJob = Callable[[Job, Path, Limits, str | None], Answer]
+RunJob = Callable[[Job, Path, Limits, Sequence[str]], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
@@ -48,9 +48,7 @@ def calibrate(
     cells: list[PlannedCell],
     home: Home,
     show: Callable[[str], None],
-    run_job: RunJob = lambda job, log, limits, python: run_job(
-        job, log, limits=limits, command=worker_command(python)
-    ),
+    run_job: RunJob = run_task,
     clock: Callable[[], float] = time.monotonic,
     look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
@@ -74,7 +72,8 @@ def calibrate(
         ]
         began = clock()
         limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
-        measurement = run_job(job, log, limits, planned.python).outcome.measurement
+        command = worker_command(planned.python)
+        measurement = run_job(job, log, limits, command).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

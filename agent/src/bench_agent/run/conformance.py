@@ -14,7 +14,6 @@ from typing import Any
 
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.nonces import Purpose
-from bench_protocol.catalogue.seeded import DEFAULT_SEED
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Trace
@@ -23,10 +22,10 @@ from bench_protocol.training import conformance, long_trace
 from bench_protocol.training.conformance import ConformanceVerdict, Reference
 from bench_protocol.training.recomputation import trace_jobs, trace_reference
 
-from ..base.messages import Job
+from ..base.messages import TraceTask
 from ..plan.plan import Plan
 from .patience import limits_for, place_of
-from .worker_process import run_traces, worker_command
+from .worker_process import run_task, worker_command
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,8 @@ class CheckedCell:
 def check(plan: Plan, logs: Path, nonce: str) -> Iterator[CheckedCell]:
     """Train the traces of each cell of the plan, one after the other, each in its own process."""
     for number, planned in enumerate(plan.cells):
-        job = Job(
-            workload=planned.workload,
-            cell=planned.cell,
-            seed=DEFAULT_SEED,
-            timing=planned.timing,
-            nonce=nonce,
-        )
-        answer = run_traces(
-            job,
+        answer = run_task(
+            TraceTask(workload=planned.workload, cell=planned.cell, nonce=nonce),
             logs / "conformance" / f"{number}.log",
             limits_for(place_of(planned), planned.estimate_seconds),
             worker_command(planned.python),

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.catalogue.seeded import DEFAULT_SEED
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Failed, Trace
+from bench_protocol.payload.result import Trace
 from bench_protocol.training.conformance import deviations
 from bench_protocol.training.trace_limits import (
     LEAST_MOVEMENT,
@@ -22,7 +21,7 @@ from bench_protocol.training.trace_limits import (
 )
 
 from ..base.home import Home
-from ..base.messages import FormAnswer, FormChoice, Job
+from ..base.messages import FormAnswer, FormChoice, FormTask
 from ..engines import engine_named
 from ..engines.seam import HasForms
 from ..plan import estimates
@@ -30,10 +29,10 @@ from ..plan.plan import PlannedCell
 from ..remote.outbox import Outbox
 from .interrupt import Stop
 from .patience import form_limits, place_of
-from .worker_process import Limits, run_form, worker_command
+from .worker_process import Limits, run_task, worker_command
 
 LONGEST_WORDS = 200
-RunForm = Callable[[Job, str, Path, Limits, Sequence[str]], FormAnswer | Failed]
+RunForm = Callable[[FormTask, Path, Limits, Sequence[str]], FormAnswer]
 
 
 class Forms:
@@ -49,7 +48,7 @@ class Forms:
         self,
         home: Home,
         say: Callable[[str], None],
-        run: RunForm = run_form,
+        run: RunForm = run_task,
         stop: Stop | None = None,
     ) -> None:
         self._home, self._say, self._run, self._stop = home, say, run, stop
@@ -79,7 +78,6 @@ class Forms:
         forms = engine.forms(cell) if isinstance(engine, HasForms) else ()
         if not forms:
             return None
-        job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=planned.timing)
         limits = form_limits(place_of(planned), estimates.load(self._home.measured_times))
         self._say(f"measuring the forms of {cell}: {', '.join(forms)}")
         plain: FormAnswer | None = None
@@ -89,9 +87,10 @@ class Forms:
             if self._stop and self._stop.requested:
                 raise KeyboardInterrupt
             log = self._home.logs / "forms" / f"{cell.digest[:16]}-{form}.log"
-            answer = self._run(job, form, log, limits, command)
+            task = FormTask(workload=planned.workload, cell=cell, form=form)
+            answer = self._run(task, log, limits, command)
             problem = why_not(answer, plain, planned.workload, cell)
-            if isinstance(answer, FormAnswer) and answer.step_ns is not None and not problem:
+            if answer.step_ns is not None and not problem:
                 right[form] = answer.step_ns
                 plain = plain or answer
             words = f"left out: {problem}" if problem else f"{right[form] / 1e3:.1f} us a step"
@@ -124,16 +123,13 @@ def earlier_choice(outbox: Outbox, run_id: str, cell: Cell, repeat: int) -> Form
 
 
 def why_not(
-    answer: FormAnswer | Failed, plain: FormAnswer | None, workload: Workload, cell: Cell
+    answer: FormAnswer, plain: FormAnswer | None, workload: Workload, cell: Cell
 ) -> str | None:
     """Why a form is left out, or None.
 
     Args:
         plain: the plain form's answer; None while that is the one to judge.
     """
-    if isinstance(answer, Failed):
-        why = f" ({answer.exception_class})" if answer.exception_class else ""
-        return f"{answer.kind.replace('_', ' ')}{why}"
     if answer.problem:
         return answer.problem
     if answer.trace is None or answer.step_ns is None or answer.step_ns <= 0:

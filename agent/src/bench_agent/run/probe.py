@@ -7,10 +7,11 @@ from pathlib import Path
 
 from .. import engines
 from ..base.install_hints import Pip, has_cuda_12, size_note
-from ..base.messages import Probe
+from ..base.messages import Probe, ProbeTask
 from .interpreters import Interpreter
-from .worker_process import run_probe, worker_command
+from .worker_process import Limits, run_task, worker_command
 
+PROBE_LIMITS = Limits(silence_seconds=120.0)
 # Answers by interpreter (its path, None for the agent's own) and framework.
 Answers = Mapping[tuple[str | None, str], Probe]
 
@@ -124,4 +125,4 @@ def probe(framework: str, log: Path, command: Sequence[str]) -> Probe:
     """The devices that one framework sees, or why it sees none."""
     if sys.platform == "win32":
         return Probe(devices=(), environment=None, problem="native Windows: use WSL 2")
-    return run_probe(framework, log, command=command)
+    return run_task(ProbeTask(framework=framework), log, PROBE_LIMITS, command)

@@ -1,6 +1,6 @@
 """Run a plan: a fresh process for each repeat; each result is signed and stored before the next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench_protocol.payload.readings import Conditions
@@ -25,9 +25,9 @@ from .posting import Posting
 from .reporter import Reporter
 from .sign import RunClock, RunIdentity, make_result, sign
 from .summary import RunSummary
-from .worker_process import Limits, Listener, run_job, worker_command
+from .worker_process import Limits, Listener, run_task, worker_command
 
-RunJob = Callable[[Job, Path, Limits, Listener], Answer]
+RunJob = Callable[[Job, Path, Limits, Sequence[str], Listener], Answer]
 
 
 def run_plan(
@@ -36,7 +36,7 @@ def run_plan(
     server: str | None,
     reporter: Reporter,
     stop: Stop | None = None,
-    run_job: RunJob | None = None,
+    run_job: RunJob = run_task,
     gate: IdleGate = IdleGate(),
     token: str | None = None,
     self_test: Callable[[PlannedCell], Answer | None] = lambda planned: None,
@@ -49,7 +49,7 @@ def run_plan(
         journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it. If it is not on
             disk, the run cannot resume.
         stop: says, before each repeat, whether the user wants to stop.
-        run_job: runs a repeat; by default in a worker of the cell's interpreter.
+        run_job: runs a repeat, by default in a worker process.
         gate: waits for an idle and cool machine before the first repeat, and for a cool one
             before the others.
         token: the server's read token, where it is private.
@@ -107,7 +107,7 @@ def run_plan(
                 limits = with_form(usual, form)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                runs = answering(refusal) if refusal else run_job or in_worker(planned)
+                runs = answering(refusal) if refusal else run_job
                 result = _one_repeat(
                     run, planned, repeat, form, log, limits, runs, reporter, before
                 )
@@ -129,17 +129,9 @@ def run_plan(
     return summary
 
 
-def in_worker(planned: PlannedCell) -> RunJob:
-    """Runs a job in a worker process of the cell's interpreter."""
-    command = worker_command(planned.python)
-    return lambda job, log, limits, listener: run_job(
-        job, log, limits=limits, listener=listener, command=command
-    )
-
-
 def answering(answer: Answer) -> RunJob:
     """Starts no worker: this is the answer."""
-    return lambda job, log, limits, listener: answer
+    return lambda *_: answer
 
 
 def _one_repeat(
@@ -170,7 +162,7 @@ def _one_repeat(
 
     started = run.clock.now()
     with Monitor(cell.device, before, cores, run.clock.since_start_ns, reporter.sensed) as watch:
-        answer = run_job(job, log, limits, heard)
+        answer = run_job(job, log, limits, worker_command(planned.python), heard)
     finished = run.clock.now()
     seen = watch.seen_with(answer)
     telemetry, python = watch.telemetry(), planned.python

@@ -22,14 +22,14 @@ from bench_protocol.payload.result import Failed, Warn
 
 from .. import engines
 from ..base.home import Home, write_durably
-from ..base.messages import Answer, SelfTestAnswer
-from ..base.self_test import SelfTestJob, problems
+from ..base.messages import Answer, SelfTestAnswer, SelfTestTask, reason
+from ..base.self_test import problems
 from ..plan import estimates
 from ..plan.plan import PlannedCell
 from ..worker.environment import speed_settings
 from . import interpreters
 from .patience import Place, limits_for, place_of, why_silent
-from .worker_process import run_self_test, worker_command
+from .worker_process import run_task, worker_command
 
 # Packages of a framework's libraries, cuDNN among them.
 LIBRARIES = "nvidia-"
@@ -147,7 +147,7 @@ class SelfTests:
         if reason := why_silent(place, measured_times):
             self._say(reason)
         framework, device, python = place
-        job = SelfTestJob(
+        task = SelfTestTask(
             framework=framework,
             device=device,
             precision=precision,
@@ -155,15 +155,13 @@ class SelfTests:
         )
         log = log_of(self._home, framework, device, precision)
         limits = limits_for(place, 0.0, measured_times)
-        return run_self_test(job, log, limits, worker_command(python))
+        return run_task(task, log, limits, worker_command(python))
 
     def _judged(self, answer: SelfTestAnswer, subject: Subject) -> Outcome:
         device, precision = subject.device, subject.precision
         if answer.figures is None:
             ended = answer.failed or Failed(kind="crashed", phase="start")
-            kind = ended.kind.replace("_", " ")
-            why = f" ({ended.exception_class})" if ended.exception_class else ""
-            return Outcome((f"the self-test measured nothing: {kind}{why}",), ended)
+            return Outcome((f"the self-test measured nothing: {reason(ended)}",), ended)
         bound = device_bounds.of_device(self._machine, device, precision)
         flops = bound.flops if bound else None
         return Outcome(tuple(problems(answer.figures, precision, device.kind, flops)))

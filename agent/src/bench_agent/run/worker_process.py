@@ -1,4 +1,4 @@
-"""Run one repeat in a fresh worker process. There is always an answer.
+"""Do one task in a fresh worker process. There is always an answer.
 
 The worker may crash, be killed, hang, print garbage or answer nonsense: each is an outcome here,
 never an exception, so that one bad cell cannot end the matrix. This process imports no framework.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -24,18 +24,11 @@ from ..base.errors import HomeProblem
 from ..base.home import FREE_SPACE, private_folder
 from ..base.messages import (
     MESSAGE,
-    Answer,
     BlockDone,
-    FormAnswer,
-    Job,
     LastMessage,
     PhaseBegan,
-    Probe,
-    SelfTestAnswer,
-    TraceAnswer,
     WorkerEvent,
 )
-from ..base.self_test import SelfTestJob
 from ..worker.environment import worker_environment
 from . import exit_cause
 
@@ -83,6 +76,15 @@ class _Progress:
 
 
 Listener = Callable[[WorkerEvent], None]
+Given = TypeVar("Given", covariant=True)
+
+
+class Lost(Protocol[Given]):
+    """A task, and its answer where the worker gave none."""
+
+    def model_dump_json(self) -> str: ...
+
+    def lost(self, failed: Failed) -> Given: ...
 
 
 def worker_command(python: str | None = None) -> list[str]:
@@ -94,103 +96,47 @@ def worker_command(python: str | None = None) -> list[str]:
     return [python or sys.executable, "-m", "bench_agent.worker"]
 
 
-def run_job(
-    job: Job,
+def run_task(
+    task: Lost[Given],
     log: Path,
-    *,
-    limits: Limits | None = None,
-    listener: Listener = lambda message: None,
+    limits: Limits = Limits(),
     command: Sequence[str] | None = None,
-) -> Answer:
-    """Run one repeat in a fresh process.
+    listener: Listener = lambda message: None,
+) -> Given:
+    """Do a task in a fresh process.
 
     Args:
         log: file for the worker's output; it stays on this machine.
-        listener: receives phases, blocks and the end of the timing as they happen.
-        command: starts the worker (tests pass a misbehaving one).
+        command: starts the worker; by default one of this interpreter.
+        listener: receives phases and blocks as they happen.
 
     Returns:
-        The worker's answer, or one with a ``Failed`` outcome that says how the worker ended.
+        The worker's answer, or the task's own that says how the worker ended.
+
+    Raises:
+        HomeProblem: the log cannot be written.
     """
-    last = run_worker(
-        command or worker_command(),
-        job.model_dump_json().encode(),
-        log,
-        limits or Limits(),
-        listener,
-    )
-    if isinstance(last, Answer):
-        return last
+    content = task.model_dump_json().encode()
+    last = run_worker(command or worker_command(), content, log, limits, listener)
     failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
-    return Answer(outcome=failed, environment=None)
-
-
-def run_probe(
-    framework: str, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
-) -> Probe:
-    """Ask a framework, in its own process, which devices it sees.
-
-    Args:
-        command: starts the worker; by default of this interpreter.
-    """
-    command = [*(command or worker_command()), "--probe", framework]
-    last = run_worker(command, b"", log, limits or Limits(silence_seconds=120))
-    if isinstance(last, Probe):
-        return last
-    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
-    return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
-
-
-def run_traces(
-    job: Job, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
-) -> TraceAnswer:
-    """Train the traces of a job's cell in a fresh process. ``problem``: why there are none."""
-    command = [*(command or worker_command()), "--trace"]
-    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
-    if isinstance(last, TraceAnswer):
-        return last
-    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
-    return TraceAnswer(traces=(), environment=None, problem=why)
-
-
-def run_form(
-    job: Job, form: str, log: Path, limits: Limits, command: Sequence[str]
-) -> FormAnswer | Failed:
-    """Measure a form of a job's step in a fresh process."""
-    content = job.model_dump_json().encode()
-    last = run_worker([*command, "--form", form], content, log, limits)
-    if isinstance(last, FormAnswer | Failed):
-        return last
-    return _failed("crashed", "start", "WrongAnswer")
-
-
-def run_self_test(
-    job: SelfTestJob, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
-) -> SelfTestAnswer:
-    """Test a device in a fresh process. ``failed``: how the worker ended if it has no figures."""
-    command = [*(command or worker_command()), "--self-test"]
-    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
-    if isinstance(last, SelfTestAnswer):
-        return last
-    failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
-    return SelfTestAnswer(figures=None, failed=failed)
+    lost = task.lost(failed)
+    return last if isinstance(last, type(lost)) else lost
 
 
 def run_worker(
     command: Sequence[str],
-    job: bytes,
+    task: bytes,
     log: Path,
     limits: Limits,
     listener: Listener = lambda message: None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> LastMessage | Failed:
-    """Start a worker, send its job, and listen until its last message, its end, or a time limit.
+    """Start a worker, send its task, and listen until its last message, its end, or a time limit.
 
     Raises:
         HomeProblem: the log cannot be written.
     """
     kills = exit_cause.memory_kills()
-    last = _run_worker(command, job, log, limits, listener, clock)
+    last = _run_worker(command, task, log, limits, listener)
     if isinstance(last, Failed) and exit_cause.ran_out_of_memory(
         last.exit_code, log, exit_cause.memory_kills() - kills
     ):
@@ -200,11 +146,10 @@ def run_worker(
 
 def _run_worker(
     command: Sequence[str],
-    job: bytes,
+    task: bytes,
     log: Path,
     limits: Limits,
     listener: Listener,
-    clock: Callable[[], float],
 ) -> LastMessage | Failed:
     with _new_log(log) as log_file, ExitStack() as resources:
         try:
@@ -215,8 +160,8 @@ def _run_worker(
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
             return _failed("crashed", "start", type(error).__name__)
-        _feed(worker, job)
-        return _listen(worker, answers.fileno(), selector, limits, listener, clock)
+        _feed(worker, task)
+        return _listen(worker, answers.fileno(), selector, limits, listener)
 
 
 def _start(
@@ -273,8 +218,8 @@ def _listen(
     selector: selectors.BaseSelector,
     limits: Limits,
     listener: Listener,
-    clock: Callable[[], float],
 ) -> LastMessage | Failed:
+    clock = time.monotonic
     progress = _Progress()
     deadline = clock() + limits.total_seconds
     heard = clock()

@@ -2,9 +2,10 @@
 
 import re
 import sys
+import traceback
 
 from bench_protocol.base.units import plain_text
-from bench_protocol.payload.result import FailureKind, Phase
+from bench_protocol.payload.result import Failed, FailureKind, Measurement, Phase
 
 from ..base.errors import DataProblem
 from ..engines.seam import WrongResult
@@ -17,6 +18,17 @@ OUT_OF_MEMORY_TEXT = re.compile(
     r"|DefaultCPUAllocator|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED|std::bad_alloc",
     re.IGNORECASE,
 )
+
+
+def failed(error: Exception, phase: Phase, measurement: Measurement | None = None) -> Failed:
+    """The outcome of an exception, which is also printed to the log."""
+    traceback.print_exception(error)
+    return Failed(
+        kind=kind_of(error, phase),
+        phase=phase,
+        exception_class=class_of(error),
+        measurement=measurement,
+    )
 
 
 def kind_of(error: BaseException, phase: Phase) -> FailureKind:

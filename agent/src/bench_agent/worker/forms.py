@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bench_protocol.catalogue import seeded
 
 from .. import data
-from ..base.messages import FormAnswer, FormChoice, Job, Timing
+from ..base.messages import LOCAL_NONCE, FormAnswer, FormChoice, FormTask, Timing
 from ..engines.seam import Data, Engine, HasForms
 from . import conformance_trace, stopwatch
 
@@ -31,18 +31,18 @@ def settings(choice: FormChoice | None) -> dict[str, str]:
     return {"form": choice.name, **{f"form.{name}": text for name, text in choice.tried.items()}}
 
 
-def measure(engine: Engine, job: Job, form: str, clock: Callable[[], int]) -> FormAnswer:
+def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAnswer:
     """Time the step on the cell's data, then train a trace and look whether dropout masks change.
 
     Raises:
         Exception: what the framework raises where it cannot run the form.
     """
-    workload, cell = job.workload, job.cell
+    workload, cell = task.workload, task.cell
     engine.load(workload, cell)
-    take(engine, form)
+    take(engine, task.form)
     train, *_, test = data.load(workload.data_set, cell.data)
-    order = seeded.order(workload.data_set.train_samples, 0, job.seed)
-    weights = seeded.initial_weights(workload, job.seed)
+    order = seeded.order(workload.data_set.train_samples, 0, seeded.DEFAULT_SEED)
+    weights = seeded.initial_weights(workload, seeded.DEFAULT_SEED)
     session = engine.open(workload, cell, weights, Data(*train, *test, order))
     try:
         session.train_block(1)
@@ -54,7 +54,7 @@ def measure(engine: Engine, job: Job, form: str, clock: Callable[[], int]) -> Fo
     return FormAnswer(
         step_ns=step_ns,
         trace=conformance_trace.trace(
-            engine, workload, cell, "workload", cell.precision, job.nonce
+            engine, workload, cell, "workload", cell.precision, LOCAL_NONCE
         ),
         masks_change=conformance_trace.masks_change(engine, workload, cell),
     )

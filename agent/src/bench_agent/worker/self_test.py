@@ -15,13 +15,13 @@ from bench_protocol.catalogue.matrix import Cell, Recipe
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
 
+from ..base.messages import SelfTestTask
 from ..base.self_test import (
     MULTIPLES,
     TESTED_BITS,
     TINY,
     Figures,
     Numbers,
-    SelfTestJob,
     Waiting,
     kept_bits,
 )
@@ -78,13 +78,13 @@ DENSE_ONLY = WORKLOAD.model_copy(update={"layers": WORKLOAD.layers[1:]})
 Timed = Callable[[Callable[[], object]], int]
 
 
-def measure(engine: Engine, job: SelfTestJob, timed: Timed) -> Figures:
-    """Load the engine for the job's precision and test it.
+def measure(engine: Engine, task: SelfTestTask, timed: Timed) -> Figures:
+    """Load the engine for the task's precision and test it.
 
     Args:
         timed: runs a function and returns its nanoseconds.
     """
-    cells = [_cell(job, recipe) for recipe in job.recipes]
+    cells = [_cell(task, recipe) for recipe in task.recipes]
     engine.load(WORKLOAD, cells[0])
     products, size, count = _long_enough(engine, timed)
     waiting = _waiting(products, size, count, timed)
@@ -92,15 +92,15 @@ def measure(engine: Engine, job: SelfTestJob, timed: Timed) -> Figures:
     return Figures(waiting=waiting, numbers=numbers)
 
 
-def _cell(job: SelfTestJob, recipe: Recipe) -> Cell:
+def _cell(task: SelfTestTask, recipe: Recipe) -> Cell:
     return Cell(
         workload=WORKLOAD.name,
         workload_digest=WORKLOAD.digest,
-        framework=job.framework,
-        device=job.device,
+        framework=task.framework,
+        device=task.device,
         recipe=recipe,
         batch_size=BATCH,
-        precision=job.precision,
+        precision=task.precision,
         data="generated",
     )
 
