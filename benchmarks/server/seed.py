@@ -255,7 +255,7 @@ def _cells(kind: int) -> Iterator[Template]:
     results_ = _results(kind)
     for start in range(0, len(results_), world.REPEATS):
         rows = [_row(result) for result in results_[start : start + world.REPEATS]]
-        subject = aggregate_rows.subject_of(rows[0])
+        subject = aggregate_rows.subject_of(SimpleNamespace(**rows[0]))
         figures = []
         if rows[0]["rankable"]:
             repeats = [aggregate_rows.figure_of_result(SimpleNamespace(**row)) for row in rows]

@@ -4,19 +4,20 @@ import itertools
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select, update
+from tests.fakes.medians import figures
 
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner, table_of
 from bench_server.ranking import aggregates, children
 from bench_server.ranking.aggregates import Stale
 from bench_server.ranking.figures import Figure, at_level
-from bench_server.ranking.medians import figures
 from bench_server.ranking.owners import kinds_of
 from bench_server.ranking.rows import (
     FIGURE_COLUMNS,
@@ -94,11 +95,11 @@ def measurement(
         "spread": ns / 1e4,
         "disturbed": disturbed,
     }
-    return row | {"run_aggregate": subject_of(row).id}
+    return row | {"run_aggregate": subject_of(SimpleNamespace(**row)).id}
 
 
 def above(rows: Iterable[Row]) -> Stale:
-    return Stale.above(map(subject_of, rows))
+    return Stale.above(subject_of(SimpleNamespace(**row)) for row in rows)
 
 
 def add(connection: Connection, rows: Sequence[Row]) -> None:
@@ -117,7 +118,7 @@ def vouch(connection: Connection, confirmed: set[str], established: set[str]) ->
     for label in sorted(confirmed | established):
         kinds = {"confirmed": label in confirmed, "established": label in established}
         connection.execute(insert(OWNERS).values(label=label, **kinds))
-    subjects = [subject_of(row) for row in connection.execute(select(RESULTS)).mappings()]
+    subjects = [subject_of(row) for row in connection.execute(select(RESULTS))]
     stale = Stale.of_owners(at_level("owner", subject) for subject in subjects)
     aggregates.refresh(connection, stale)
 

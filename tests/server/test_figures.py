@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.medians import figures
 
 from bench_protocol.statistics.comparison import LogSample
 from bench_server.ranking.compare import compare, ranked
 from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
-from bench_server.ranking.medians import figures, of_repeats, of_runs
-from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, ONE_OWNER, OwnerCounts
+from bench_server.ranking.medians import combined
+from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, OwnerCounts
 from bench_server.ranking.spread import Range, Spread
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real", "long")
@@ -37,8 +38,8 @@ def repeat(
     run = run or identity
     subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, run, "e")
     return Figure(
-        identity, subject, ns, ns, ns, LogSample.of([ns]), "runs", 1, 1, 1, ONE_OWNER, trust_level,
-        AT, Evidence(identity), spread=Spread(0.01), disturbed=disturbed,
+        identity, subject, ns, ns, ns, LogSample.of([ns]), trust_level, AT, Evidence(identity),
+        spread=Spread(0.01), disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -79,8 +80,8 @@ def test_every_figure_is_the_time_of_its_result(rows: list[tuple[float, str, str
         for ns, owner, machine, run in rows
     ]
     times = {one.id: one.ns_per_sample for one in made}
-    runs = of_repeats(made)
-    for figure in (*runs, *of_runs(runs), *figures(made)):
+    runs = combined(made, "run")
+    for figure in (*runs, *combined(runs, "machine"), *figures(made)):
         assert figure.ns_per_sample == times[figure.evidence.result_id]
         assert figure.spread.share >= 0.01
 
@@ -189,7 +190,8 @@ def test_a_hundred_new_owners_move_no_median(
 def test_repeats_of_a_run_are_one_value() -> None:
     """However many there are; an outlying run is one of three."""
     many = [repeat(50 + n / 10, run="r1") for n in range(20)]
-    (machine,) = of_runs(of_repeats([*many, repeat(100, run="r2"), repeat(102, run="r3")]))
+    runs = combined([*many, repeat(100, run="r2"), repeat(102, run="r3")], "run")
+    (machine,) = combined(runs, "machine")
     assert (machine.ns_per_sample, machine.values.n, machine.unit) == (100, 3, "runs")
     assert compare(machine, machine).n == 3
 

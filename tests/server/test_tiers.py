@@ -8,6 +8,7 @@ import pytest
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.medians import figures
 from tests.fakes.projected import project
 from tests.server.test_figures import SETUP, figure_of, repeat
 
@@ -17,7 +18,6 @@ from bench_server.ingest import moderation
 from bench_server.projection import reindex
 from bench_server.ranking.compare import RankedRow, ranked
 from bench_server.ranking.figures import Figure, Setup
-from bench_server.ranking.medians import figures
 from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, OwnerCounts
 
 KINDS = dict.fromkeys(("c1", "c2"), CONFIRMED) | dict.fromkeys(("e1", "e2", "e3"), ESTABLISHED)

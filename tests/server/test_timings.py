@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.medians import figures
 from tests.server.test_figures import SETUP, repeat
 
 from bench_protocol.catalogue.catalogue import workload_named
@@ -18,7 +19,6 @@ from bench_server.ingest import columns
 from bench_server.ranking import score
 from bench_server.ranking.compare import ranked
 from bench_server.ranking.figures import Figure, Setup
-from bench_server.ranking.medians import figures
 
 BOOST_SECONDS = 3
 SLOWER = 0.8  # speed after the boost, as a share of the boosted speed

@@ -92,7 +92,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
             hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",
         ) from None
-    setup, hardware = Setup._make(getattr(row, name) for name in Setup._fields), row.hardware
+    setup, hardware = Setup.of(row), row.hardware
     name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
     further = (
         f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "

@@ -42,9 +42,8 @@ def figures(
     conditions = criteria.on_boards(TABLE, workloads)
     if criteria.where:
         environments = TABLE.c.environment_id.in_(criteria.environments())
-        found = medians.of_runs(
-            figures_where(session, TABLE.c.level == "run", environments, *conditions)
-        )
+        runs = figures_where(session, TABLE.c.level == "run", environments, *conditions)
+        found = medians.combined(runs, "machine")
     elif of_machines or "machine_id" in criteria.equal:
         found = figures_where(session, TABLE.c.level == "machine", *conditions)
     else:

@@ -75,7 +75,7 @@ def left_out(session: Session, row: Measurement) -> bool:
     are not, be they of its run, its machine, its owner or another one."""
     if not (row.disturbed and row.rankable):
         return False
-    above = [subject.id for subject in lineage(subject_of(row.model_dump())).values()]
+    above = [subject.id for subject in lineage(subject_of(row)).values()]
     query = select(TABLE.c.disturbed).where(TABLE.c.id.in_(above))
     return not all(session.connection().scalars(query))
 

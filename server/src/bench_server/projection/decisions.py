@@ -106,7 +106,7 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
         moderation=rules.Moderation(row.moderation, row.moderation_reason),
         revocation=revocation,
     )
-    run = subject_of(dict(row._mapping)).id
+    run = subject_of(row).id
     return {"of": row.submission_id, **eligibility._asdict(), "run_aggregate": run}
 
 

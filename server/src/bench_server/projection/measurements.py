@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import Row
@@ -103,7 +104,7 @@ def result_entry(
         result.asked,
         Revocation(key.compromised_since, key.revoked_reason),
         known_columns,
-        subject_of(known_columns),
+        subject_of(SimpleNamespace(**known_columns)),
         verdicts,
         None if entry.outlier is None else Finding.from_text(entry.outlier),
         jobs,

@@ -19,7 +19,7 @@ from ..db.lists import among
 from ..db.tables import OwnerSpread, SigningKey, table_of
 from ..db.upsert import upsert
 from ..ranking import reproduction
-from ..ranking.figures import Setup, Subject, at_level
+from ..ranking.figures import Setup, Subject
 from ..ranking.medians import counting, scaled_log
 from ..ranking.owners import CONFIRMED_LABELS
 from ..ranking.reproduction import Pairs, Reproduction
@@ -68,7 +68,10 @@ class Group(NamedTuple):
 def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
     """The hardware, each in one set-up, of which an owner has ranked results."""
     rows = connection.execute(HARDWARE_OF_OWNER, {"owner": label})
-    return [at_level("hardware", subject_of({**UNSET, **row._mapping})) for row in rows]
+    return [
+        Subject(row.hardware, row.hardware_slug, row.workload, row.workload_digest, Setup.of(row))
+        for row in rows
+    ]
 
 
 def reproducible(
@@ -120,7 +123,7 @@ def update_levels(
     if changes:
         levels = [{"of": row.submission_id, "trust_level": level} for row, level in changes]
         connection.execute(SET_LEVEL, levels)
-    return [subject_of(dict(row._mapping)) for row, _ in changes]
+    return [subject_of(row) for row, _ in changes]
 
 
 def tau(connection: Connection, group: Group) -> float:
@@ -188,7 +191,6 @@ def _judged(result: Any, times: Mapping[str, int], spread: float) -> Reproductio
 
 # Statements, built once.
 _KEYS, _SPREADS = map(table_of, (SigningKey, OwnerSpread))
-UNSET = dict.fromkeys(SUBJECT_COLUMNS, "")
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
     *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level", "disturbed")),

@@ -37,7 +37,7 @@ NOTHING = Touched()
 
 def by_results(rows: Iterable[Row[Any]]) -> Touched:
     """What rows of results touch, before or after a change of theirs."""
-    subjects = [subject_of(dict(row._mapping)) for row in rows]
+    subjects = [subject_of(row) for row in rows]
     return Touched(Stale.above(subjects), frozenset(map(HardwareSetup.of, subjects)))
 
 

@@ -27,24 +27,16 @@ from sqlalchemy import (
 )
 
 from ..db.lists import among
-from .medians import LOG_SCALE, Children, Middle, counting, sample_of_one
+from .figures import Figure
+from .medians import LOG_SCALE, Children, counting
 from .owners import OwnerCounts
-from .rows import (
-    RESULTS,
-    TABLE,
-    evidence,
-    machines_range,
-    sample_of,
-    spread_of,
-    spread_of_result,
-)
+from .rows import FIGURE_COLUMNS, RESULT_COLUMNS, RESULTS, TABLE, figure, figure_of_result
 from .spread import Range, range_ends
 
 # Up to this number, ids and times of all children are read to find the middle; with more, the
 # database skips to it.
 FEW = 200
 TRUST_LEVELS = (4, 3, 2, 1, 0)
-_EVIDENCE = ("accuracy", "joules_per_sample", "energy_scope", "spread")
 
 
 class ChildTable(NamedTuple):
@@ -66,25 +58,8 @@ class ChildTable(NamedTuple):
     left_out: ColumnElement[int]
     trust_level: ColumnElement[int]
     newest_at: ColumnElement[Any]
-    middle_columns: tuple[ColumnElement[Any], ...]
-    read_middle: Callable[[Any], Middle]
-
-
-def _middle_result(row: Any) -> Middle:
-    time = row.ns_per_sample
-    proof, spread = evidence(row, row.id), spread_of_result(row)
-    return Middle(time, "runs", sample_of_one(time), proof, spread, None)
-
-
-def _middle_aggregate(row: Any) -> Middle:
-    return Middle(
-        row.ns_per_sample,
-        row.value_unit,
-        sample_of(row),
-        evidence(row, row.result_id),
-        spread_of(row),
-        machines_range(row.machines_fastest_ns, row.machines_slowest_ns),
-    )
+    figure_columns: tuple[ColumnElement[Any], ...]
+    figure: Callable[[Any], Figure]
 
 
 _R, _A = RESULTS.c, TABLE.c
@@ -92,24 +67,15 @@ CHILD_RESULTS = ChildTable(
     *(_R.run_aggregate, _R.submission_id, _R.rankable, None, _R.disturbed),
     *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
     *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
-    middle_columns=(
-        _R.submission_id.label("id"),
-        *(_R[name] for name in ("ns_per_sample", *_EVIDENCE)),
-    ),
-    read_middle=_middle_result,
+    figure_columns=RESULT_COLUMNS,
+    figure=figure_of_result,
 )
 CHILD_AGGREGATES = ChildTable(
     *(_A.parent_id, _A.id, true(), _A.owner_kind, _A.disturbed),
     *(_A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
     *(_A.repeats, _A.runs, _A.machines, _A.left_out, _A.trust_level, _A.newest_at),
-    middle_columns=(
-        _A.id,
-        *(_A[name] for name in ("ns_per_sample", "value_unit", "value_count")),
-        *(_A[name] for name in ("value_log_mean", "value_log_variance", "result_id")),
-        *(_A[name] for name in (*_EVIDENCE, "spread_between")),
-        *(_A.machines_fastest_ns, _A.machines_slowest_ns),
-    ),
-    read_middle=_middle_aggregate,
+    figure_columns=FIGURE_COLUMNS,
+    figure=figure,
 )
 
 
@@ -121,7 +87,7 @@ def children_of(
     places = _places(connection, table, groups)
     ids = [place.middle_id for place in places.values()]
     rows = connection.execute(_middles(table), {"ids": ids}) if ids else ()
-    middles = {row.id: table.read_middle(row) for row in rows}
+    middles = {middle.id: middle for middle in map(table.figure, rows)}
     return {
         parent: group.children(places[parent], middles[places[parent].middle_id])
         for parent, group in groups.items()
@@ -150,7 +116,7 @@ class Group:
         """Whether a child counts."""
         return bool(row.disturbed == self.disturbed and row.kind <= self.owners.deciding)
 
-    def children(self, place: "Place", middle: Middle) -> Children:
+    def children(self, place: "Place", middle: Figure) -> Children:
         """What the median needs of them."""
         count = self.sum("number")
         return Children(
@@ -283,4 +249,4 @@ def skipped_to(c: ChildTable) -> Executable:
 
 @cache
 def _middles(c: ChildTable) -> Select[Any]:
-    return select(*c.middle_columns).where(among(c.id, "ids"))
+    return select(*c.figure_columns).where(among(c.id, "ids"))

@@ -13,7 +13,7 @@ import orjson
 from bench_protocol.statistics import comparison
 from bench_protocol.statistics.comparison import LogSample
 
-from .owners import OwnerCounts, Tier
+from .owners import ONE_OWNER, OwnerCounts, Tier
 from .spread import NO_SPREAD, Between, Range, Spread
 
 Level = Literal["run", "machine", "owner", "hardware"]
@@ -43,6 +43,11 @@ class Setup(NamedTuple):
     data: str
     timing: str
 
+    @classmethod
+    def of(cls, row: Any) -> "Setup":
+        """The set-up of a row, which has a column for each field."""
+        return cls._make(getattr(row, name) for name in cls._fields)
+
     @property
     def words(self) -> str:
         """Framework and recipe, which distinguish the set-ups of a board, and any precision other
@@ -70,7 +75,7 @@ class Subject(NamedTuple):
 
     @property
     def level(self) -> Level:
-        """Its level."""
+        """The aggregation level."""
         if self.run_id:
             return "run"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"
@@ -117,14 +122,14 @@ class Figure(NamedTuple):
     fastest_ns: float
     slowest_ns: float
     values: LogSample
-    unit: Unit
-    repeats: int
-    runs: int
-    machines: int
-    owners: OwnerCounts
     trust_level: int
     newest_at: datetime
     evidence: Evidence
+    unit: Unit = "runs"
+    repeats: int = 1
+    runs: int = 1
+    machines: int = 1
+    owners: OwnerCounts = ONE_OWNER
     published: bool = False
     spread: Spread = NO_SPREAD
     machines_range: Range | None = None

@@ -10,7 +10,7 @@ make the figure of a hardware (:attr:`.owners.OwnerCounts.deciding`). Of what is
 level, disturbed values are left out while there are others (:func:`counting`).
 
 :func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
-table; :func:`figures` computes them from repeats.
+table; :func:`combined` computes them from figures in memory.
 """
 
 import math
@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from bench_protocol.statistics.comparison import LogSample
 
-from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Evidence, Figure, Level, Subject, Unit, at_level
+from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Figure, Level, Subject, at_level
 from .owners import NEW, ONE_OWNER, OwnerCounts
 from .spread import Range, Spread, range_of
 
@@ -43,17 +43,6 @@ Child = TypeVar("Child", bound=_Disturbable)
 def counting(children: Sequence[Child]) -> Sequence[Child]:
     """The children that count: the undisturbed ones, or all if there are none."""
     return [child for child in children if not child.disturbed] or children
-
-
-class Middle(NamedTuple):
-    """The child in the middle of its siblings."""
-
-    ns_per_sample: float
-    unit: Unit
-    values: LogSample
-    evidence: Evidence
-    spread: Spread
-    machines_range: Range | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ class Children:
     log_sum: int
     log_square_sum: int
     range: Range
-    middle: Middle
+    middle: Figure
 
     @classmethod
     def of(cls, children: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> "Children":
@@ -108,14 +97,7 @@ class Children:
             log_sum=sum(logs),
             log_square_sum=sum(log * log for log in logs),
             range=range_of([child.ns_per_sample for child in ordered]),
-            middle=Middle(
-                middle.ns_per_sample,
-                middle.unit,
-                middle.values,
-                middle.evidence,
-                middle.spread,
-                middle.machines_range,
-            ),
+            middle=middle,
         )
 
     @property
@@ -150,7 +132,9 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
     between = BETWEEN[level]
     machines_range = middle.machines_range
     if between == "machines" and children.count > 1:
-        machines_range = max(machines_range or children.range, children.range, key=_width)
+        machines_range = max(
+            machines_range or children.range, children.range, key=lambda one: one.width_ns
+        )
     return Figure(
         id=subject.id,
         subject=subject,
@@ -166,62 +150,36 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
         trust_level=children.trust_level,
         newest_at=children.newest_at,
         evidence=middle.evidence,
-        spread=max(middle.spread, Spread(children.range.share(time), between), key=_share),
+        spread=max(
+            middle.spread,
+            Spread(children.range.width_ns / time, between),
+            key=lambda one: one.share,
+        ),
         machines_range=machines_range,
         disturbed=children.disturbed,
         left_out=children.left_out,
     )
 
 
-def _width(one: Range) -> float:
-    return one.slowest_ns - one.fastest_ns
-
-
-def _share(one: Spread) -> float:
-    return one.share
-
-
-def figures(repeats: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
-    """One figure for each hardware, workload and set-up, fastest first. Data and timing are part of
-    the set-up, so real and generated data are separate, and so are long and short timings.
+def combined(
+    children: Iterable[Figure], level: Level, kinds: Mapping[str, int] = ALL_NEW
+) -> list[Figure]:
+    """The figures of a level from those of the level below, or of some of them.
 
     Args:
         kinds: the kinds of owners (:func:`.owners.kinds_of`); others are new.
     """
-    of_hardware = of_machines(of_runs(of_repeats(repeats)), kinds)
-    return sorted(of_hardware, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
-
-
-def of_repeats(repeats: Iterable[Figure]) -> list[Figure]:
-    """Figures of runs from figures of their repeats."""
-    return _combined(repeats, "run")
-
-
-def of_runs(runs: Iterable[Figure]) -> list[Figure]:
-    """Figures of machines from figures of their runs, or of some of them."""
-    return _combined(runs, "machine")
+    groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
+    for child in children:
+        groups[at_level(level, child.subject)].append(child)
+    return [combine(Children.of(group, kinds), level, subject) for subject, group in groups.items()]
 
 
 def of_machines(machines: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
     """Figures of hardware from figures of machines."""
-    return _combined(_combined(machines, "owner"), "hardware", kinds)
+    return combined(combined(machines, "owner"), "hardware", kinds)
 
 
 def names_machine(figures: Sequence[Figure]) -> Figure:
     """The figure that names a machine's hardware: a GPU's if there is one, else the first."""
     return min(figures, key=lambda figure: figure.setup.device == "cpu")
-
-
-def _combined(
-    children: Iterable[Figure], level: Level, kinds: Mapping[str, int] = ALL_NEW
-) -> list[Figure]:
-    groups = _below(children, level)
-    return [combine(Children.of(group, kinds), level, subject) for subject, group in groups.items()]
-
-
-def _below(children: Iterable[Figure], level: Level) -> dict[Subject, list[Figure]]:
-    """Figures by their subject at a higher level."""
-    groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
-    for child in children:
-        groups[at_level(level, child.subject)].append(child)
-    return groups

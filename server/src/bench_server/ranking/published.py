@@ -22,7 +22,6 @@ from bench_protocol.statistics.comparison import LogSample
 from ..db.tables import Aggregate, PublishedFigure
 from .figures import Evidence, Figure, Setup, Subject
 from .medians import Children, combine
-from .owners import ONE_OWNER
 from .rows import aggregate_columns
 
 
@@ -71,17 +70,12 @@ def figure(row: PublishedFigure) -> Figure:
             row.hardware_slug,
             row.workload,
             row.workload_digest,
-            Setup._make(getattr(row, name) for name in Setup._fields),
+            Setup.of(row),
         ),
         ns_per_sample=row.ns_per_sample,
         fastest_ns=row.ns_per_sample,
         slowest_ns=row.ns_per_sample,
         values=LogSample(1, math.log(row.ns_per_sample), 0.0),
-        unit="runs",
-        repeats=1,
-        runs=1,
-        machines=1,
-        owners=ONE_OWNER,
         trust_level=0,
         newest_at=row.published_at,
         evidence=Evidence(row.id, row.accuracy),

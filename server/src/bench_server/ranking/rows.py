@@ -9,7 +9,7 @@ from bench_protocol.statistics.comparison import LogSample
 from ..db.tables import Aggregate, Measurement, table_of
 from .figures import Evidence, Figure, Level, Setup, Subject, at_level
 from .medians import sample_of_one
-from .owners import NEW, ONE_OWNER, OwnerCounts
+from .owners import NEW, OwnerCounts
 from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
@@ -19,25 +19,18 @@ LEVELS: tuple[Level, ...] = ("run", "machine", "owner", "hardware")
 ABOVE: dict[str, Level] = {"run": "machine", "machine": "owner", "owner": "hardware"}
 SUBJECT_FIELDS = tuple(name for name in Subject._fields if name != "setup")
 # The columns of a result that name the subject of its figures.
-SUBJECT_COLUMNS = (
-    *("hardware", "hardware_slug", "workload", "workload_digest", *Setup._fields),
-    *("owner", "machine_id", "run_id", "environment_id"),
+SUBJECT_COLUMNS = (*SUBJECT_FIELDS, *Setup._fields)
+# Columns of an aggregate that have the names of its figure's fields.
+SAME_NAMES = (
+    *("id", "ns_per_sample", "fastest_ns", "slowest_ns", "repeats", "runs", "machines"),
+    *("trust_level", "newest_at", "disturbed", "left_out"),
 )
 
 
-def subject_of(columns: Mapping[str, Any]) -> Subject:
-    """The subject of a result, at the level ``run``, from its columns by name."""
-    return Subject(
-        columns["hardware"],
-        columns["hardware_slug"],
-        columns["workload"],
-        columns["workload_digest"],
-        Setup._make(columns[name] for name in Setup._fields),
-        columns["owner"],
-        columns["machine_id"],
-        columns["run_id"],
-        columns["environment_id"],
-    )
+def subject_of(row: Any) -> Subject:
+    """The subject of a result, at the level ``run``, from its row."""
+    named = {name: getattr(row, name) for name in SUBJECT_FIELDS}
+    return Subject(setup=Setup.of(row), **named)
 
 
 @lru_cache(maxsize=4096)
@@ -53,61 +46,31 @@ def _above_run(machine: Subject) -> Mapping[Level, Subject]:
     return {level: at_level(level, machine) for level in LEVELS[1:]}
 
 
+RESULT_COLUMNS = tuple(
+    RESULTS.c[name]
+    for name in (
+        *("submission_id", "ns_per_sample", "trust_level", "received_at", "disturbed"),
+        *("accuracy", "joules_per_sample", "energy_scope", "spread", *SUBJECT_COLUMNS),
+    )
+)
+
+
 def figure_of_result(row: Any) -> Figure:
-    """A measured result as a figure of one repeat, ranked or not."""
+    """A measured result with ``RESULT_COLUMNS`` as a figure of one repeat, ranked or not."""
     time = row.ns_per_sample
     return Figure(
         id=row.submission_id,
-        subject=_subject(row),
+        subject=subject_of(row),
         ns_per_sample=time,
         fastest_ns=time,
         slowest_ns=time,
         values=sample_of_one(time),
-        unit="runs",
-        repeats=1,
-        runs=1,
-        machines=1,
-        owners=ONE_OWNER,
         trust_level=row.trust_level,
         newest_at=row.received_at,
-        evidence=evidence(row, row.submission_id),
-        spread=spread_of_result(row),
+        evidence=Evidence(row.submission_id, row.accuracy, row.joules_per_sample, row.energy_scope),
+        spread=Spread(row.spread or 0.0),
         disturbed=row.disturbed,
     )
-
-
-def _subject(row: Any) -> Subject:
-    """The subject of a result."""
-    setup = Setup._make(getattr(row, name) for name in Setup._fields)
-    return Subject(
-        *(row.hardware, row.hardware_slug, row.workload, row.workload_digest, setup),
-        *(row.owner, row.machine_id, row.run_id, row.environment_id),
-    )
-
-
-def sample_of(row: Any) -> LogSample:
-    """The independent values of an aggregate."""
-    return LogSample(row.value_count, row.value_log_mean, row.value_log_variance)
-
-
-def evidence(row: Any, result_id: str) -> Evidence:
-    """The evidence of a row of either table, by name."""
-    return Evidence(result_id, row.accuracy, row.joules_per_sample, row.energy_scope)
-
-
-def spread_of_result(row: Any) -> Spread:
-    """That of the blocks of a result."""
-    return Spread(row.spread or 0.0)
-
-
-def spread_of(row: Any) -> Spread:
-    """The spread of an aggregate."""
-    return Spread(row.spread, row.spread_between)
-
-
-def machines_range(fastest_ns: float | None, slowest_ns: float | None) -> Range | None:
-    """The range of an aggregate's machines, from its two columns."""
-    return None if fastest_ns is None or slowest_ns is None else Range(fastest_ns, slowest_ns)
 
 
 # In the order in which :func:`figure` takes them. It reads them by position: by name takes ten
@@ -162,7 +125,9 @@ def figure(row: Sequence[Any]) -> Figure:
         evidence=Evidence(result_id, accuracy, joules_per_sample, energy_scope),
         published=level == "published",
         spread=Spread(spread, spread_between),
-        machines_range=machines_range(machines_fastest_ns, machines_slowest_ns),
+        machines_range=(
+            None if machines_fastest_ns is None else Range(machines_fastest_ns, machines_slowest_ns)
+        ),
         disturbed=disturbed,
         left_out=left_out,
     )
@@ -174,38 +139,25 @@ def aggregate_columns(level: str, aggregate: Figure, kind: int = NEW) -> dict[st
     Args:
         kind: the kind of an owner; no matter at other levels.
     """
-    subject, proof = aggregate.subject, aggregate.evidence
+    subject = aggregate.subject
     fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
     return {
-        "id": aggregate.id,
+        **{name: getattr(aggregate, name) for name in SAME_NAMES},
+        **aggregate.evidence._asdict(),
         "level": level,
         "parent_id": at_level(ABOVE[level], subject).id if level in ABOVE else None,
         **{name: getattr(subject, name) for name in SUBJECT_FIELDS},
         **subject.setup._asdict(),
-        "ns_per_sample": aggregate.ns_per_sample,
-        "fastest_ns": aggregate.fastest_ns,
-        "slowest_ns": aggregate.slowest_ns,
         "value_unit": aggregate.unit,
         "value_count": aggregate.values.n,
         "value_log_mean": aggregate.values.mean,
         "value_log_variance": aggregate.values.variance,
-        "repeats": aggregate.repeats,
-        "runs": aggregate.runs,
-        "machines": aggregate.machines,
         "owners": aggregate.owners.total,
         "confirmed_owners": aggregate.owners.confirmed,
         "established_owners": aggregate.owners.established,
         "owner_kind": kind,
-        "trust_level": aggregate.trust_level,
-        "newest_at": aggregate.newest_at,
-        "result_id": proof.result_id,
         "spread": aggregate.spread.share,
         "spread_between": aggregate.spread.between,
         "machines_fastest_ns": fastest_machine,
         "machines_slowest_ns": slowest_machine,
-        "disturbed": aggregate.disturbed,
-        "left_out": aggregate.left_out,
-        "accuracy": proof.accuracy,
-        "joules_per_sample": proof.joules_per_sample,
-        "energy_scope": proof.energy_scope,
     }

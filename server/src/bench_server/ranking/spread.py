@@ -35,9 +35,9 @@ class Range(NamedTuple):
     fastest_ns: float
     slowest_ns: float
 
-    def share(self, ns_per_sample: float) -> float:
-        """Its width relative to a time."""
-        return (self.slowest_ns - self.fastest_ns) / ns_per_sample
+    @property
+    def width_ns(self) -> float:
+        return self.slowest_ns - self.fastest_ns
 
 
 NO_SPREAD = Spread(0.0)

@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.figures import Figure
-from ...ranking.medians import counting, of_runs
+from ...ranking.medians import combined, counting
 from ..runs import Repeat, changes_of_level, counting_runs, middle_of, runs_of
 
 # Of so few machines the answer names each.
@@ -38,7 +38,7 @@ class Version(NamedTuple):
         by_machine: defaultdict[str, list[Figure]] = defaultdict(list)
         for run in runs:
             by_machine[run.subject.machine_id].append(run)
-        machines = {id: of_runs(of_one)[0] for id, of_one in by_machine.items()}
+        machines = {id: combined(of_one, "machine")[0] for id, of_one in by_machine.items()}
         return cls(name, dict(by_machine), machines)
 
 
