@@ -5,22 +5,23 @@ checked where the log is replayed (:mod:`.verify`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import acts, statement
-from bench_protocol.signing import envelope, merkle, note, receipts
+from bench_protocol.signing import envelope, merkle, receipts
 from bench_protocol.signing.envelope import Envelope
+from bench_protocol.signing.note import NoteKey
 from bench_protocol.training import recomputation
 from bench_protocol.training.recomputation import RECOMPUTATION_PAYLOAD_TYPE
 
 from ..ingest import challenges, key_registry
+from ..ingest.accept import Opened
 from ..log.server_keys import Identity
-from .shown import Record, State
+from .shown import Record
 
 # As many as a tile has: a whole chunk is a complete subtree of the tree.
 LEVEL = 8
@@ -41,8 +42,6 @@ class Chunk:
 
     ``records``: those that are shown, by index. ``entries``: the leaves, None if they cannot be
     read. ``hashes``: the leaves' hashes in the tree's tile, empty if they cannot be read.
-    ``keys``: public keys of signatures, 32 bytes by key id. ``state``: the server's ``/api/v1/log``
-    with its origin and keys.
     """
 
     start: int
@@ -50,8 +49,6 @@ class Chunk:
     records: Mapping[int, Record]
     entries: Sequence[bytes] | None
     hashes: Sequence[bytes]
-    keys: Mapping[str, bytes]
-    state: State
 
 
 @dataclass(frozen=True)
@@ -67,13 +64,12 @@ class Signed:
 
 @dataclass(frozen=True)
 class Verified:
-    """An entry whose envelope is verified as far as it goes by itself. ``row``: the submission of a
-    result, as stored; ``challenge``: what binds it."""
+    """An entry whose envelope is verified as far as it goes by itself. ``result``: of an entry that
+    is one; ``challenge``: what binds it."""
 
     record: Record
-    raw: bytes
     opened: Envelope
-    row: Mapping[str, Any] = field(default_factory=dict)
+    result: Opened | None = None
     challenge: acts.ChallengeIssued | None = None
 
 
@@ -86,54 +82,43 @@ class Checked:
     the others that are shown.
     """
 
-    start: int
-    end: int
+    chunk: Chunk
     root: bytes | None
-    signed: tuple[Signed, ...]
+    signed: Sequence[Signed]
     tree_fault: Fault | None
-    faults: tuple[Fault, ...]
-    refused: tuple[Fault, ...]
-    verified: tuple[Verified, ...]
+    faults: Sequence[Fault]
+    refused: Sequence[Fault]
+    verified: Sequence[Verified]
 
 
-def check(chunk: Chunk) -> Checked:
-    """Check leaves, commitments and envelopes of a chunk. About a millisecond for each entry."""
-    root, signed, tree_fault = _tree(chunk)
+def check(
+    chunk: Chunk, log_key: NoteKey, identity: Identity, keys: Mapping[str, Ed25519PublicKey]
+) -> Checked:
+    """Check leaves, commitments and envelopes of a chunk. About a millisecond for each entry.
+
+    Args:
+        keys: those of the key events up to the chunk's end, by key id.
+    """
+    root, signed, tree_fault = _tree(chunk, log_key)
     faults = _entry_faults(chunk)
     broken = {fault.log_index for fault in faults}
-    identity, refused, verified = identity_of(chunk.state), [], []
+    refused, verified = [], []
     for index, record in sorted(chunk.records.items()):
         if index in broken or record["envelope"] is None:
             continue
         try:
-            verified.append(_verified(record, chunk.keys, identity))
+            verified.append(_verified(record, keys, identity))
         except (ProtocolError, KeyError, ValueError) as error:
             refused.append(Fault(index, f"it should not be there: {error}"))
-    return Checked(
-        chunk.start,
-        chunk.end,
-        root,
-        tuple(signed),
-        tree_fault,
-        tuple(faults),
-        tuple(refused),
-        tuple(verified),
-    )
+    return Checked(chunk, root, signed, tree_fault, faults, refused, verified)
 
 
-def identity_of(state: State) -> Identity:
-    """The server whose log this is."""
-    keys = map(statement.public_key, (state["challenge_key"], state["operator_key"]))
-    return Identity(state["origin"], *keys)
-
-
-def _tree(chunk: Chunk) -> tuple[bytes | None, list[Signed], Fault | None]:
+def _tree(chunk: Chunk, log_key: NoteKey) -> tuple[bytes | None, list[Signed], Fault | None]:
     """The hash of all leaves, and the checkpoints among them up to the first fault."""
     signed: list[Signed] = []
     if chunk.entries is None:
         missing = next((i for i in range(chunk.start, chunk.end) if i not in chunk.records), None)
         return None, signed, Fault(missing, "dropped: the log signed it and no longer has it")
-    key = note.parse_key(chunk.state["key"])
     frontier = merkle.Frontier()
     for index, entry in enumerate(chunk.entries, chunk.start):
         leaf = merkle.leaf_hash(entry)
@@ -145,7 +130,7 @@ def _tree(chunk: Chunk) -> tuple[bytes | None, list[Signed], Fault | None]:
         if record is None or (text := record["checkpoint"]) is None:
             continue
         try:
-            then = receipts.open_checkpoint(text, key)
+            then = receipts.open_checkpoint(text, log_key)
         except ProtocolError as error:
             return None, signed, Fault(index, f"its checkpoint does not verify: {error.detail}")
         signed.append(Signed(index, then.size, then.root, frontier.root))
@@ -183,55 +168,47 @@ def _entry_fault(record: Record, entry: bytes | None) -> str | None:
     return None
 
 
-def _verified(record: Record, keys: Mapping[str, bytes], identity: Identity) -> Verified:
+def _verified(record: Record, keys: Mapping[str, Ed25519PublicKey], identity: Identity) -> Verified:
     """Verify an envelope as its acceptance did, but for what depends on earlier entries.
 
     Raises:
         ProtocolError, KeyError, ValueError: it should not be in the log.
     """
-    raw = strict_json.dumps(record["envelope"])
-    opened = envelope.read(raw)
+    opened = envelope.read(strict_json.dumps(record["envelope"]))
     if record["kind"] == "result":
-        if record["result_id"] is None:
-            raise ValueError("it has no result_id")
-        row, challenge = _result(record, opened, keys, identity)
-        return Verified(record, raw, opened, row, challenge)
+        return _verified_result(record, opened, keys, identity)
     if record["kind"] == "recomputation":
         payload = envelope.open_envelope(
             opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
         )
         if recomputation.parse(payload).server_origin != identity.origin:
             raise ValueError("it is a statement of another server")
-    return Verified(record, raw, opened)
+    return Verified(record, opened)
 
 
-def _result(
-    record: Record, opened: Envelope, keys: Mapping[str, bytes], identity: Identity
-) -> tuple[dict[str, Any], acts.ChallengeIssued | None]:
+def _verified_result(
+    record: Record,
+    opened: Envelope,
+    keys: Mapping[str, Ed25519PublicKey],
+    identity: Identity,
+) -> Verified:
     def find(key_id: str) -> Ed25519PublicKey:
         if key_id not in keys:
             raise key_registry.unknown_key(key_id)
-        return Ed25519PublicKey.from_public_bytes(keys[key_id])
+        return keys[key_id]
 
-    payload = envelope.open_envelope(opened, statement.RESULT_PAYLOAD_TYPE, find)
-    result = statement.parse_result(payload)
+    if record["result_id"] is None:
+        raise ValueError("it has no result_id")
+    result = statement.parse_result(
+        envelope.open_envelope(opened, statement.RESULT_PAYLOAD_TYPE, find)
+    )
     (signature,) = opened.signatures
     statement.require_author(result.agent.key_id, signature.key_id)
     issued = _challenge(record, identity)
     if issued is not None and not challenges.binds(issued, result, identity.origin):
         raise ValueError("its challenge is of another result")
-    row = {
-        "payload": opened.payload,
-        "payload_sha256": opened.payload_sha256,
-        "payload_type": opened.payload_type,
-        "signature": signature.value,
-        "key_id": signature.key_id,
-        "run_id": result.run_id,
-        "cell_digest": result.cell.digest,
-        "repeat": result.repeat,
-        "challenge_id": None if issued is None else issued.id,
-    }
-    return row, issued
+    received = Opened(record["result_id"], opened, result, record["logged_at"])
+    return Verified(record, opened, received, issued)
 
 
 def _challenge(record: Record, identity: Identity) -> acts.ChallengeIssued | None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import InvalidProof, ProtocolError
 from bench_protocol.payload import statement
@@ -12,7 +14,7 @@ from bench_protocol.signing import envelope, keys, merkle, tiles
 from . import shown
 from .chunk import ENTRIES, Chunk
 from .figures import Level
-from .shown import Record, State
+from .shown import Record
 
 Fetch = Callable[[str], bytes]
 
@@ -23,18 +25,17 @@ class Chunks:
     ``notes``: the signed checkpoints that were shown with entries, by the entry's index;
     ``withheld``: entries whose envelope is not shown; ``levels``: the trust levels of results, and
     whether they are ranked, where they follow from ``as_of`` entries. All are complete after the
-    last chunk.
+    last chunk. ``keys``: those of the key events so far, by key id.
     """
 
-    def __init__(self, fetch: Fetch, state: State, size: int, as_of: int) -> None:
+    def __init__(self, fetch: Fetch, size: int, as_of: int) -> None:
         self.notes: dict[int, str] = {}
         self.levels: dict[int, Level] = {}
         self.withheld = 0
+        self.keys: dict[str, Ed25519PublicKey] = {}
         self._as_of = as_of
         self._fetch = fetch
-        self._state = state
         self._size = size
-        self._keys: dict[str, bytes] = {}
 
     def __iter__(self) -> Iterator[Chunk]:
         groups = groupby(self._records(), lambda record: record["log_index"] // ENTRIES)
@@ -49,36 +50,22 @@ class Chunks:
 
     def _chunk(self, start: int, address: str, records: dict[int, Record]) -> Chunk:
         end = min(start + ENTRIES, self._size)
-        signers: set[str] = set()
         for index, record in records.items():
             if record["checkpoint"] is not None:
                 self.notes[index] = record["checkpoint"]
             self.withheld += record["envelope"] is None
-            with suppress(ProtocolError, KeyError, TypeError, ValueError):
-                signers |= self._read_signers(record)
+            if record["kind"] == "key_event":
+                with suppress(ProtocolError, KeyError, TypeError, ValueError):
+                    self._keep_key(record)
         entries = self._entries(address, end - start)
-        return Chunk(
-            start=start,
-            end=end,
-            records=records,
-            entries=entries,
-            hashes=[] if entries is None else self._hashes(start, end - start),
-            keys={key_id: self._keys[key_id] for key_id in signers if key_id in self._keys},
-            state=self._state,
-        )
+        hashes = [] if entries is None else self._hashes(start, end - start)
+        return Chunk(start, end, records, entries, hashes)
 
-    def _read_signers(self, record: Record) -> set[str]:
-        """The key ids of a result's signatures. The key of a key event is kept for later ones; its
-        id is computed from it."""
-        if record["kind"] == "key_event":
-            opened = envelope.read(strict_json.dumps(record["envelope"]))
-            event = strict_json.loads(opened.payload)
-            if "public_key" in event:
-                key = statement.public_key(event["public_key"])
-                self._keys[keys.key_id(key)] = key.public_bytes_raw()
-        if record["kind"] != "result" or record["envelope"] is None:
-            return set()
-        return {signature["keyid"] for signature in record["envelope"]["signatures"]}
+    def _keep_key(self, record: Record) -> None:
+        """Keep the key of a key event; its id is computed from it."""
+        opened = envelope.read(strict_json.dumps(record["envelope"]))
+        key = statement.public_key(strict_json.loads(opened.payload)["public_key"])
+        self.keys[keys.key_id(key)] = key
 
     def _records(self) -> Iterator[Record]:
         start: int | None = 0

@@ -99,7 +99,7 @@ class Replay:
 
     def _accepted(self, entries: Sequence[Verified]) -> Iterator[Fault]:
         with self._store.writing() as session:
-            for are_results, group in groupby(entries, lambda item: bool(item.row)):
+            for are_results, group in groupby(entries, lambda item: item.result is not None):
                 if are_results:
                     yield from self._accept_results(session, list(group))
                     continue
@@ -112,17 +112,19 @@ class Replay:
     def _accept_results(self, session: Session, items: Sequence[Verified]) -> Iterator[Fault]:
         """Accept results that follow each other."""
         connection = session.connection()
-        signers = {item.row["key_id"] for item in items}
+        signers = {item.opened.signatures[0].key_id for item in items}
         enrolled = set(connection.scalars(ENROLLED, {"ids": sorted(signers)}))
         challenges, submissions = [], []
         for item in items:
             try:
-                if item.row["key_id"] not in enrolled:
-                    raise key_registry.unknown_key(item.row["key_id"])
+                if (signer := item.opened.signatures[0].key_id) not in enrolled:
+                    raise key_registry.unknown_key(signer)
                 issued = item.challenge
                 if issued is not None and self._is_new(issued):
                     challenges.append(_challenge_row(issued))
-                submissions.append(_submission_row(item))
+                if item.result is not None:
+                    row = item.result.row(None if issued is None else issued.id)
+                    submissions.append(row | {"outlier": _outlier(item.record)})
             except (ProtocolError, KeyError, ValueError) as error:
                 yield _fault(item, error)
         if challenges:
@@ -178,18 +180,9 @@ def _entry(item: Verified) -> dict[str, Any]:
         "log_index": record["log_index"],
         "kind": record["kind"],
         "commitment": bytes.fromhex(record["commitment"]),
-        "envelope": None if item.row else item.raw,
+        "envelope": None if item.result else envelope.encode(item.opened),
         "submission_id": record["result_id"],
         "logged_at": record["logged_at"],
-    }
-
-
-def _submission_row(item: Verified) -> dict[str, Any]:
-    return {
-        **item.row,
-        "id": item.record["result_id"],
-        "received_at": item.record["logged_at"],
-        "outlier": _outlier(item.record),
     }
 
 

@@ -18,9 +18,11 @@ from typing import NamedTuple
 from bench_protocol.base.errors import InvalidProof
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload import statement
 from bench_protocol.signing import merkle, note, receipts
 from bench_protocol.signing.cosignatures import WitnessKey
 
+from ..log.server_keys import Identity
 from . import chunk, cosigned, draws, figures, shown
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
@@ -72,10 +74,13 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
     state = shown.read(shown.STATE, STATE_PATH, fetch(STATE_PATH))
     key = note.parse_key(state["key"])
     checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(errors="replace"), key)
-    chunks = Chunks(fetch, state, checkpoint.size, boards.as_of)
+    chunks = Chunks(fetch, checkpoint.size, boards.as_of)
+    keys = map(statement.public_key, (state["challenge_key"], state["operator_key"]))
+    identity = Identity(state["origin"], *keys)
     tree, faults, results = _Tree(), [], 0
-    with closing(Replay(chunk.identity_of(state), boards.as_of)) as replay:
-        for checked in map(chunk.check, chunks):
+    with closing(Replay(identity, boards.as_of)) as replay:
+        for part in chunks:
+            checked = chunk.check(part, key, identity, chunks.keys)
             wrong = [*tree.faults(checked), *checked.faults]
             broken = {fault.log_index for fault in wrong}
             sound = [item for item in checked.verified if item.record["log_index"] not in broken]
@@ -125,7 +130,7 @@ class _Tree:
         if checked.tree_fault is not None or checked.root is None:
             self._is_broken = True
             yield from [checked.tree_fault] if checked.tree_fault else []
-        elif checked.end - checked.start == chunk.ENTRIES:
+        elif checked.chunk.end - checked.chunk.start == chunk.ENTRIES:
             self._frontier.add(checked.root, chunk.LEVEL)
         else:
             self._last = checked.root

@@ -39,6 +39,24 @@ class Opened:
     result: Result
     received_at: datetime
 
+    def row(self, challenge_id: str | None) -> dict[str, object]:
+        """The submission's columns."""
+        (signature,) = self.envelope.signatures
+        return {
+            "id": self.id,
+            "payload": self.envelope.payload,
+            "payload_sha256": self.envelope.payload_sha256,
+            "payload_type": self.envelope.payload_type,
+            "signature": signature.value,
+            "key_id": signature.key_id,
+            "received_at": self.received_at,
+            "run_id": self.result.run_id,
+            "cell_digest": self.result.cell.digest,
+            "repeat": self.result.repeat,
+            "challenge_id": challenge_id,
+            "outlier": None,
+        }
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -52,22 +70,7 @@ class Checked:
     @property
     def row(self) -> dict[str, object]:
         """The submission's columns."""
-        result, sealed = self.opened.result, self.opened.envelope
-        (signature,) = sealed.signatures
-        return {
-            "id": self.opened.id,
-            "payload": sealed.payload,
-            "payload_sha256": sealed.payload_sha256,
-            "payload_type": sealed.payload_type,
-            "signature": signature.value,
-            "key_id": signature.key_id,
-            "received_at": self.opened.received_at,
-            "run_id": result.run_id,
-            "cell_digest": result.cell.digest,
-            "repeat": result.repeat,
-            "challenge_id": None if self.challenge is None else self.challenge.id,
-            "outlier": None,
-        }
+        return self.opened.row(None if self.challenge is None else self.challenge.id)
 
 
 @dataclass(frozen=True)
