@@ -32,9 +32,8 @@ from ..base.messages import (
     WorkerEvent,
 )
 from ..engines import engine_named
-from . import conformance_trace, environment, failures, forms, parent_watch, self_test
+from . import conformance_trace, environment, failures, forms, parent_watch, repeat, self_test
 from .lockstep import LockstepClock
-from .repeat import Repeat
 
 LONGEST_FORM_PROBLEM = 150
 LONGEST_TRACE_PROBLEM = 1000
@@ -90,9 +89,7 @@ def work(job: Job, tell: Tell, clock: Clock) -> Answer:
         engine = engine_named(job.cell.framework)
     except (LookupError, ImportError) as error:
         return job.lost(failures.failed(error, "start"))
-    repeat = Repeat(job, engine, tell, clock)
-    outcome = repeat.run()
-    return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))
+    return repeat.run(job, engine, tell, clock)
 
 
 def probe(framework: str) -> Probe:
