@@ -21,6 +21,7 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.remote import asks as remote
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
+from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
@@ -247,7 +248,7 @@ def test_an_answer_names_its_ask_also_after_a_resume(tmp_path: Path) -> None:
     again = journal.unfinished(home)
     assert again is not None
     assert len(again.plan()) == 3
-    summary = run_plan(again, home, None, Quiet(), run_job=measure, gate=OPEN)
+    summary = run_plan(again, RunContext(home, Quiet(), run_job=measure, gate=OPEN))
     assert [r.cell.workload for r in summary.results] == ["mnist-cnn", "mnist-cnn", "mnist-dense"]
     assert [r.asked and r.asked.reason for r in summary.results] == [None, None, "single_owner"]
     stored = [entry.result() for entry in Outbox(home.outbox).pending()]

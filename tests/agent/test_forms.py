@@ -17,6 +17,7 @@ from bench_agent.base.messages import Answer, FormAnswer, FormChoice, FormTask, 
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import PlannedCell
 from bench_agent.run import ab, journal
+from bench_agent.run.context import RunContext
 from bench_agent.run.forms import Forms
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
@@ -215,7 +216,8 @@ def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
 
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
     gate = IdleGate(0.0, look=look)
-    run_plan(begun, home, None, Quiet(), run_job=run, gate=gate, choose_form=choose)
+    context = RunContext(home, Quiet(), run_job=run, gate=gate, choose_form=choose)
+    run_plan(begun, context)
     assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS)] * len(begun.plan())
     assert order[0] == "form"
 
@@ -232,10 +234,8 @@ def test_a_stop_during_a_repeat_measures_no_form_of_the_next_cell(tmp_path: Path
 
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
     gate = IdleGate(0.0, look=lambda device: Conditions())
-    summary = run_plan(
-        begun, home, None, Quiet(), stop=stop, run_job=run, gate=gate, choose_form=choose
-    )
-    assert summary.interrupted
+    context = RunContext(home, Quiet(), stop=stop, run_job=run, gate=gate, choose_form=choose)
+    assert run_plan(begun, context).interrupted
     assert len(begun.plan()) > 1
     assert len(chosen) == 1
 
@@ -259,13 +259,15 @@ def test_a_run_that_resumes_keeps_the_form_of_its_cells(tmp_path: Path) -> None:
     gate = IdleGate(0.0, look=lambda device: Conditions())
     for choice in (FormChoice(name=GRAPH, tried={PLAIN: "900.0 us a step"}), None):
         stop.requested = False
-        run_plan(
-            *(begun, home, None, Quiet()),
+        context = RunContext(
+            home,
+            Quiet(),
             stop=stop,
             run_job=run,
             gate=gate,
             choose_form=lambda planned, choice=choice: choice,
         )
+        run_plan(begun, context)
     assert given[0] is not None
     assert given == [given[0]] * 2
 

@@ -46,7 +46,7 @@ class Waiting:
         self, gone: tuple[str, ...], wait_seconds: float = 30, strict: bool = False
     ) -> Conditions:
         gate = IdleGate(wait_seconds, strict, self.look, lambda: self.now, self.sleep)
-        return gate.wait(Device(kind="cpu"), gone, self.said.append)
+        return gate.wait(Device(kind="cpu"), gone, self.said.append, Stop())
 
 
 def test_a_quiet_machine_is_not_waited_for() -> None:

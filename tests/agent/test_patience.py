@@ -13,6 +13,7 @@ from bench_agent.plan.estimates import MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration, journal, self_test
+from bench_agent.run.context import RunContext
 from bench_agent.run.patience import PTX_SECONDS, Place, limits_for, limits_in_turns, why_silent
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
@@ -48,7 +49,7 @@ def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[st
 
     notes = Notes()
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on(kind, framework))
-    run_plan(begun, home, None, notes, run_job=run_job, gate=OPEN)
+    run_plan(begun, RunContext(home, notes, run_job=run_job, gate=OPEN))
     return limits_of, notes.notes
 
 

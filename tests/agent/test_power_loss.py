@@ -18,6 +18,7 @@ from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.base.messages import Answer, Job
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
+from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_agent.run.worker_process import run_task
 from bench_protocol.payload.result import Result
@@ -49,7 +50,7 @@ def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
         owner = key_id(load_or_create_key(home).public_key())
         hashed = machine_hash(home, b"x")
         cuts = CutsPower(disk, home, tmp_path)
-        run_plan(note, home, None, cuts, run_job=measure, gate=OPEN)
+        run_plan(note, RunContext(home, cuts, run_job=measure, gate=OPEN))
     assert len(cuts.homes) == 8
     for reported, left in zip(cuts.reported, cuts.homes, strict=True):
         assert stored_repeats(left) == reported
@@ -93,8 +94,9 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         return measure(job)
 
+    context = RunContext(home, Quiet(), run_job=measure_and_fill, gate=OPEN)
     with full_disk(resource.RLIM_INFINITY), pytest.raises(HomeProblem, match="run --resume"):
-        run_plan(note, home, None, Quiet(), run_job=measure_and_fill, gate=OPEN)
+        run_plan(note, context)
     assert len(stored_repeats(home)) == 3
     assert not list(home.root.rglob("*.partial"))
     assert journal.unfinished(home)

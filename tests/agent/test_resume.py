@@ -22,6 +22,7 @@ from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import Delivery
 from bench_agent.run import journal, posting
+from bench_agent.run.context import RunContext
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
 from bench_agent.run.run import run_plan
@@ -109,7 +110,7 @@ def go_on(
     waiting = journal.unfinished(home)
     assert waiting is not None
     quiet = Quiet()
-    return run_plan(waiting, home, None, quiet, run_job=run_job, gate=gate), quiet
+    return run_plan(waiting, RunContext(home, quiet, run_job=run_job, gate=gate)), quiet
 
 
 def test_where_nothing_is_cut_off_the_first_line_says_that_a_new_run_starts(
@@ -183,7 +184,8 @@ def test_results_of_earlier_runs_are_counted_apart(
     put(Outbox(home.outbox), make_result())
     resumed = journal.unfinished(home)
     assert resumed is not None
-    summary = run_plan(resumed, home, WithoutChallenge.server, Quiet(), run_job=measure, gate=OPEN)
+    context = RunContext(home, Quiet(), WithoutChallenge.server, run_job=measure, gate=OPEN)
+    summary = run_plan(resumed, context)
     assert cut_off.sent == 0
     assert (len(summary.results), summary.sent, summary.sent_earlier) == (8, 9, 1)
 
@@ -295,5 +297,6 @@ def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
         )
 
     waiting = begun(home)
-    assert run_plan(waiting, home, None, Quiet(), stop, run_job=stop_at(3, ask)).interrupted
+    context = RunContext(home, Quiet(), stop=stop, run_job=stop_at(3, ask), gate=OPEN)
+    assert run_plan(waiting, context).interrupted
     assert len(stored_repeats(home)) == 3

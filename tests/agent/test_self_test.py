@@ -32,6 +32,7 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import interpreters, journal, self_test
 from bench_agent.run.ab import RunFailed, Side
+from bench_agent.run.context import RunContext
 from bench_agent.run.patience import Place
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
@@ -189,9 +190,8 @@ def run_here(home: Home) -> tuple[list[Failed | Measured], list[str]]:
     notes = Notes()
     tests = SelfTests(home, make_machine(), notes.note)
     begun = journal.begin(home, RUN_ID, "0" * 64, make_plan(PRESETS["smoke"], selection, FOUND))
-    summary = run_plan(
-        begun, home, None, notes, run_job=measure, gate=OPEN, self_test=tests.refusal
-    )
+    context = RunContext(home, notes, run_job=measure, gate=OPEN, self_test=tests.refusal)
+    summary = run_plan(begun, context)
     return [result.outcome for result in summary.results], notes.notes
 
 

@@ -2,7 +2,7 @@
 drivers, load and clock are as a test says."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -105,6 +105,8 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(
         command,
         "run_plan",
-        lambda *given, **named: run.run_plan(*given, **named, run_job=lab.run_job, new_clock=clock),
+        lambda journal, context: run.run_plan(
+            journal, replace(context, run_job=lab.run_job, new_clock=clock)
+        ),
     )
     return lab

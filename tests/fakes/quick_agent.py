@@ -21,6 +21,7 @@ from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import journal
+from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_agent.run.run_lock import alone
 from bench_agent.run.worker_process import run_task
@@ -72,16 +73,16 @@ def main(home: Home, server: str, fatal_step: int | None, repeats: int = REPEATS
                 home, secrets.token_hex(16), secrets.token_hex(32), a_plan(repeats)
             )
         command = [sys.executable, str(QUICK_WORKER)]
-        run_plan(
-            note,
+        context = RunContext(
             home,
-            server,
             Quiet(),
+            server,
+            gate=OPEN,
             run_job=lambda job, log, limits, _, listener: run_task(
                 job, log, limits, command, listener
             ),
-            gate=OPEN,
         )
+        run_plan(note, context)
 
 
 if __name__ == "__main__":

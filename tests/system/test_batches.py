@@ -16,6 +16,7 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import submit
+from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_protocol.signing import merkle, tiles
 from bench_server.db import migrate
@@ -226,7 +227,7 @@ def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
 
 
 def test_a_run_sends_every_repeat(address: str, home: Home, client: Client) -> None:
-    summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)
+    summary = run_plan(begun(home), RunContext(home, Quiet(), address, run_job=measure, gate=OPEN))
     assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
     assert summary.rank is None  # a fake's results are not ranked
     identity = summary.addresses[-1].rsplit("/", 1)[1]

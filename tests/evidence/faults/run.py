@@ -23,6 +23,7 @@ from bench_agent.plan.plan import Plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.client import Client
 from bench_agent.run import journal, run
+from bench_agent.run.context import RunContext
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.worker_process import run_task
 from bench_protocol.payload.machine import Gpu
@@ -96,29 +97,29 @@ class Runner:
         self._server, self._folder = server, folder
         self._here = threading.local()
         self._sent: dict[str, Fault] = {}
-        make = run.make_result
+        measured = run.measured
 
-        def changed(identity: Any, *arguments: Any) -> Result:
-            result = make(identity, *arguments)
-            return _as_sent(self._sent[identity.run_id], result)
+        def changed(*arguments: Any) -> Result:
+            result = measured(*arguments)
+            return _as_sent(self._sent[result.run_id], result)
 
-        run.make_result = changed
+        run.measured = changed
 
     def __call__(self, fault: Fault) -> Outcome:
         home, run_id = self._home(), secrets.token_hex(16)
         self._sent[run_id] = fault
         plan = Plan(PRESETS["smoke"], (fault.setup.planned(),), (), 1)
         command = ["nice", sys.executable, "-m", "tests.evidence.faults.worker", fault.name]
-        summary = run.run_plan(
-            journal.begin(home, run_id, "0" * 64, plan),
+        context = RunContext(
             home,
-            self._server,
             Quiet(),
+            self._server,
+            gate=OPEN,
             run_job=lambda job, log, limits, _, listener: run_task(
                 job, log, limits, command, listener
             ),
-            gate=OPEN,
         )
+        summary = run.run_plan(journal.begin(home, run_id, "0" * 64, plan), context)
         if not summary.addresses:
             raise ServerUnreachable(f"the server has no result of {fault.name}: {summary}")
         outcome = self._outcome(fault, summary.results[0], summary.addresses[0])

@@ -23,6 +23,7 @@ from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for
 from ..remote.outbox import Outbox
 from ..run import interpreters
+from ..run.context import RunContext
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
@@ -134,19 +135,17 @@ def run(
     with alone(home):
         journal = _begin(home, preset, like, selection, yes, resume, helping)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
-            gate = IdleGate(wait_seconds, strict)
-            tests = SelfTests(home, read_machine(home), reporter.note)
-            summary = run_plan(
-                journal,
+            context = RunContext(
                 home,
-                server,
                 reporter,
+                server,
+                token,
                 stop_asked,
-                gate=gate,
-                token=token,
-                self_test=tests.refusal,
+                IdleGate(wait_seconds, strict),
+                self_test=SelfTests(home, read_machine(home), reporter.note).refusal,
                 choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
             )
+            summary = run_plan(journal, context)
     if events:
         lines.summary(summary_document(summary))
     elif as_json:

@@ -30,6 +30,7 @@ from ..remote.connection import token_for
 from ..remote.history import History, histories, words
 from ..remote.outbox import Outbox
 from ..run import journal
+from ..run.context import RunContext
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
@@ -145,17 +146,17 @@ def _measure(
     noted = journal.new(secrets.token_hex(16), secrets.token_hex(32), plan)
     reporter = LiveDisplay(console(stderr=True))
     with reporter, gentle_interrupt(reporter.note) as stop_asked:
-        return run_plan(
-            noted,
+        context = RunContext(
             home,
-            server,
             reporter,
+            server,
+            token,
             stop_asked,
-            gate=IdleGate(wait_seconds, strict=True),
-            token=token,
+            IdleGate(wait_seconds, strict=True),
             self_test=SelfTests(home, machine, reporter.note).refusal,
             choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
         )
+        return run_plan(noted, context)
 
 
 def _histories(

@@ -51,7 +51,7 @@ class Forms:
         run: RunForm = run_task,
         stop: Stop | None = None,
     ) -> None:
-        self._home, self._say, self._run, self._stop = home, say, run, stop
+        self._home, self._say, self._run, self._stop = home, say, run, stop or Stop()
         self._choices: dict[tuple[Cell, tuple[str, ...]], FormChoice | None] = {}
 
     def choice(
@@ -84,8 +84,7 @@ class Forms:
         tried: dict[str, str] = {}
         right: dict[str, float] = {}
         for form in forms:
-            if self._stop and self._stop.requested:
-                raise KeyboardInterrupt
+            self._stop.check()
             log = self._home.logs / "forms" / f"{cell.digest[:16]}-{form}.log"
             task = FormTask(workload=planned.workload, cell=cell, form=form)
             answer = self._run(task, log, limits, command)

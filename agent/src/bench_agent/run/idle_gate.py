@@ -67,7 +67,7 @@ class IdleGate:
         device: Device,
         gone: Collection[str],
         say: Callable[[str], None],
-        stop: Stop | None = None,
+        stop: Stop,
     ) -> Conditions:
         """Poll the machine until none of these warnings remains.
 
@@ -90,7 +90,7 @@ class IdleGate:
                 warnings = doubts.of_conditions(conditions)
                 waiting_for = [doubt for doubt in warnings if doubt.code in gone]
                 left = self.wait_seconds - (self.clock() - began)
-                if not waiting_for or left <= 0 or (stop and stop.requested):
+                if not waiting_for or left <= 0 or stop.requested:
                     break
                 if not said:
                     say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")

@@ -17,13 +17,18 @@ class Stop:
     requested: bool = False
     waiting: bool = False
 
+    def check(self) -> None:
+        """
+        Raises:
+            KeyboardInterrupt: the user asked to stop.
+        """
+        if self.requested:
+            raise KeyboardInterrupt
+
 
 @contextmanager
-def waiting(stop: Stop | None) -> Iterator[None]:
+def waiting(stop: Stop) -> Iterator[None]:
     """Inside the block the run waits, so that an interrupt ends no repeat."""
-    if stop is None:
-        yield
-        return
     stop.waiting = True
     try:
         yield

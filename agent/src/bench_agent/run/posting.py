@@ -1,19 +1,15 @@
 """Post the results of a run between its repeats, each under a fresh challenge of the server."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from ..base.errors import ServerUnreachable
-from ..base.home import Home
 from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
 from ..remote.rank import machine_rank
 from ..remote.submit import submit
-from .reporter import Reporter
-from .sign import RunClock, RunIdentity
+from .context import RunContext
+from .sign import RunIdentity
 from .summary import RunSummary
 
 # A challenge is renewed before its remaining time is too short for the next repeat.
@@ -23,24 +19,14 @@ RENEW_AFTER_SHARE = 0.5
 class Posting:
     """Posts pending results. After a server did not answer, it waits for the end of the run."""
 
-    def __init__(
-        self,
-        run_id: str,
-        server: str | None,
-        token: str | None,
-        home: Home,
-        key: Ed25519PrivateKey,
-        outbox: Outbox,
-        reporter: Reporter,
-        summary: RunSummary,
-        new_clock: Callable[[], RunClock] = RunClock,
-    ) -> None:
-        self._run_id, self._new_clock = run_id, new_clock
-        self._client = Client(server, key, home, token=token) if server else None
+    def __init__(self, context: RunContext, run: RunIdentity, summary: RunSummary) -> None:
+        server, home, token = context.server, context.home, context.token
+        self._client = Client(server, run.key, home, token=token) if server else None
         self._issued: IssuedChallenge | None = None
         self._newest: str | None = None  # id of the result that was sent last
-        self._outbox = outbox
-        self._reporter = reporter
+        self._run_id = run.run_id
+        self._outbox = Outbox(home.outbox)
+        self._reporter, self._new_clock = context.reporter, context.new_clock
         self._summary = summary
 
     def knock(self) -> None:

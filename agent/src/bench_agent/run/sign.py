@@ -1,4 +1,4 @@
-"""Sign a result: from a worker's answer to a signed envelope."""
+"""The identity and the clocks of a run, and the signature of its results."""
 
 import platform
 import time
@@ -12,14 +12,9 @@ from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
 from bench_protocol.payload.machine import Environment, Machine
-from bench_protocol.payload.readings import Conditions, Telemetry
-from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Asked, Challenge, Clocks, Result
+from bench_protocol.payload.result import Challenge, Result
 from bench_protocol.signing import envelope
-from bench_protocol.signing.keys import key_id
 
-from .. import __version__
-from ..base.messages import Answer
-from ..remote.client import utc_text
 from .interpreters import python_version
 
 
@@ -74,53 +69,6 @@ class RunIdentity:
     def seed_of(self, cell: Cell) -> str:
         """The seed of a cell's session."""
         return nonces.seed_of(self.nonce, cell.workload_digest, "timed")
-
-
-def make_result(
-    run: RunIdentity,
-    cell: Cell,
-    repeat: int,
-    answer: Answer,
-    started: Moment,
-    finished: Moment,
-    before: Conditions,
-    telemetry: Telemetry,
-    python: str | None = None,
-    asked: Asked | None = None,
-) -> Result:
-    """Build the result that will be signed. This reads the clocks for the last time.
-
-    Args:
-        python: the worker's interpreter; None for the agent's own.
-        asked: the server's ask that it answers.
-    """
-    signed = run.clock.now()
-    return Result(
-        schema_version=SCHEMA_VERSION,
-        run_id=run.run_id,
-        repeat=repeat,
-        cell=cell,
-        seed=run.seed_of(cell),
-        preset=run.preset,
-        challenge=run.challenge,
-        nonce=None if run.challenge else run.own_nonce,
-        agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
-        machine=run.machine,
-        environment=answer.environment or unknown_environment(python),
-        outcome=answer.outcome,
-        clocks=Clocks(
-            run_started=utc_text(run.clock.started),
-            started=utc_text(started.wall),
-            started_ns=started.since_start_ns,
-            finished_ns=finished.since_start_ns,
-            signed=utc_text(signed.wall),
-            signed_ns=signed.since_start_ns,
-        ),
-        conditions=before,
-        telemetry=telemetry,
-        warnings=answer.warnings,
-        asked=asked,
-    )
 
 
 def sign(result: Result, key: Ed25519PrivateKey) -> bytes:

@@ -1,0 +1,115 @@
+"""One repeat in the parent process: from its preparation to the result that will be signed."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Clocks, Result
+from bench_protocol.signing.keys import key_id
+
+from .. import __version__
+from ..base.messages import Answer, FormChoice, Job, WorkerEvent
+from ..plan import estimates
+from ..plan.plan import PlannedCell
+from ..remote.client import utc_text
+from ..remote.outbox import Outbox
+from .context import RunContext
+from .forms import earlier_choice
+from .monitor import Monitor
+from .patience import limits_for, place_of, why_silent, with_form
+from .sign import RunIdentity, unknown_environment
+from .worker_process import Limits, worker_command
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A repeat that is about to run.
+
+    ``before``: the machine's conditions. ``refusal``: the answer in place of a worker's, because
+    the device fails its self-test.
+    """
+
+    planned: PlannedCell
+    repeat: int
+    log: Path
+    limits: Limits = field(default_factory=Limits)
+    form: FormChoice | None = None
+    before: Conditions = field(default_factory=Conditions)
+    refusal: Answer | None = None
+
+
+def prepare(new: Prepared, context: RunContext, run_id: str, gone: Collection[str]) -> Prepared:
+    """Test the device, choose the form of the step, and wait for the machine.
+
+    Args:
+        gone: codes of the warnings to wait for.
+
+    Raises:
+        KeyboardInterrupt: the user wants to stop.
+        NotIdle: a strict gate did not open.
+        HomeProblem: a file or log cannot be written.
+    """
+    planned, home = new.planned, context.home
+    if refusal := context.self_test(planned):
+        return replace(new, refusal=refusal)
+    measured_times = estimates.load(home.measured_times)
+    if reason := why_silent(place_of(planned), measured_times):
+        context.reporter.note(reason)
+    earlier = earlier_choice(Outbox(home.outbox), run_id, planned.cell, new.repeat)
+    form = earlier or context.choose_form(planned)
+    usual = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
+    before = context.gate.wait(planned.cell.device, gone, context.reporter.note, context.stop)
+    return replace(new, form=form, limits=with_form(usual, form), before=before)
+
+
+def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
+    """Run the worker, monitor it, and build the result. This reads the clocks for the last time."""
+    planned, cell, clock = ready.planned, ready.planned.cell, run.clock
+    job = Job(
+        workload=planned.workload,
+        cell=cell,
+        seed=run.seed_of(cell),
+        timing=planned.timing,
+        nonce=run.nonce,
+        form=ready.form,
+    )
+    command, cores = worker_command(planned.python), run.machine.cpu.logical_cores or 1
+
+    def heard(message: WorkerEvent) -> None:
+        watch.heard(message)
+        context.reporter.heard(message)
+
+    started = clock.now()
+    sensed = context.reporter.sensed
+    with Monitor(cell.device, ready.before, cores, clock.since_start_ns, sensed) as watch:
+        answer = ready.refusal or context.run_job(job, ready.log, ready.limits, command, heard)
+    finished = clock.now()
+    answer = watch.seen_with(answer)
+    signed = clock.now()
+    return Result(
+        schema_version=SCHEMA_VERSION,
+        run_id=run.run_id,
+        repeat=ready.repeat,
+        cell=cell,
+        seed=job.seed,
+        preset=run.preset,
+        challenge=run.challenge,
+        nonce=None if run.challenge else run.own_nonce,
+        agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
+        machine=run.machine,
+        environment=answer.environment or unknown_environment(planned.python),
+        outcome=answer.outcome,
+        clocks=Clocks(
+            run_started=utc_text(clock.started),
+            started=utc_text(started.wall),
+            started_ns=started.since_start_ns,
+            finished_ns=finished.since_start_ns,
+            signed=utc_text(signed.wall),
+            signed_ns=signed.since_start_ns,
+        ),
+        conditions=ready.before,
+        telemetry=watch.telemetry(),
+        warnings=answer.warnings,
+        asked=planned.asked,
+    )
