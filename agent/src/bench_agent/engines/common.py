@@ -65,7 +65,7 @@ def available_cores() -> int:
 def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Pictures as the first layer needs them: float32 in [0, 1], same shape."""
     floats = pictures.astype(np.float32)
-    # Divided, not multiplied by 1/255: the two differ in the last bit, and engines must agree.
+    # Divide, because multiplying by 1/255 differs in the last bit, and engines must agree.
     floats /= np.float32(255)
     return floats
 

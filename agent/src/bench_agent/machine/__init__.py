@@ -77,7 +77,7 @@ def read_facts() -> MachineFacts:
 
 
 def identifier() -> bytes | None:
-    """Something that stays the same on this machine. It is only ever used inside an HMAC."""
+    """An identifier that stays the same on this machine. It is used only inside an HMAC."""
     sources = {"Darwin": macos.identifier, "Linux": linux.identifier}
     return sources.get(platform.system(), windows.identifier)()
 

@@ -102,7 +102,7 @@ def memory_bytes(root: Path = ROOT) -> int | None:
 
 
 def identifier(root: Path = ROOT) -> bytes | None:
-    """Something that stays the same on this machine. It is only ever used inside an HMAC."""
+    """An identifier that stays the same on this machine. It is used only inside an HMAC."""
     for path in ("etc/machine-id", "var/lib/dbus/machine-id"):
         text = file_text(root / path).strip()
         if text:

@@ -173,7 +173,7 @@ def _gpu(
         "mig": True if slice_ else None if mode is None else bool(mode),
         "mig_profile": profile,
         "ecc": None if ecc is None else bool(ecc),
-        # Power is that of the whole GPU, not of a slice.
+        # NVML reports the power of the whole GPU, not of a slice.
         "power_limit_watts": None if slice_ else _watts(say("DeviceGetEnforcedPowerLimit")),
         "default_power_limit_watts": None
         if slice_

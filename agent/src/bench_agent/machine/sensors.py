@@ -107,7 +107,7 @@ def throttle_count(root: Path = ROOT) -> int | None:
 
 
 def throttled_meanwhile(root: Path = ROOT) -> int | None:
-    """How often heat slows down cores during the next half second."""
+    """Count how often heat slows down cores during the next half second."""
     before = throttle_count(root)
     if before is None:
         return None

@@ -23,7 +23,7 @@ from ..ingest.accept import Opened
 from ..log.server_keys import Identity
 from .shown import Record
 
-# As many as a tile has: a whole chunk is a complete subtree of the tree.
+# Entries of a tile, so that a whole chunk is a complete subtree of the tree.
 LEVEL = 8
 ENTRIES = 1 << LEVEL
 
@@ -75,7 +75,7 @@ class Verified:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found of a chunk.
+    """The findings about a chunk.
 
     ``tree_fault``: the first fault of its leaves, after which its ``root`` means nothing.
     ``faults``: of its entries. ``refused``: entries that should not be in the log. ``verified``:

@@ -19,7 +19,7 @@ def faults(
     notes: Mapping[int, str],
     witnesses: Sequence[WitnessKey],
 ) -> Iterator[tuple[int | None, str]]:
-    """What is wrong, with the log index that it concerns.
+    """Faults, each with the log index that it concerns.
 
     Args:
         notes: checkpoints by the index of the last entry in them, which the audit compares with

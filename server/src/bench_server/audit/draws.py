@@ -12,7 +12,7 @@ from .replay import LeftOut
 def faults(
     left_out: Iterable[LeftOut], notes: Mapping[int, str], key: note.NoteKey, *, complete: bool
 ) -> Iterator[Fault]:
-    """Draws by another root than that of the first checkpoint with the job's first result.
+    """Find draws whose root is not that of the first checkpoint with the job's first result.
 
     Args:
         notes: the signed checkpoints, by the index of their last entry.

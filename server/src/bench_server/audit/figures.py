@@ -1,5 +1,4 @@
-"""What the audit compares: figures of boards and levels of results, with those that follow from the
-log."""
+"""Compare figures of boards and levels of results with those of the log."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ class Compared(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Of a result."""
+    """The ranking state of one result."""
 
     trust_level: int
     ranked: bool
@@ -35,12 +34,12 @@ Boards = Mapping[str, Compared]
 
 
 def of_row(row: Mapping[str, Any], workload: str) -> tuple[str, Compared]:
-    """Of a row that a board shows."""
+    """Convert a row that a board shows."""
     return _name(row, workload), Compared(*(row[name] for name in Compared._fields))
 
 
 def of_figure(figure: Figure) -> tuple[str, Compared]:
-    """Of a figure that follows from the log."""
+    """Convert a figure that follows from the log."""
     place = figure.setup._asdict() | {"hardware_slug": figure.hardware_slug}
     compared = Compared(
         1e9 / figure.ns_per_sample,
@@ -55,7 +54,7 @@ def of_figure(figure: Figure) -> tuple[str, Compared]:
 
 
 def faults(replayed: Boards, shown: Boards) -> Iterator[Fault]:
-    """Figures that differ, each with the first field that does."""
+    """Find the figures that differ, each with its first field that differs."""
     for name in sorted(replayed.keys() | shown.keys()):
         ours, theirs = replayed.get(name), shown.get(name)
         if ours is None or theirs is None or not _same_speed(ours, theirs):
@@ -72,7 +71,7 @@ def faults(replayed: Boards, shown: Boards) -> Iterator[Fault]:
 
 
 def level_faults(replayed: Mapping[int, Level], shown: Mapping[int, Level]) -> Iterator[Fault]:
-    """Results whose level differs, or whether they are ranked; by the index of their entry."""
+    """Find the results whose level or rank state differs, by the index of their entry."""
     for log_index, theirs in sorted(shown.items()):
         ours = replayed.get(log_index)
         if ours is not None and ours != theirs:

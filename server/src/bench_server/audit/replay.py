@@ -110,7 +110,7 @@ class Replay:
                         yield _fault(item, error)
 
     def _accept_results(self, session: Session, items: Sequence[Verified]) -> Iterator[Fault]:
-        """Accept results that follow each other."""
+        """Accept consecutive results."""
         connection = session.connection()
         signers = {item.opened.signatures[0].key_id for item in items}
         enrolled = set(connection.scalars(ENROLLED, {"ids": sorted(signers)}))
@@ -155,7 +155,7 @@ def _fault(item: Verified, error: Exception) -> Fault:
 
 
 def _accept(session: Session, identity: Identity, item: Verified) -> None:
-    """Do with an entry that is no result what its acceptance did."""
+    """Apply an entry that is no result, as its acceptance did."""
     record, opened = item.record, item.opened
     if record["kind"] == "key_event":
         if key_events.apply(session, identity, opened, record["logged_at"]) is None:

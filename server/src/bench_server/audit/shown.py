@@ -1,4 +1,4 @@
-"""What an audit reads of a server's answers. Nothing in them is trusted, their form included."""
+"""Models of the answers that an audit reads. Nothing in an answer is trusted, its form included."""
 
 from typing import Annotated, Any, Literal, TypeVar
 

@@ -29,7 +29,7 @@ from .chunks import Chunks, Fetch
 from .figures import Compared
 from .replay import Replay
 
-# How often boards are fetched while results come in between.
+# Attempts to fetch boards of one log size while new results arrive.
 TRIES = 20
 PAUSE_SECONDS = 0.3
 STATE_PATH = "/api/v1/log"
@@ -69,7 +69,7 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
     Raises:
         ProtocolError: an answer is malformed.
     """
-    # Before the log, so that it holds every entry that the boards follow from.
+    # Fetch the boards first: the log then contains every entry behind them.
     boards = _shown(fetch)
     state = shown.read(shown.STATE, STATE_PATH, fetch(STATE_PATH))
     key = note.parse_key(state["key"])
@@ -145,7 +145,7 @@ class _Tree:
 
 
 def _shown(fetch: Fetch) -> Shown:
-    """What the leaderboard shows. Boards that follow from different entries are fetched again."""
+    """Fetch the figures of the leaderboard, again if its boards follow from different entries."""
     for _ in range(TRIES):
         boards = [_board(fetch, workload) for workload in CATALOGUE]
         if len({board.as_of for board in boards}) == 1:

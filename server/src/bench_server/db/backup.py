@@ -65,7 +65,7 @@ def backup(engine: Engine, target: Path) -> int:
                     sink.execute(insert(table), rows)
                     count += len(rows)
         with copy.connect() as connection:
-            # One file, with nothing of it in a log beside it.
+            # Leave one complete file, without a write-ahead log beside it.
             connection.exec_driver_sql("COMMIT")
             connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
     finally:
@@ -182,7 +182,7 @@ def _require_valid(table: SqlTable, rows: Rows, first: int) -> None:
         ValueError: a value is of another type than its column, or is missing.
     """
     columns = [
-        # A type of our own says nothing of its values; the one below it does.
+        # A custom type does not name its Python type; the type that it wraps does.
         (c.name, c.nullable, getattr(c.type, "impl_instance", c.type).python_type)
         for c in table.columns
     ]

@@ -17,10 +17,10 @@ VERSIONS = ("os_version", "python", "agent", "framework_version", "driver", "cud
 WORDS = ("os",)
 NUMBERS = ("memory_bytes", "gpu_memory_bytes", "cores")
 
-# What wheels of a framework are called after its name.
+# Suffixes of a framework's wheel names.
 BUILDS = ("cpu", "macos", "gpu")
 
-# Most numbers of a version that count; each is written with nine digits.
+# Number of parts of a version that are compared; each is written with nine digits.
 _PARTS = 6
 _STAGES = {"dev": 0, "alpha": 1, "a": 1, "beta": 2, "b": 2, "pre": 3, "rc": 3}
 _STAGE = re.compile(r"[-._]?(dev|alpha|beta|pre|rc|a|b)[-._]?(\d{0,9})", re.ASCII)

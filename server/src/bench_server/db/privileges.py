@@ -1,4 +1,4 @@
-"""What the server's role may do on PostgreSQL: no more than the program does (``roles.sql``).
+"""Privileges of the server's role on PostgreSQL: no more than the program needs (``roles.sql``).
 
 The log only grows: nodes and checkpoints are never changed, and of an entry or a submission only
 what a withdrawal erases and what the projector notes. ``migrate`` grants this after every step,
@@ -12,7 +12,7 @@ SERVER_ROLE = "trainmark_server"
 ROWS = "SELECT, INSERT, UPDATE, DELETE"
 NEVER_DELETED = "SELECT, INSERT, UPDATE"
 ONLY_ADDED = "SELECT, INSERT"
-# Of a table that is not named here every row may be changed: it is projected, or a queue.
+# Rows of every other table may be changed: such a table is projected, or a queue.
 PRIVILEGES = {
     "alembic_version": "SELECT",
     "log_node": ONLY_ADDED,
@@ -25,7 +25,7 @@ PRIVILEGES = {
     "owner": NEVER_DELETED,
     "invite": NEVER_DELETED,
 }
-# Columns that may be changed besides.
+# Columns of these tables that may be changed.
 CHANGED = {
     "log_entry": ("salt", "envelope", "submission_id"),
     "submission": ("outlier", "ask_id"),

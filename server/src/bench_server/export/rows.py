@@ -16,7 +16,7 @@ from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
 from ..answers.types.leaderboard import FigureAnswer
 from ..answers.types.results import ResultAnswer, result_fields
 
-# Rows that the database's driver holds at a time.
+# Number of rows that the database's driver holds at a time.
 PAGE = 100
 SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 

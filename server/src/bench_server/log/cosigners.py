@@ -13,12 +13,12 @@ from .outgoing import Answer, NoAnswer, post
 
 
 class NoCosignature(RuntimeError):
-    """A witness gave none; the message says why, in one line."""
+    """A witness gave no cosignature; the message says why, in one line."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a witness is asked for. ``note``: the checkpoint as the log signed it;
+    """A request for a cosignature. ``note``: the checkpoint as the log signed it;
     ``signed_before``: the largest size that this witness has cosigned, 0 if none; ``growth``: the
     consistency proof from an older size."""
 

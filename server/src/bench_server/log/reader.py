@@ -44,7 +44,7 @@ def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
 @cache
 def _nodes_of(levels: int) -> Executable:
     """The statement for positions on N levels."""
-    # Pairs of columns would make SQLite read every node.
+    # SQLite uses no index for pairs of columns in a list, so compare each level by itself.
     places = [
         and_(
             col(LogNode.level) == bindparam(f"level_{number}"),

@@ -26,8 +26,8 @@ from ..db.tables import LogEntry, RecomputeJob, table_of
 from ..db.upsert import insert_new
 from ..ingest.key_registry import rotations
 
-# A worker that was killed keeps its job for so long. Jobs take seconds; on a busy machine, at the
-# lowest priority, minutes.
+# Lease: after this time a killed worker's job is free again. Jobs take seconds; on a busy
+# machine, at the lowest priority, minutes.
 LEASE = timedelta(minutes=10)
 # The ``statement_index`` of a job on real data that nothing was stated about.
 ON_REAL_DATA = -1
@@ -41,7 +41,7 @@ class Stated(NamedTuple):
 
 
 def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
-    """The rows of the jobs that a bound result brings: of a measurement whose seeds all follow from
+    """The rows of the jobs that a bound result adds: it was measured, and its seeds all follow from
     its challenge's nonce."""
     if not recomputation.is_seeded(result) or not isinstance(result.outcome, Measured):
         return []
@@ -91,7 +91,7 @@ def note(connection: Connection, log_index: int, said: Recomputation) -> None:
 
 
 def stated(connection: Connection, keys: Iterable[JobKey]) -> dict[JobKey, Stated]:
-    """What the log says of jobs."""
+    """The logged statements about jobs."""
     ids = sorted({key.text for key in keys})
     if not ids:
         return {}

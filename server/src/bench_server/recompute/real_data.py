@@ -1,4 +1,4 @@
-"""The real data sets of ``BENCH_SERVER_DATA_DIR``: what sessions on real data are recomputed on."""
+"""The real data sets of ``BENCH_SERVER_DATA_DIR``, on which sessions are recomputed."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class RealSplit(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """What was found of a data set's files when they had these stamps; empty without a problem."""
+    """The problem of a data set's files when they had these stamps; empty without a problem."""
 
     stamps: tuple[str, ...]
     problem: str

@@ -1,4 +1,4 @@
-"""The worker: takes a job, computes it or leaves it out of the draw, signs and logs a statement."""
+"""The worker: takes a job, computes it unless a draw leaves it out, logs a signed statement."""
 
 import logging
 import time
@@ -98,7 +98,7 @@ class Recomputer:
         return count
 
     def step(self) -> bool:
-        """Take one job and state its outcome. What fails is tried again when its lease ends.
+        """Take one job and state its outcome. A job that fails is tried again when its lease ends.
 
         Returns:
             Whether there was one.

@@ -1,4 +1,4 @@
-"""What both programs say of a wrong command line: the option, what it takes, and the value given.
+"""Messages about a wrong command line: the option, the values it takes, and the value given.
 
 Typer's own messages come in a box, and of a number they quote pydantic.
 """

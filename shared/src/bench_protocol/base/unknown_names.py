@@ -1,4 +1,4 @@
-"""What to say of a name that is not among those there are. It imports no command-line library."""
+"""Messages about unknown names, with the nearest known name. Imports no command-line library."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches

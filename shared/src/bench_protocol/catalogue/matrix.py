@@ -10,7 +10,7 @@ from .workloads import Workload
 DeviceKind = Literal["metal", "cuda", "cpu"]
 Recipe = Literal["naive", "pipeline", "tuned"]
 Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
-# In the order of all tables: the plain loop first.
+# All tables list recipes in this order: the plain loop first.
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DataKind = Literal["real", "generated"]

@@ -108,7 +108,7 @@ def _tensor(
         limit = math.sqrt(6 / (fan_in if normalised else fan_in + fan_out))
     values = np.empty(math.prod(shape), np.float32)
     stream = _stream(purpose, seed)
-    # Piece by piece: a large kernel's words do not fit into a cache.
+    # Draw piece by piece, because a large kernel's words do not fit into a cache.
     for start in range(0, values.size, PIECE):
         piece = values[start : start + PIECE]
         piece[:] = (2 * unit_interval(stream.random_raw(piece.size)) - 1) * limit
@@ -192,12 +192,12 @@ def _add_patterns(
     edges. An eighth of the patches is lit."""
     height, width, *channels = sample_shape
     grid = (-(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS), *channels)
-    # Only the patterns that are shown: those of large pictures need much memory.
+    # Draw only the patterns that are shown: patterns of large pictures need much memory.
     needed, places = np.unique(shown, return_inverse=True)
     patches = _stream_bytes(purpose, seed, needed, math.prod(grid))
     patches = np.where(patches < LIT, patches * BRIGHTNESS, np.uint8(0))
     patches = patches.reshape(len(needed), *grid)
-    # Piece by piece: the patterns of all pictures do not fit into a cache.
+    # Add piece by piece, because the patterns of all pictures do not fit into a cache.
     piece = max(1, PIECE * 8 // math.prod(sample_shape))
     for start in range(0, len(shown), piece):
         part = patches[places[start : start + piece]]
@@ -210,7 +210,7 @@ def _stream_bytes(
 ) -> NDArray[np.uint8]:
     """Bytes ``row * size`` to ``(row + 1) * size`` of a stream for each row, (rows, size)."""
     drawn = np.empty((len(rows), size), np.uint8)
-    # Rows after each other are drawn in one call.
+    # Adjacent rows are drawn in one call.
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     for start, stop in pairwise([0, *breaks.tolist(), len(rows)]):
         first = int(rows[start]) * size if stop > start else 0

@@ -29,7 +29,7 @@ from .pictures import average_pool, convolution, max_pool, zero_pad
 
 
 def forward(layer: Layer, values: Values, x: Array, mask: Array | None = None) -> Passed:
-    """One layer.
+    """Compute a layer's outputs, and the function of its gradients.
 
     Args:
         values: the layer's weights under the names of ``layer.weight_shapes``.
@@ -105,7 +105,7 @@ def _dense(values: Values, x: Array) -> Passed:
 
 
 def _batch_norm(layer: BatchNorm, values: Values, x: Array) -> Passed:
-    """Stored statistics, which have no gradient."""
+    """Batch normalisation with stored statistics, which have no gradient."""
     scale = 1 / np.sqrt(values["variance"] + layer.epsilon)
     slope = values["gamma"] * scale
     y = x * slope
@@ -136,7 +136,7 @@ def _residual(layer: Residual, values: Values, x: Array) -> Passed:
 
 
 def _branch(parts: list[Part], values: Values, x: Array) -> Passed:
-    """Layers of one branch after each other; none of them leaves ``x`` as it is."""
+    """Apply the layers of a branch in order. Without layers the outputs are ``x``."""
     backs: list[tuple[str, Backward]] = []
     for part in parts:
         names = part.layer.weight_shapes(part.inputs)

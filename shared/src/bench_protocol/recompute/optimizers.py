@@ -26,7 +26,7 @@ class Update:
         self._state = [np.zeros(weights.size) for _ in range(tensors)]
 
     def apply(self, gradient: Array, step: int) -> None:
-        """One step.
+        """Update the weights by one step.
 
         Args:
             gradient: d loss / d weights.
@@ -39,7 +39,7 @@ class Update:
 
 
 def change(settings: Optimizer, gradient: Array, state: list[Array], step: int) -> Array:
-    """What one step adds to the weights; ``state`` is updated in place.
+    """Return the change of the weights in one step; ``state`` is updated in place.
 
     Adam's bias corrections ``1 - beta^t`` take the betas rounded to float32 (0.999 becomes
     0.9990000128746033), as every framework does; the moments take the decimal ones.

@@ -8,7 +8,7 @@ from ..catalogue.layers import Conv2D, MaxPool2D, Shape, ZeroPad2D
 from .arrays import Array, Passed, Values
 
 Window = tuple[slice, slice, slice]
-# Values of the patches that are multiplied at a time.
+# Number of patch values that are multiplied at a time.
 PATCH_VALUES = 1 << 20
 
 
@@ -26,7 +26,7 @@ def convolution(layer: Conv2D, values: Values, x: Array) -> Passed:
     windows = _windows(layer.kernel, layer.stride, outputs)
     rows = outputs[0] * outputs[1]  # of one sample
     parts = _parts(len(x), rows * len(kernel))
-    # Of one part of the batch: the inputs with their padding, and the patches.
+    # Buffers for one part of the batch: the padded inputs, and the patches.
     padded = np.zeros((parts[0].stop, top + height + bottom, left + width + right, channels))
     inner = np.s_[:, top : top + height, left : left + width]
     patches = np.empty((parts[0].stop * rows, len(kernel)))

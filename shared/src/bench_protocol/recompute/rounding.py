@@ -1,4 +1,4 @@
-"""How far rounding may move the losses and movements of a trace.
+"""The effect of rounding on the losses and movements of a trace.
 
 Where the input of a ReLU is nearer to zero than float32 rounds, or two inputs of a maximum differ
 by less, rounding decides which way the gradient goes. Under RMSprop and Adam even a tiny gradient
@@ -52,5 +52,5 @@ def _nudge(weights: Sequence[Values], seed: str, pair: int, nudge: float) -> Non
 
 
 def _largest(trainings: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The largest of each value over the trainings."""
+    """Return the largest of each value over the trainings."""
     return tuple(map(max, zip(*trainings, strict=True)))

@@ -85,5 +85,5 @@ def _rounding_matters(job: Job) -> bool:
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
-    """To ten digits: what differs between processors is below that."""
+    """Round to ten digits: processors differ only in later digits."""
     return tuple(float(f"{value:.10g}") for value in values)

@@ -34,7 +34,7 @@ Masks = Callable[[int, Shape], Array]
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained.
+    """One training: workload, batch size, seed and data.
 
     Args:
         workload: as the catalogue has it.
@@ -166,7 +166,7 @@ class Training:
         for start in range(0, batch, part):
             rows = slice(start, min(start + part, batch))
             samples = slice(first + start, first + rows.stop)
-            # Divided in float32, as every engine does; then exact in float64.
+            # Every engine divides in float32; the conversion to float64 is exact.
             x = (self._pictures[samples].astype(np.float32) / np.float32(255)).astype(np.float64)
             labels = self._labels[samples]
             loss += self._pass(x, labels, {n: mask[rows] for n, mask in factors.items()}, gradients)
@@ -217,7 +217,7 @@ class Training:
         return self._weights
 
     def movements(self) -> tuple[float, ...]:
-        """How far each trained tensor is from its start."""
+        """The norm of each trained tensor's change since the start."""
         return tuple(
             float(np.linalg.norm(self._weights[index][name] - self._start[index][name]))
             for index, name in self._updates

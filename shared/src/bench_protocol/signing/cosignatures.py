@@ -46,8 +46,8 @@ class WitnessKey:
 
 @dataclass(frozen=True)
 class Cosignature:
-    """What a witness signed. ``at``: seconds since 1970 by its clock. ``line``: the signature line,
-    with its newline."""
+    """A cosignature. ``at``: seconds since 1970 by the witness's clock. ``line``: the signature
+    line, with its newline."""
 
     witness: str
     at: int

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Fewer runs on a side of a change do not define a level.
+# A level needs at least this many runs on each side of a change.
 LEAST_RUNS = 4
 # Levels that differ by less than half a percent count as one.
 LEAST_SIZE = 0.005
-# The probability of a change in a history without any.
+# False-positive rate: the probability of a change in a history without any.
 SIGNIFICANCE = 0.02
 PERMUTATIONS = 999
 

@@ -7,8 +7,8 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-# From here on the expansion is as accurate as Newton's method, whose gamma functions lose digits
-# for large arguments.
+# From this number on the expansion is as accurate as Newton's method, whose gamma functions lose
+# digits for large arguments.
 MANY_DEGREES_OF_FREEDOM = 300
 
 

@@ -70,14 +70,14 @@ def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -
     known = cell.data == "generated" and cell.workload_digest == workload.digest
     if curve is None or not known:
         return _below_guessing(cell, workload, steps, last_loss)
-    # With another batch size training gets as far as by equal steps or by equal samples.
+    # With another batch size progress lies between that of equal steps and of equal samples.
     by_samples = steps * cell.batch_size / workload.batch_size
     fewest, most = sorted((float(steps), by_samples))
     if fewest < curve[0][0]:
         return LossVerdict("unchecked", f"{steps:,} steps are too few to judge the loss by")
     floor = lowest_loss(workload.data_set.classes)
     slow, fast = _at(curve, fewest), _at(curve, most)
-    # Beyond the curve's end the loss may fall to the floor.
+    # After the curve's last step the loss may fall to the floor.
     fast = fast - CURVE_SPREAD * (fast - floor) if most <= curve[-1][0] else floor
     deviation = SAMPLE_DEVIATION / math.sqrt(cell.batch_size)
     lowest = max(0.0, fast - DEVIATIONS_BELOW * deviation)
@@ -92,7 +92,7 @@ def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -
 
 
 def lowest_loss(classes: int) -> float:
-    """Mean loss of a model that knows everything but which labels were drawn at random."""
+    """Mean loss of a model that errs only on the labels that were drawn at random."""
     wrong = RANDOM_LABELS / classes
     right = 1 - RANDOM_LABELS + wrong
     return -right * math.log(right) - (classes - 1) * wrong * math.log(wrong)

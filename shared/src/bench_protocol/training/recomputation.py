@@ -30,14 +30,14 @@ from .witness_verdict import WitnessVerdict
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
 # The setting ``frozen_weights`` of a workload whose frozen layers have the weights of its seed.
 GENERATED_WEIGHTS = "generated"
-# How the key of a job on real data ends.
+# Suffix of the key of a job on real data.
 REAL = "-real"
-# Beyond the budget of its key this share of the workloads is computed.
+# Share of the workloads that is computed after the budget of a key is spent.
 DRAWN_SHARE = 0.1
 
 
 class JobKey(NamedTuple):
-    """What a seeded job's figures follow from, but for the workload, which is in the seed."""
+    """The inputs of a seeded job's figures. The seed stands for the workload too."""
 
     seed: str
     batch_size: int
@@ -45,7 +45,7 @@ class JobKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As one word; that of a job on real data ends with ``REAL``."""
+        """The key as one word, which ends with ``REAL`` for a job on real data."""
         return f"{self.seed}-{self.batch_size}{REAL if self.data == 'real' else ''}"
 
 
@@ -61,7 +61,7 @@ class SeededJob:
 
     @property
     def key(self) -> JobKey:
-        """What it is stored by."""
+        """The key under which the server stores the job."""
         seed = nonces.seed_of(self.nonce, self.workload.digest, self.purpose)
         return JobKey(seed, self.batch_size, self.data)
 
@@ -127,7 +127,7 @@ class Recomputation(Wire):
 
     @property
     def key(self) -> JobKey:
-        """The job it is about."""
+        """The key of the stated job."""
         return JobKey(self.seed, self.batch_size, self.data)
 
 

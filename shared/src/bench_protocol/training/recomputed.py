@@ -1,4 +1,4 @@
-"""What a recomputation gives: losses and movements, and their range. Reading it needs no NumPy."""
+"""Outputs of a recomputation: losses, movements and their ranges. Reading them needs no NumPy."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Band:
 
 
 class Figures(Wire):
-    """What the recomputation of one seeded job gave, rounded to ten digits.
+    """Figures of the recomputation of one seeded job, rounded to ten digits.
 
     ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
     where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the

@@ -49,7 +49,7 @@ DEEP_LAYERS = 8
 # 6.4e-6 (PyTorch).
 DEEP_LOSS = 1e-4
 ROUNDED_MOVED = 0.3
-# On other devices: a tensor that moved twice as far, or not at all.
+# Limit on other devices: a tensor that moved twice as far or not at all is wrong.
 UNMEASURED_MOVED = 0.99
 LEAST_MOVEMENT = 1e-12
 
@@ -72,8 +72,8 @@ def is_deep(workload: Workload) -> bool:
 
 
 def has_kinks(workload: Workload) -> bool:
-    """Whether it trains a layer where rounding can decide which way the gradient goes: at a ReLU's
-    zero, at equal inputs of a maximum."""
+    """Whether the workload trains a layer where rounding can decide which way the gradient
+    goes: at a ReLU's zero, at equal inputs of a maximum."""
     return any(map(_is_kinked, workload.layers[workload.frozen_layers :]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ..catalogue.workloads import Workload
 from .recomputed import Band, Recomputed
 
-# In units of the loss of guessing.
+# Limits in units of the loss of guessing.
 FIRST_LOSS, LATER_LOSS = (0.8, 1.3), 1.5
 
 

@@ -1,4 +1,4 @@
-"""After which steps the timed session gives its loss: as many as about ten seconds recompute.
+"""The steps whose loss a witness reads: as many as a core recomputes in about ten seconds.
 
 All of it follows from the definition of a workload. Reading it needs no NumPy.
 """
@@ -61,7 +61,7 @@ def is_affordable(workload: Workload, batch_size: int) -> bool:
 
 
 def mask_draws(workload: Workload) -> int:
-    """Trainings that the range of a witness is made of: one without Dropout."""
+    """Number of trainings behind the range of a witness; 1 without Dropout."""
     drawn = any(isinstance(layer, Dropout) for layer in workload.layers)
     is_short = MASK_DRAWS * workload.batch_size <= recomputed_samples(workload)
     return MASK_DRAWS if drawn and is_short else 1

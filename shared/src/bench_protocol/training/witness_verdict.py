@@ -18,7 +18,7 @@ from .witness_limits import Limits, limits
 # Losses are compared by relative error. Below this floor the error is divided by the floor, because
 # a small loss has few correct digits.
 LOSS_FLOOR = 0.1
-# What sentences call the values of the second reading.
+# Name of the second reading in sentences.
 REWOUND = " in the rewound session"
 START = "the loss before the first step, without dropout,"
 # Relative: one forward pass of the same batch, computed twice. Seen: 1e-7.
@@ -131,7 +131,7 @@ def _movements(
     allowed: Limits,
     may_skip_updates: bool,
 ) -> list[Compared]:
-    """Those of the second reading, if both sides have them."""
+    """Compare the movements of the second reading, if both sides have them."""
     if not (movements and reference.low.movements):
         return []
     limit = allowed.of_movement(len(reference.low.losses))
@@ -236,7 +236,7 @@ def _not_finite(
 def _not_moved(
     tensors: Sequence[str], movements: Sequence[float | None], rewound: Rewound | None
 ) -> str | None:
-    """What is wrong with movements without a reference, of both readings."""
+    """Find a trained tensor of either reading that has not moved or is not finite."""
     readings = [("", movements), (REWOUND, rewound.movements if rewound else ())]
     for when, moves in readings:
         if moves and len(moves) != len(tensors):

@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """What it says by itself: one that compared nothing, or only a wide band, is no pass."""
+        """The status of this check. One that compared nothing, or only a wide band, is no pass."""
         if self.verdict == "pending":
             return "pending"
         if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_BAND):
@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What statements follow from.
+    """The facts that statements follow from.
 
     ``status``: ``measured``, ``failed``, ``pending`` until the result is projected, or ``unknown``
     where no server was asked. ``checks``: verdicts by name. ``logged``: a log holds it.
@@ -140,7 +140,7 @@ class Row:
 
     @property
     def section(self) -> str:
-        """Where the row is explained."""
+        """The anchor of the row on the page ``/trust``."""
         return f"/trust#{self.what}"
 
 
@@ -154,14 +154,14 @@ def of(facts: Facts) -> tuple[Statement, ...]:
 
 
 def level_words(facts: Facts) -> str | None:
-    """Its trust level in words; None before it has one."""
+    """A result's trust level in words; None before it has one."""
     if facts.trust_level is None:
         return None
     return trust_levels.words(facts.trust_level, facts.device, facts.precision, facts.has_wide_band)
 
 
 def level_needs(facts: Facts) -> str | None:
-    """What the next trust level needs; None at the highest one and before a result has a level."""
+    """The needs of the next trust level; None at the highest one and without a level."""
     level = facts.trust_level
     if level is None or level >= HIGHEST or facts.status == "failed":
         return None

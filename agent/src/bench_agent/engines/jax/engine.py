@@ -114,7 +114,7 @@ class Jax:
     def libraries(self) -> dict[str, str]:
         from jax.extend import backend
 
-        # All that it reports of its platform: "cpu", or "PJRT C API" and "cuda 12090".
+        # JAX reports no more of its platform: "cpu", or "PJRT C API" and "cuda 12090".
         libraries = {"xla_platform": " ".join(backend.get_backend().platform_version.split())[:200]}
         if self._device is not None and self._device.platform == "gpu":
             try:

@@ -27,8 +27,8 @@ from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Wo
 Parameters = list[dict[str, Any]]
 """One dictionary a layer, as the seeds have them."""
 
-# Below this, XLA's convolutions on a CPU are faster; above it, they make a step of VGG16 take five
-# times as long (JAX 0.10).
+# Below this size, XLA's convolutions on a CPU are faster; above it, they make a step of
+# VGG16 take five times as long (JAX 0.10).
 MANY_CHANNELS = 256
 
 Forward = Callable[[Parameters, Any, Any, Any], Any]

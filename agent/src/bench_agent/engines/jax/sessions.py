@@ -64,7 +64,7 @@ class JaxSession(ABC):
         self._evaluated: Any = None
 
     def _set_start(self, weights: Weights) -> None:
-        """Starting weights and an empty optimiser state."""
+        """Set the starting weights and an empty optimiser state."""
         import jax
 
         self._state: list[Any] = []  # freed first
@@ -355,7 +355,7 @@ class TunedSession(SlicedLoop, JaxSession):
         return x, y
 
     def _many(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
-        """As :meth:`_steps`, ``STEPS_PER_CALL`` steps."""
+        """Train ``STEPS_PER_CALL`` steps as :meth:`_steps` does."""
         first, trained = numbers
         return self._steps(state, frozen, data, key, (first, trained, STEPS_PER_CALL))
 

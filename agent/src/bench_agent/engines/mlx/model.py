@@ -65,7 +65,7 @@ def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
 
 
 def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
-    """What goes into each dropout layer and comes out of it."""
+    """The inputs and outputs of each dropout layer."""
     from mlx import nn
 
     passes = []

@@ -45,7 +45,7 @@ class MlxSession(ABC):
         self._optimizer = self._new_optimizer()
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
-        # Made once: its construction costs as much as some layers of a small model.
+        # Create it once: construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
         self._dropout_passes: Callable[[Any], Any] = partial(mlx_model.dropout_passes, model)
         model.train()
@@ -62,7 +62,7 @@ class MlxSession(ABC):
 
     def rewind(self, weights: Weights) -> None:
         mlx_model.set_trained(self._workload, self._model, weights)
-        # In place: a compiled step holds this dictionary.
+        # Change the dictionary in place, because a compiled step holds it.
         self._optimizer.state.update(self._new_optimizer().state)
         mx.eval(self._model.parameters(), self._optimizer.state)
         self._begin()
@@ -228,7 +228,7 @@ class TunedSession(SlicedLoop, MlxSession):
         if compiled:
             capture = partial(mx.compile, inputs=self._state, outputs=self._state)
             self._step = capture(self._plain_step)
-            # Compiled as the step is: what repeats its masks there repeats them here.
+            # Compiled like the step, it repeats its masks where the step does.
             self._dropout_passes = capture(self._dropout_passes)
         mx.eval(self._x, self._y, self._order)
         self.settings = {

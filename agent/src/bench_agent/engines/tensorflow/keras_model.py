@@ -179,7 +179,7 @@ def _fixed_normalisation() -> Any:
     from keras import activations, layers
 
     class FixedNormalisation(layers.BatchNormalization):  # type: ignore[misc]
-        """In inference mode, also while training."""
+        """Batch normalisation in inference mode, also while training."""
 
         def __init__(self, activation: str, **settings: Any) -> None:
             super().__init__(**settings)

@@ -30,7 +30,7 @@ TOLERANCE = 1e-4
 # Adam's bias correction amplifies the rounding of beta^t by up to a thousand. Another formula
 # differs by tens of per cent.
 UPDATE_TOLERANCE = 1e-2
-# Those of the catalogue, and that of the traces.
+# The optimisers of the catalogue, and that of the traces.
 OPTIMIZERS: tuple[Optimizer, ...] = (RMSprop(), Adam(), SGD())
 # Gradients far above and near epsilon, which decides where it is added.
 GRADIENT_SCALES = (1.0, 1e-3)
@@ -112,7 +112,7 @@ def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
 
 
 def why_wrong(form: Form) -> str | None:
-    """What deviates from NumPy in a form, and by how much; None if it computes correctly."""
+    """The deviation of a form from NumPy in words; None if it computes correctly."""
     off = deviation(form)
     if off > TOLERANCE:
         return f"dense and convolution layers by {off:.1e}"

@@ -68,7 +68,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._order = tf.Variable(data.order.astype(indices), trainable=False)
         self._begin()
         self._on_cpu = shared.on_cpu()
-        # Under XLA they follow from the step's number too, and not from a state of XLA's own.
+        # Under XLA the masks follow from the step's number, and not from a state of XLA's own.
         self._own_masks = self._on_cpu or xla
         self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
@@ -122,7 +122,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         return float(self._loss)
 
     def _inferred(self, x: Any) -> Any:
-        """By the layers of the training step."""
+        """Compute logits by the layers of the training step."""
         import tensorflow as tf
 
         (logits,) = self._logits([tf.cast(x, self._compute)], lambda x, rate: x)

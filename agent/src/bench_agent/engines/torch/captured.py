@@ -114,7 +114,7 @@ class CapturedSession(TunedSession):
         return replay
 
     def _step_of_next(self) -> None:
-        """Train the next batch; the first one of the order after the last one."""
+        """Train the next batch. After the last batch of the order comes the first."""
         self._step(self._batches.index_select(0, self._next).view(-1))
         self._next.add_(1).remainder_(self._steps_per_epoch)
 

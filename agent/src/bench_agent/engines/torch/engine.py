@@ -62,7 +62,7 @@ class Torch:
             raise LookupError(f"PyTorch sees no device {device}; it sees {kinds}")
         self._compute = COMPUTE_TYPES[cell.precision]
         torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
-        # PyTorch's default is on.
+        # TF32 is on by default in PyTorch's cuDNN.
         torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
         self._device = torch.device(
             PLACE[device.kind], device.index if device.kind == "cuda" else None

@@ -211,7 +211,7 @@ def _normalisation(layer: BatchNorm, values: Any) -> Any:
     from torch import nn
 
     class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
-        """In inference mode, also while training."""
+        """Batch normalisation in inference mode, also while training."""
 
         def forward(self, x: Any) -> Any:
             return nn.functional.batch_norm(

@@ -38,7 +38,7 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
 
 
 def own_step_count(optimizer: Any) -> int | None:
-    """The updates that an optimiser counted itself; None where it counts none, as plain SGD."""
+    """The updates that an optimiser counted itself; None for plain SGD, which counts none."""
     if isinstance(counted := getattr(optimizer, "step_count", None), int):
         return counted
     states = [state for state in optimizer.state.values() if "step" in state]

@@ -216,8 +216,8 @@ class FedSession(TorchSession):
 
     def _on_device(self, batch: Any) -> tuple[Any, ...]:
         """A batch on the device, copied while the device computes where that is safe."""
-        # Only from pinned memory. On Metal such a copy can read memory that was released
-        # (pytorch issue 189690).
+        # Copy asynchronously only from pinned memory. On Metal such a copy can read
+        # memory that was released (pytorch issue 189690).
         beside = self._pipeline and self._device.type == "cuda"
         return tuple(part.to(self._device, non_blocking=beside) for part in batch)
 

@@ -1,4 +1,4 @@
-"""What tables share."""
+"""Base classes and column types of the tables."""
 
 from datetime import UTC, datetime
 from typing import Any, ClassVar

@@ -116,7 +116,7 @@ class Measurement(InSetup, Table, table=True):
                 *("device", "recipe", "data", "timing"),
             )
         ),
-        # Rare values, for boards of results in that order.
+        # Indexes of rare values, for boards of results in that order.
         *(
             Index(
                 f"ix_measurement_{name}",
