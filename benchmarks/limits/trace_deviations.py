@@ -1,23 +1,18 @@
-"""Measure how far honest traces are from their recomputation. Limits rest on this.
+"""How far honest traces are from their recomputation. Limits of traces rest on this.
 
-``python -m benchmarks.limits.trace_deviations --framework torch --nonces 400`` trains the traces of
-each small workload under nonces 1, 2, ... and prints the largest deviation of a loss and of a
-movement, and under how many nonces the short traces are a wrong result: with constant limits alone,
-and with those that also follow from the effect of rounding. One BLAS thread (``OMP_NUM_THREADS=1``)
-is fastest.
+Wrong results are counted twice: by constant limits alone, and by those that also follow from the
+effect of rounding. One BLAS thread (``OMP_NUM_THREADS=1``) is fastest.
 """
 
-import argparse
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench_agent import engines
 from bench_agent.engines.seam import Engine
 from bench_agent.worker import conformance_trace
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
-from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Trace
 from bench_protocol.recompute import figures
@@ -39,34 +34,13 @@ class Traced:
     wrong: bool
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print one line a workload."""
-    small = [one.name for one in CATALOGUE if conformance.is_long_traced(one)]
-    parser = argparse.ArgumentParser(prog="trace_deviations", description=__doc__)
-    parser.add_argument("--framework", choices=engines.names(), required=True)
-    parser.add_argument("--recipe", default="naive")
-    parser.add_argument("--nonces", type=int, default=100)
-    parser.add_argument("--workloads", nargs="+", choices=small, default=small)
-    chosen = parser.parse_args(arguments)
-    for name in chosen.workloads:
-        workload = workload_named(name)
-        cell = Cell(
-            workload=name,
-            workload_digest=workload.digest,
-            framework=chosen.framework,
-            device=Device(kind="cpu"),
-            recipe=chosen.recipe,
-            batch_size=workload.batch_size,
-            precision="float32",
-            data="generated",
-        )
-        engine = engines.engine_named(chosen.framework)
-        engine.load(workload, cell)
-        nonces = (f"{number:064x}" for number in range(1, chosen.nonces + 1))
-        made = [traced(engine, workload, cell, nonce) for nonce in nonces]
-        sys.stdout.write(f"{cell}, {chosen.nonces} nonces: {_summary(made)}\n")
-        sys.stdout.flush()
-    return 0
+def line(cell: Cell, nonces: Sequence[str]) -> str:
+    """Train the traces of a cell under each nonce: the largest deviation of a loss and of a
+    movement, and under how many nonces the short traces are a wrong result."""
+    workload = workload_named(cell.workload)
+    engine = engines.engine_named(cell.framework)
+    engine.load(workload, cell)
+    return _summary([traced(engine, workload, cell, nonce) for nonce in nonces])
 
 
 def traced(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Traced:
@@ -109,7 +83,3 @@ def _summary(made: Sequence[Traced]) -> str:
         f"losses {losses}, movements {movements} ({' / '.join((*conformance.TRACED, 'long'))}); "
         f"wrong results: {beyond} by constant limits, {wrong} by those in use"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

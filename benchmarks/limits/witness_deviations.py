@@ -1,21 +1,13 @@
-"""How far real sessions are from the recomputation: what limits are chosen from.
+"""How far real sessions are from their recomputation. Limits of the witness rest on this."""
 
-``python -m benchmarks.limits.witness_deviations --framework jax --recipe tuned`` opens a session of
-each workload as a repeat does, takes the witness's second reading, and prints how far each loss,
-and the movement that is farthest, lie outside of their recomputed range. The limits of
-``bench_protocol.training.witness_limits`` are two to four times what this printed.
-"""
-
-import argparse
-import sys
 from collections.abc import Sequence
 
 from bench_agent import engines
 from bench_agent.engines.seam import Data
 from bench_agent.worker import witness
 from bench_protocol.catalogue import seeded
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
-from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Rewound
 from bench_protocol.recompute import Band, timed_job, witness_band
@@ -23,42 +15,19 @@ from bench_protocol.training import trace_limits, witness_verdict
 from bench_protocol.training.witness_steps import witness_steps
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print one line a session."""
-    parser = argparse.ArgumentParser(prog="witness_deviations", description=__doc__)
-    parser.add_argument("--framework", choices=engines.names(), required=True)
-    parser.add_argument("--recipe", default="tuned")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="float32")
-    parser.add_argument("--seeds", nargs="+", default=["0" * 32, "7" * 32])
-    parser.add_argument("--workloads", nargs="+", default=[one.name for one in CATALOGUE])
-    chosen = parser.parse_args(arguments)
-    for name in chosen.workloads:
-        workload = workload_named(name)
-        cell = Cell(
-            workload=workload.name,
-            workload_digest=workload.digest,
-            framework=chosen.framework,
-            device=Device(kind=chosen.device),
-            recipe=chosen.recipe,
-            batch_size=workload.batch_size,
-            precision=chosen.precision,
-            data="generated",
-        )
-        for seed in chosen.seeds:
-            steps = witness_steps(workload, cell.batch_size)
-            band = witness_band(timed_job(workload, cell.batch_size, seed), steps[-1])
-            read = second_reading(workload, cell, seed, steps)
-            verdict = witness_verdict.judge(
-                cell, workload, steps, read.losses, steps[-1], band, rewound=read
-            )
-            off = " ".join(f"{off:.1e}" for off in deviations(steps, read.losses, band))
-            moved = max(movement_deviations(read.movements, band))
-            sys.stdout.write(
-                f"{cell} seed {seed[:4]} steps {steps}: {off}; moved {moved:.1e} ({verdict.kind})\n"
-            )
-            sys.stdout.flush()
-    return 0
+def line(cell: Cell, seed: str) -> str:
+    """Take the second reading of a session: how far each loss, and the movement that is farthest,
+    lie outside of their recomputed range."""
+    workload = workload_named(cell.workload)
+    steps = witness_steps(workload, cell.batch_size)
+    band = witness_band(timed_job(workload, cell.batch_size, seed), steps[-1])
+    read = second_reading(workload, cell, seed, steps)
+    verdict = witness_verdict.judge(
+        cell, workload, steps, read.losses, steps[-1], band, rewound=read
+    )
+    off = " ".join(f"{off:.1e}" for off in deviations(steps, read.losses, band))
+    moved = max(movement_deviations(read.movements, band))
+    return f"steps {steps}: {off}; moved {moved:.1e} ({verdict.kind})"
 
 
 def second_reading(workload: Workload, cell: Cell, seed: str, steps: Sequence[int]) -> Rewound:
@@ -92,7 +61,3 @@ def movement_deviations(movements: Sequence[float | None], band: Band) -> list[f
         witness_verdict.deviation(moved or 0.0, low, high, trace_limits.LEAST_MOVEMENT)
         for moved, (low, high) in zip(movements, ends, strict=True)
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

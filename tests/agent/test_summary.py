@@ -24,7 +24,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import TUNED_ON_CUDA, Device
 from bench_protocol.payload.doubts import Code
 from bench_protocol.payload.result import Evaluation, Measured, Warn
-from bench_protocol.training import accuracy
+from bench_protocol.training.measured_limits import limits_of
 
 
 def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
@@ -65,7 +65,10 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
         assert result.measurement is not None
         evaluation = Evaluation(epochs=trained, samples=10_000, loss=0.03, accuracy=0.9912)
         measurement = result.measurement.model_copy(
-            update={"evaluation": evaluation, "data_digest": accuracy.MNIST}
+            update={
+                "evaluation": evaluation,
+                "data_digest": limits_of(workload_named("mnist-cnn")).bands[0].data_digest,
+            }
         )
         results.append(result.model_copy(update={"outcome": Measured(measurement=measurement)}))
     (line,) = accuracy_lines(results)

@@ -1,6 +1,7 @@
 """The developer's program that limits of traces are chosen from."""
 
 import pytest
+from benchmarks.limits import __main__ as limits
 from benchmarks.limits import trace_deviations
 from tests.fakes.workloads import cell_of
 
@@ -28,8 +29,8 @@ def test_an_honest_trace_may_be_beyond_a_constant_limit() -> None:
 def test_it_prints_a_line_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
     framework = engines.names()[-1]
     installed(framework)
-    asked = ["--framework", framework, "--nonces", "2", "--workloads", "mnist-dense"]
-    assert trace_deviations.main(asked) == 0
+    asked = ["mnist-dense", "--only", "traces", "--framework", framework, "--recipe", "naive"]
+    assert limits.main([*asked, "--nonces", "2"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("wrong results: 0 by constant limits, 0 by those in use")
     assert f"mnist-dense {framework} cpu naive batch 32 float32 generated, 2 nonces" in line

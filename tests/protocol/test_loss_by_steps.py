@@ -12,28 +12,29 @@ from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.training import loss_by_steps
-from bench_protocol.training.loss_by_steps import CURVES, RANDOM_LABELS, judge
+from bench_protocol.training.loss_by_steps import RANDOM_LABELS, judge
+from bench_protocol.training.measured_limits import limits_of
 
 MLP = workload_named("fashion-mlp")
 CELL = cell_of(MLP)
+CURVES = {
+    workload.name: curve.points
+    for workload in CATALOGUE
+    if (curve := limits_of(workload).curve) is not None
+}
 CURVE = CURVES[MLP.name]
-WITH_CURVE = [workload for workload in CATALOGUE if workload.name in CURVES]
 
 
-@pytest.mark.parametrize("workload", WITH_CURVE, ids=lambda workload: workload.name)
-def test_curves_fall_from_guessing_to_the_floor(workload) -> None:  # type: ignore[no-untyped-def]
-    curve = CURVES[workload.name]
+@pytest.mark.parametrize("name", CURVES)
+def test_a_curve_falls_from_guessing_to_the_floor_and_is_within_itself(name: str) -> None:
+    workload, curve = workload_named(name), CURVES[name]
     losses = [loss for _, loss in curve]
     assert losses == sorted(losses, reverse=True)
     assert all(first < last for (first, _), (last, _) in pairwise(curve))
     assert curve[-1][0] == workload.epochs * workload.steps_per_epoch(workload.batch_size)
     assert losses[0] < math.log(10) + 0.1
     assert losses[-1] > loss_by_steps.lowest_loss(10)
-
-
-@pytest.mark.parametrize("workload", WITH_CURVE, ids=lambda workload: workload.name)
-def test_the_curve_itself_is_within_at_every_step(workload) -> None:  # type: ignore[no-untyped-def]
-    for steps, loss in CURVES[workload.name]:
+    for steps, loss in curve:
         assert judge(cell_of(workload), workload, steps, loss).verdict == "within"
 
 

@@ -10,10 +10,11 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_known, under_nonce
 
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
 from bench_protocol.payload.witness import Window, Witness
-from bench_protocol.training import accuracy
+from bench_protocol.training.measured_limits import limits_of
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
 from bench_server.checks import verdicts as check_verdicts
@@ -73,6 +74,7 @@ def witness(**overrides: Any) -> Witness:
 
 
 GPU = Device(kind="cuda")
+MNIST_GENERATED = limits_of(workload_named("mnist-cnn")).bands[1].data_digest
 # Ten epochs of mnist-cnn, and no better than chance.
 GUESSING = Evaluation(epochs=10, samples=10_000, loss=2.3, accuracy=0.1)
 CONTRADICTIONS = {
@@ -86,7 +88,7 @@ CONTRADICTIONS = {
     "right_computation": lambda: traced(*traces(off=1.5)),
     "evidence": lambda: results.make_result(witness=False),
     "data_digest": lambda: measured_with(data_digest="e" * 64),
-    "accuracy": lambda: measured_with(data_digest=accuracy.MNIST_GENERATED, evaluation=GUESSING),
+    "accuracy": lambda: measured_with(data_digest=MNIST_GENERATED, evaluation=GUESSING),
     "window": lambda: results.make_complete(window=WINDOW),
     "steps": lambda: results.make_complete(witness=witness(step_count=140)),
     "witness": lambda: results.make_complete(witness=witness(losses=(2.3, 2.3, 2.3))),
@@ -268,4 +270,4 @@ def test_an_accuracy_that_no_band_is_known_for_passes_and_says_so() -> None:
     verdict = verdicts_of(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
     assert (verdict.passed, verdict.checked) == (True, False)
     assert verdict.figures == {"verdict": "accuracy_unchecked"}
-    assert "no band is known" in verdict.sentence
+    assert "no accuracy band was measured for these data" in verdict.sentence

@@ -8,6 +8,7 @@ from tests.fakes import results, trusted
 from tests.fakes.client import Poster
 from tests.fakes.projected import settle
 
+from bench_protocol.training.measured_limits import NO_CURVE
 from bench_protocol.trust import shows, trust_levels
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
@@ -70,3 +71,15 @@ def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:
         assert level.needs in page
         assert level.still in page
     assert "not yet checkable on CUDA and Metal" in page
+
+
+def test_pages_and_answers_say_what_was_not_measured_for_a_workload(
+    http: TestClient, post: Poster
+) -> None:
+    for workload, missing in (("mnist-cnn", [NO_CURVE]), ("fashion-mlp", [])):
+        result = post.made(cell=results.make_cell(workload))
+        listed = {one["name"]: one for one in http.get("/api/v1/workloads").json()}
+        assert listed[workload]["not_measured"] == missing
+        assert http.get(f"/api/v1/results/{result}").json()["not_measured"] == missing
+        for page in (f"/workloads/{workload}", f"/results/{result}"):
+            assert (NO_CURVE in http.get(page).text) is bool(missing)

@@ -236,7 +236,7 @@ def _judged(
     if verdict.kind == "wrong_result" or not dropout_is_right:
         why = f"traces: {verdict}; dropout is right: {dropout_is_right}"
         return failed("wrong_result", "conformance", why)
-    trained = accuracy.judge(workload, measurement, batch_size=cell.batch_size)
+    trained = accuracy.judge(workload, measurement, cell.batch_size)
     if trained.verdict == "diverged":
         return failed("diverged", "evaluate", trained)
     evaluation = measurement.evaluation

@@ -43,11 +43,7 @@ def falling_loss(case: Case) -> Finding:
 
 def right_accuracy(case: Case) -> Finding:
     """After full epochs, where a band is known for the data; what cannot be checked passes."""
-    found = accuracy.judge(
-        case.workload,
-        case.measured,
-        batch_size=case.result.cell.batch_size,
-    )
+    found = accuracy.judge(case.workload, case.measured, case.result.cell.batch_size)
     return Finding(
         found.verdict != "diverged",
         found.sentence,

@@ -18,7 +18,7 @@ from .trace_limits import has_kinks
 # Largest relative deviations of losses and movements on a CPU in float32. Without a trained ReLU or
 # maximum every loop of four frameworks was within 3.6e-7 (tests/engines/test_long_trace.py). With
 # one, rounding decides it under some nonces: 1.0e-4 and 3.5e-4 were the largest of 150 nonces of
-# fashion-mlp and of mnist-dense (PyTorch, benchmarks.limits.trace_deviations). With a convolution
+# fashion-mlp and of mnist-dense (PyTorch, benchmarks.limits --only traces). With a convolution
 # it does so more often: 2.0e-3 and 2.5e-2 were the largest of 60 nonces each of mnist-cnn and of
 # fashion-convnet. A learning rate 1 % too high moves every tensor by 1e-2, which short traces show.
 SMOOTH = (1e-4, 2e-4)

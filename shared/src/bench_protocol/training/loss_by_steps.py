@@ -11,22 +11,10 @@ from typing import Literal
 
 from ..catalogue.matrix import Cell
 from ..catalogue.workloads import Workload
+from .measured_limits import limits_of
 
-# Steps and the mean loss after them, at the default batch. Measured with
-# python -m benchmarks.limits.learning_curves on x86-64, 2026-11-24 (docs/notebook): means over
-# n sessions of the last losses where the workload has Dropout, else of the test losses, which are
-# as large and less noisy. The three other workloads took too long to be measured.
-Curve = tuple[tuple[int, float], ...]
-CURVES: dict[str, Curve] = {
-    # n = 5
-    "fashion-mlp": ((60, 2.175), (243, 1.868), (975, 1.242), (1950, 1.001), (3900, 0.856)),
-    # n = 5
-    "mnist-dense": ((146, 2.099), (585, 1.789), (2343, 1.175), (4687, 0.973), (9375, 0.871)),
-    # n = 2, at the end 1
-    "fashion-convnet": ((60, 2.264), (243, 2.048), (975, 1.354), (1950, 1.033), (3900, 0.859)),
-    # n = 2
-    "fashion-lstm": ((60, 2.270), (243, 2.179), (975, 1.677), (1950, 1.225), (3900, 0.928)),
-}
+Points = tuple[tuple[int, float], ...]
+
 # Honest curves differ by at most this share of what is left above the lowest loss.
 CURVE_SPREAD = 0.15
 # Standard deviation of one sample's loss, and how many of them a batch's mean may be off. A wrong
@@ -51,10 +39,9 @@ class LossVerdict:
 def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -> LossVerdict:
     """Compare the loss of the last batch with the range of honest trainings of the same length.
 
-    Generated data: a range around the measured curve. Without a curve and on real data: below what
-    guessing may cost in one batch, after an epoch; hard data such as CIFAR-100 is hardly learned
-    by then. Data that is noise by its definition can be learned by nobody,
-    so nothing is said of it.
+    On generated data that is a range around the measured curve. Without a curve, and on real data,
+    after one epoch the loss must be below what guessing may cost in one batch: hard data such as
+    CIFAR-100 is hardly learned by then. Noise can be learned by nobody, so it has no range.
 
     Args:
         cell: its data, batch size and workload digest count.
@@ -66,10 +53,11 @@ def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -
         return LossVerdict("unchecked", "there is no last loss")
     if workload.data_set.noise:
         return LossVerdict("unchecked", "the data is noise: there is nothing to learn")
-    curve = CURVES.get(workload.name)
-    known = cell.data == "generated" and cell.workload_digest == workload.digest
-    if curve is None or not known:
+    measured = limits_of(workload).curve
+    comparable = cell.data == "generated" and cell.workload_digest == workload.digest
+    if measured is None or not comparable:
         return _below_guessing(cell, workload, steps, last_loss)
+    curve = measured.points
     # With another batch size progress lies between that of equal steps and of equal samples.
     by_samples = steps * cell.batch_size / workload.batch_size
     fewest, most = sorted((float(steps), by_samples))
@@ -98,7 +86,7 @@ def lowest_loss(classes: int) -> float:
     return -right * math.log(right) - (classes - 1) * wrong * math.log(wrong)
 
 
-def _at(curve: Curve, steps: float) -> float:
+def _at(curve: Points, steps: float) -> float:
     """The curve at a number of steps: linear in the logarithm of the steps, constant outside."""
     for (first, begin), (last, end) in pairwise(curve):
         if first <= steps <= last:

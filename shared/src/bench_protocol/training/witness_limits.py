@@ -53,7 +53,7 @@ class Limits:
 # mnist-dense, PyTorch, float32, other seeds (n = 800): rounding decides a ReLU in some sessions;
 # losses up to 2.4e-4 and movements up to 2.4e-3. So a loss after many steps may be 1e-3 off, and a
 # movement as far as a short trace's (trace_limits.KINKED_MOVED, docs/adr/0026).
-# Made by: python -m benchmarks.limits.witness_deviations.
+# Made by: python -m benchmarks.limits WORKLOAD --only sessions.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
 # A dash: not measured; there the limit is at least that of the conformance traces.
 MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {

@@ -111,7 +111,7 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
         workload, measurement = workload_named(result.cell.workload), result.measurement
         evaluation = measurement and measurement.evaluation
         if measurement and evaluation and evaluation.epochs == workload.epochs:
-            sentence = judge(workload, measurement).sentence
+            sentence = judge(workload, measurement, result.cell.batch_size).sentence
             lines.append(f"{short_name(result.cell)}: {sentence}")
     return lines
 

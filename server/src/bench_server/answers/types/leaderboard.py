@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.statistics.comparison import figure_interval
+from bench_protocol.training.measured_limits import not_measured
 
 from ...ranking.figures import Figure, Unit
 from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier
@@ -33,6 +34,7 @@ class WorkloadAnswer:
     optimizer: dict[str, Any]
     data_set: dict[str, Any]
     layers: list[dict[str, Any]]
+    not_measured: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,7 @@ def workload_answer(workload: Workload) -> WorkloadAnswer:
         optimizer=definition["optimizer"],
         data_set=definition["data_set"],
         layers=definition["layers"],
+        not_measured=not_measured(workload),
     )
 
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Result
+from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust import shows, trust_levels
 from bench_protocol.trust.shows import Statement
 from bench_protocol.trust.trust_levels import Assurance
@@ -110,6 +112,7 @@ class ResultDetail(ResultAnswer):
     level_words: str | None
     level_needs: str | None
     shows: tuple[Statement, ...]
+    not_measured: tuple[str, ...]
     cell: dict[str, Any]
     payload_type: str
     result: dict[str, Any]
@@ -125,6 +128,7 @@ def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
         "level_words": shows.level_words(facts),
         "level_needs": shows.level_needs(facts),
         "shows": shows.of(facts),
+        "not_measured": not_measured(workload_named(answer.workload)),
     }
 
 

@@ -36,6 +36,7 @@ class CheckMark(NamedTuple):
 class Trust:
     """What the result shows and what it does not. ``level_in_words``: its trust level;
     ``level_needs``: what the next one needs; ``checks``: as marked in the list of them;
+    ``not_measured``: limits that its workload lacks;
     ``reproduction``: beside other owners, null before level 3; ``ask``: the ask that it answers, in
     words, null if it names none."""
 
@@ -43,6 +44,7 @@ class Trust:
     level_in_words: str | None
     level_needs: str | None
     checks: tuple[CheckMark, ...]
+    not_measured: tuple[str, ...]
     reproduction: ReproductionAnswer | None
     ask: str | None
 
@@ -55,6 +57,7 @@ def trust_of(session: Session, row: Measurement, answer: ResultAnswer, signed: R
         level_in_words=shown["level_words"],
         level_needs=shown["level_needs"],
         checks=tuple(map(_mark, answer.verdicts or ())),
+        not_measured=shown["not_measured"],
         reproduction=stored_results.reproduction_of(session, row),
         ask=_ask(signed, row.ask_id),
     )

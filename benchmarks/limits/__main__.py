@@ -1,0 +1,79 @@
+"""Measure the limits of workloads: ``python -m benchmarks.limits WORKLOAD``.
+
+It trains each workload for its own number of epochs on generated data, once a nonce, and writes the
+loss curve and the accuracy band to ``bench_protocol/training/measured_limits.json``. Time: nonces
+times the workload's epochs. ``--only`` and ``--fault`` print and write nothing:
+
+* ``--only traces``, ``--only sessions``: how far honest traces and timed sessions are from their
+  recomputation. The limits that all workloads share are two to four times what this printed.
+* ``--fault``: curves of training that is wrong on purpose, to see whether a band shows it.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bench_agent import engines
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.catalogue.nonces import seed_of
+
+from . import entry, learning_curves, trace_deviations, witness_deviations
+
+NAMES = [workload.name for workload in CATALOGUE]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and write the entries."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.limits",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("workloads", nargs="+", choices=NAMES, metavar="WORKLOAD")
+    parser.add_argument("--framework", choices=engines.names(), default="jax")
+    parser.add_argument("--recipe", default="tuned")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--nonces", type=int, default=5, help="sessions of each workload")
+    parser.add_argument("--only", choices=("traces", "sessions"))
+    parser.add_argument("--fault", choices=learning_curves.FAULTS)
+    chosen = parser.parse_args(arguments)
+    nonces = [f"{number:064x}" for number in range(1, chosen.nonces + 1)]
+    for name in chosen.workloads:
+        workload = workload_named(name)
+        cell = Cell(
+            workload=name,
+            workload_digest=workload.digest,
+            framework=chosen.framework,
+            device=Device(kind=chosen.device),
+            recipe=chosen.recipe,
+            batch_size=workload.batch_size,
+            precision=chosen.precision,
+            data="generated",
+        )
+        if chosen.only == "traces":
+            _print(f"{cell}, {len(nonces)} nonces: {trace_deviations.line(cell, nonces)}")
+            continue
+        sessions = []
+        for seed in (seed_of(nonce, workload.digest, "timed") for nonce in nonces):
+            if chosen.only == "sessions":
+                _print(f"{cell} seed {seed[:4]}: {witness_deviations.line(cell, seed)}")
+                continue
+            sessions.append(learning_curves.curve(workload, cell, seed, chosen.fault))
+            _print(json.dumps({"cell": str(cell), "fault": chosen.fault, "curve": sessions[-1]}))
+        if not (chosen.only or chosen.fault):
+            command = shlex.join(["python", "-m", "benchmarks.limits", *arguments])
+            entry.write(workload, sessions, f"{datetime.now(UTC):%Y-%m-%d}", command)
+    return 0
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
