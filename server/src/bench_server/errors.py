@@ -1,4 +1,5 @@
-"""Errors for refused requests, each with its HTTP status. :mod:`.problems` is their HTTP form."""
+"""Errors for refused requests, each with its HTTP status. :mod:`.web.problems` is their HTTP
+form."""
 
 from bench_protocol.base.errors import ProtocolError
 

@@ -93,7 +93,8 @@ class Session(Protocol):
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         """The trained weights, copied to the host one by one: in the order of
-        :func:`.witness.trained_tensors`, in the layouts of the seeded weights."""
+        :func:`bench_protocol.payload.witness.trained_tensors`, in the layouts of the seeded
+        weights."""
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
         """Pass samples forward as a training step does, and report each dropout layer in order.

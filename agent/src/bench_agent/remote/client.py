@@ -257,7 +257,7 @@ class Client:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def wait(self, seconds: float, waited: float) -> float:
-        """Wait before another post; see :meth:`.Connection.wait`."""
+        """Wait before another post; see :meth:`.connection.Connection.wait`."""
         return self._connection.wait(seconds, waited)
 
     def result_on_board(self, result_id: str) -> dict[str, Any] | None:

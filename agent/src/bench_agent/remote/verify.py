@@ -2,8 +2,8 @@
 
 A *bundle* is one document of server answers with everything needed; verifying it asks no server. It
 proves who signed what and that the log contains it, not that it is true. A bundle also holds the
-server's verdicts, from which :mod:`.shows` says what the result shows; these are the
-server's word.
+server's verdicts, from which :mod:`bench_protocol.trust.shows` says what the result shows; these
+are the server's word.
 """
 
 import re

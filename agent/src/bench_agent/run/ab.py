@@ -1,10 +1,10 @@
 """A against B on this machine: pairs of short repeats in fresh processes that time in turns.
 
 Both processes of a pair live at the same time, and one's block follows the other's while the other
-is stopped (:mod:`.lockstep`). A temporary slowdown of the machine affects both and cancels in their
-ratio. Two processes of one cell may differ permanently, because of where their memory lies, so
-there are several pairs and the verdict is over all of them. This shows a difference of a few per
-cent even on a machine whose speed varies by more than that.
+is stopped (:mod:`..worker.lockstep`). A temporary slowdown of the machine affects both and cancels
+in their ratio. Two processes of one cell may differ permanently, because of where their memory
+lies, so there are several pairs and the verdict is over all of them. This shows a difference of a
+few per cent even on a machine whose speed varies by more than that.
 
 If both do not fit into memory, whole runs alternate instead: A B, B A.
 """

@@ -58,7 +58,7 @@ def runs_of(session: Session, machine_id: str, result_id: str) -> list[Run]:
 
 
 def middle_of(run: Run) -> Repeat:
-    """The repeat whose time the run's figure is (:func:`.figures.combine`)."""
+    """The repeat whose time the run's figure is (:func:`..ranking.medians.combine`)."""
     ordered = sorted(counting(run), key=lambda repeat: (repeat.ns_per_sample, repeat.result_id))
     return ordered[len(ordered) // 2]
 

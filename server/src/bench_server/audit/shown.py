@@ -16,7 +16,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Record(TypedDict):
-    """An entry of the log, as in :class:`..answers.types.LogRecord`."""
+    """An entry of the log, as in :class:`..answers.types.trust.LogRecord`."""
 
     log_index: Annotated[int, Field(ge=0)]
     kind: Literal["result", "key_event", "act", "recomputation"]

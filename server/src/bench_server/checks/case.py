@@ -53,11 +53,11 @@ class Case:
 
     @cached_property
     def jobs(self) -> Mapping[Purpose, SeededJob]:
-        """Its seeded jobs."""
+        """The seeded jobs of the result."""
         return {job.purpose: job for job in recomputation.jobs(self.result)}
 
     def statement(self, purpose: Purpose) -> Recomputation | None:
-        """What the server has stated about a job."""
+        """The server's statement about a job."""
         job = self.jobs.get(purpose)
         return None if job is None else self.known.get(job.key)
 
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def architecture(self) -> str:
-        """Of the machine's processor."""
+        """The architecture of the machine's processor."""
         return self.result.machine.cpu.architecture
 
     @property

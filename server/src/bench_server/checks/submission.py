@@ -1,6 +1,6 @@
 """Checks on submission: challenge freshness and agreement of clocks.
 
-Otherwise as in :mod:`.result_checks`.
+The effects of a failure are those of :mod:`.table`.
 """
 
 from collections.abc import Callable

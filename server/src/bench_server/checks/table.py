@@ -1,7 +1,7 @@
-"""What is checked of a result, in one table: pure functions of it and of what was recomputed of it.
-What is checked of how it came in: :mod:`.submission_checks`.
+"""The table of all checks of a result: pure functions of the result and of its recomputation.
+Checks of its challenge and clocks are in :mod:`.submission`.
 
-A failed check never refuses a result: it is kept and shown with the reason. What failing does:
+A failed check never refuses a result: it is kept and shown with the reason. Effects of a failure:
 
 =============  ===============================================================================
 ``unranked``   it is certainly wrong, and does not count

@@ -80,7 +80,7 @@ def _wide_band(case: Case) -> Band | None:
     """The band where the server has recomputed nothing because that needs files."""
     if recomputation.session_is_generated(case.result):
         return None
-    # Of as many steps as it should have: those that it names may be any number.
+    # Use the steps that the witness should have: the result may name any others.
     steps = witness_steps(case.workload, case.result.cell.batch_size)
     return wide_band.wide_band(case.workload, steps)
 
@@ -90,7 +90,7 @@ def _unverified(sentence: str) -> Finding:
 
 
 def _wrong_masks(workload: Workload, told: Witness) -> str | None:
-    """What is wrong with the dropout masks that were sent."""
+    """The first fault of the dropout masks that were sent, in words."""
     rates = _rates(workload)
     if len(told.masks) not in (0, len(rates)):
         return f"{len(told.masks)} masks were sent, the workload has {len(rates)} dropout layers"
@@ -103,7 +103,7 @@ def _wrong_masks(workload: Workload, told: Witness) -> str | None:
 
 
 def _missing(case: Case, told: Witness) -> str | None:
-    """What a whole witness has and this one lacks; :mod:`.evidence_checks` unranks it."""
+    """The first missing part of a witness, in words; :mod:`.evidence` unranks it."""
     workload = case.workload
     steps = witness_steps(workload, case.result.cell.batch_size)
     if told.steps != steps:

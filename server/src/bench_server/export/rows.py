@@ -89,7 +89,7 @@ def leaderboard(
     """Every row of the requested boards, without a page limit.
 
     Args:
-        of_operator: see :func:`.leaderboard.leaderboard`.
+        of_operator: see :func:`..answers.leaderboard.leaderboard`.
     """
     return FlatBoardRow, _board_rows(session, filters, of_operator)
 

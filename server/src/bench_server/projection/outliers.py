@@ -37,7 +37,7 @@ QUARTILES_TO_SIGMA = 1.349
 
 class Place(NamedTuple):
     """The id of a hardware's aggregate in a set-up, and of the sender's aggregate below it;
-    ``kind``: the place of the sender's kind in :data:`.owners.OWNER_KINDS`."""
+    ``kind``: the place of the sender's kind in :data:`..ranking.owners.OWNER_KINDS`."""
 
     hardware: str
     owner: str

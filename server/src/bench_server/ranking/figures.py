@@ -112,8 +112,9 @@ class Figure(NamedTuple):
     else runs. ``trust_level``: more than half of the figures below have it or a higher one.
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure, by kind; all
     else is of those that count in the figure. ``machines_range``: of the machines, None where there
-    is one. ``disturbed``: what counts was disturbed (:func:`.doubts.disturbances`);
-    ``left_out``: disturbed results that do not count because others do.
+    is one. ``disturbed``: what counts was disturbed
+    (:func:`bench_protocol.payload.doubts.disturbances`); ``left_out``: disturbed results that do
+    not count because others do.
     """
 
     id: str

@@ -97,7 +97,7 @@ def pairs_of(logs: Sequence[int]) -> Pairs:
     """The differences of the owners of one set-up.
 
     Args:
-        logs: one for each owner, as :func:`.figures.scaled_log`.
+        logs: one for each owner, as :func:`.medians.scaled_log`.
     """
     most = round(LOG_TOO_FAST * LOG_SCALE)
     if len(logs) > 2:

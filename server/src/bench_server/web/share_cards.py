@@ -143,7 +143,7 @@ def compare_card(session: Session, answer: CompareAnswer, of_operator: str | Non
     """The geometric means of a comparison, with the rank by score of each hardware that has one.
 
     Args:
-        of_operator: see :func:`.leaderboard.leaderboard`.
+        of_operator: see :func:`..answers.leaderboard.leaderboard`.
     """
     places: dict[str, str] = {}
     if any(thing.kind == "hardware" for thing in answer.things):

@@ -21,8 +21,8 @@ def peak_flops(hardware: str, precision: str) -> float | None:
     NVIDIA states its peaks. Apple states none: cores times clock times 256.
 
     Args:
-        hardware: as :func:`.hardware.hardware_name` gives it. Part of a device, a
-            virtual machine or a container has the peak of the whole device.
+        hardware: as :func:`bench_protocol.payload.hardware.hardware_name` gives it. Part of a
+            device, a virtual machine or a container has the peak of the whole device.
     """
     if apple := APPLE_GPU.match(hardware):
         gpus = table()["apple_gpus"]

@@ -239,7 +239,8 @@ class Asked(Wire):
 class Result(Wire):
     """One outcome with machine, environment and clocks: the predicate of the signed statement.
 
-    ``nonce``: drawn by the agent where there is no challenge (:mod:`.nonces`).
+    ``nonce``: drawn by the agent where there is no challenge
+    (:mod:`bench_protocol.catalogue.nonces`).
     """
 
     # Literal[1] would accept true and 1.0.

@@ -40,7 +40,8 @@ def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = Non
     Without Dropout low and high are both what :func:`recompute` returns.
 
     Args:
-        draws: how many; 0 for what ten seconds allow (:func:`.witness_steps`).
+        draws: how many; 0 for what ten seconds allow
+            (:func:`..training.witness_steps.witness_steps`).
         split: as in :func:`recompute`.
     """
     if not any(isinstance(layer, Dropout) for layer in job.trained.layers):

@@ -3,9 +3,9 @@
 ``payload bytes --seal--> envelope bytes --read--> Envelope --open--> payload bytes``
 
 The signature covers payload type and payload; nothing is parsed before it is verified, and only the
-verified bytes are parsed afterwards. Key ids in an envelope are hints: the statement names its
-key itself and is compared after verification (:mod:`.statement`). Base64 is not unique, so
-duplicates are recognised by the payload's digest, never by the envelope's text.
+verified bytes are parsed afterwards. Key ids in an envelope are hints: the statement names its key
+itself and is compared after verification (:mod:`bench_protocol.payload.statement`). Base64 is not
+unique, so duplicates are recognised by the payload's digest, never by the envelope's text.
 """
 
 import base64

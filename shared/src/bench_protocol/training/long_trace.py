@@ -46,7 +46,7 @@ def judge(
 
     Args:
         traces: all of the cell's, in any order; the long one has ``steps``.
-        architecture: of the machine's processor; see :mod:`.architectures`.
+        architecture: of the machine's processor; see :mod:`..catalogue.architectures`.
     """
     trace = next((trace for trace in traces if trace.steps), None)
     if trace is None:

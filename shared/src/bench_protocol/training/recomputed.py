@@ -33,8 +33,9 @@ class Figures(Wire):
     ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
     where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the
     catalogue's order after the last step; ``movements_high`` as ``high``. ``start_loss``: of the
-    first batch with the starting weights, dropout off. ``rounding``, ``movements_rounding``:
-    the effect of rounding on each (:mod:`.recompute.rounding`); empty where it was not computed.
+    first batch with the starting weights, dropout off. ``rounding``, ``movements_rounding``: the
+    effect of rounding on each (:mod:`bench_protocol.recompute.rounding`); empty where it was not
+    computed.
     """
 
     losses: tuple[Finite, ...]

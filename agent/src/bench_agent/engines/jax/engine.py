@@ -20,7 +20,7 @@ MPS_PLUGIN, MPS = "jax_plugins.mps", "mps"
 
 
 class Jax:
-    """See :class:`.seam.Engine`."""
+    """See :class:`..seam.Engine`."""
 
     name = "jax"
     import_name = "jax"

@@ -29,7 +29,7 @@ STEPS_PER_CALL = 16
 
 
 class JaxSession(ABC):
-    """The base of JAX's loops. See :class:`.seam.Session`.
+    """The base of JAX's loops. See :class:`..seam.Session`.
 
     ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
     step does not traverse dictionaries; ``_tree`` restores the layers at compilation. Parameters of

@@ -19,7 +19,7 @@ from ..seam import Data, Engine, Products, Session
 
 
 class Mlx:
-    """See :class:`.seam.Engine`."""
+    """See :class:`..seam.Engine`."""
 
     name = "mlx"
     import_name = "mlx.core"

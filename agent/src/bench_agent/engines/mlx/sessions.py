@@ -31,7 +31,7 @@ STEPS_PER_EVALUATION = 8
 
 
 class MlxSession(ABC):
-    """The base of MLX's loops. See :class:`.seam.Session`."""
+    """The base of MLX's loops. See :class:`..seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]

@@ -20,7 +20,7 @@ PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
 
 
 class TensorFlow:
-    """See :class:`.seam.Engine` and :class:`.seam.HasForms`."""
+    """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
 
     name = "tensorflow"
     import_name = "tensorflow"

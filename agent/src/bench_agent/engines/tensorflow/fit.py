@@ -32,7 +32,7 @@ class _Closed(BaseException):
 
 
 class FitSession(shared.KerasSession):
-    """See :class:`.seam.Session`."""
+    """See :class:`..seam.Session`."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def as_host(before: Any, after: Any) -> tuple[NDArray[np.float32], NDArray[np.fl
 
 
 class KerasSession:
-    """The part of :class:`.seam.Session` that does not depend on the loop."""
+    """The part of :class:`..seam.Session` that does not depend on the loop."""
 
     settings: Mapping[str, str]
 

@@ -33,7 +33,7 @@ UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
 
 class StepsSession(SlicedLoop, shared.KerasSession):
-    """See :class:`.seam.Session`."""
+    """See :class:`..seam.Session`."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
 
 
 class Torch:
-    """See :class:`.seam.Engine` and :class:`.seam.HasForms`."""
+    """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
 
     name = "torch"
     import_name = "torch"

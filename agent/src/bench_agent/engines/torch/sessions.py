@@ -23,7 +23,7 @@ from .products import synchronize
 
 
 class TorchSession(ABC):
-    """The base of PyTorch's loops. See :class:`.seam.Session`."""
+    """The base of PyTorch's loops. See :class:`..seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]

@@ -14,14 +14,15 @@ from .base import InSetup, Table, UtcDateTime
 
 
 class Aggregate(InSetup, Table, table=True):
-    """A figure of one run, machine, owner or hardware in one set-up (:class:`.figures.Figure`),
-    which the projector keeps up to date so that no page reads results. Runs have an environment,
-    for filters by driver and version. One at level ``published`` is a copied figure, which no
-    median of measured figures includes.
+    """A figure of one run, machine, owner or hardware in one set-up
+    (:class:`bench_server.ranking.figures.Figure`), which the projector keeps up to date so that no
+    page reads results. Runs have an environment, for filters by driver and version. One at level
+    ``published`` is a copied figure, which no median of measured figures includes.
 
-    ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`,
-    ``machines_..._ns`` its range of machines, ``spread_between`` what its spread is between.
-    ``owner_kind``: of an owner, as its place in :data:`.owners.OWNER_KINDS`.
+    ``parent_id`` is the aggregate above. ``value_...`` are
+    :attr:`bench_server.ranking.figures.Figure.values`, ``machines_..._ns`` its range of machines,
+    ``spread_between`` what its spread is between. ``owner_kind``: of an owner, as its place in
+    :data:`bench_server.ranking.owners.OWNER_KINDS`.
     """
 
     __tablename__ = "aggregate"
@@ -84,8 +85,8 @@ class Aggregate(InSetup, Table, table=True):
 
 class OwnerSpread(Table, table=True):
     """Differences of the confirmed owners of one set-up on one hardware, from their results of
-    trust level 3 and above (:class:`.reproduction.Pairs`); only where two or more have one. ``id``
-    is that of the hardware's aggregate. A projection of the log."""
+    trust level 3 and above (:class:`bench_server.ranking.reproduction.Pairs`); only where two or
+    more have one. ``id`` is that of the hardware's aggregate. A projection of the log."""
 
     __tablename__ = "owner_spread"
     __table_args__ = (Index(None, "hardware_slug", "framework"),)
@@ -106,7 +107,8 @@ class OwnerSpread(Table, table=True):
 
 
 class PublishedFigure(InSetup, Table, table=True):
-    """A figure that was copied from elsewhere, with its source (:mod:`.published`)."""
+    """A figure that was copied from elsewhere, with its source
+    (:mod:`bench_protocol.catalogue.published`)."""
 
     __tablename__ = "published_figure"
     __table_args__ = (CheckConstraint("ns_per_sample > 0", name="has_time"),)

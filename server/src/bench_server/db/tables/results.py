@@ -30,17 +30,17 @@ UNRANKED: dict[str, Any] = {
 
 
 class Submission(Table, table=True):
-    """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
-    (:func:`.inbox.new_id`).
+    """A result as it was received: exact payload and signature, and the time. ``id``: 16 hex digits
+    (:func:`bench_server.ingest.inbox.new_id`).
 
     ``run_id``, ``cell_digest`` and ``repeat`` are copied from the payload, and ``challenge_id``
     from the challenge that the result is bound to, so that the database refuses a second payload
     for a repeat.
 
-    ``outlier``: the finding of the outlier check (:class:`.verdicts.Finding` in JSON), stored by
-    the projector when it first applies the result, because it depends on results of other owners,
-    which may be erased later. NULL where nothing was measured, and before the projection.
-    ``ask_id``: the ask that it answers, stored likewise.
+    ``outlier``: the finding of the outlier check (:class:`bench_server.checks.verdicts.Finding` in
+    JSON), stored by the projector when it first applies the result, because it depends on results
+    of other owners, which may be erased later. NULL where nothing was measured, and before the
+    projection. ``ask_id``: the ask that it answers, stored likewise.
     """
 
     __tablename__ = "submission"
@@ -74,11 +74,12 @@ class Measurement(InSetup, Table, table=True):
     leads to the submission: a withdrawal erases it before the projector removes this row.
 
     ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
-    within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.result_checks`).
-    ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
-    or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
-    (:mod:`.eligibility`). ``disturbed``: its agent says so
-    (:func:`bench_protocol.payload.doubts.disturbances`). ``ask_id``: the ask that it answers.
+    within-run spread of the blocks, relative. ``verdicts`` is a JSON list
+    (:mod:`bench_server.checks.table`). ``moderation`` is what was last said about the result:
+    ``flagged``, ``quarantined``, ``hidden`` or ``restored``. ``rankable``, ``unranked_reason`` and
+    ``trust_level`` follow from all of these (:mod:`bench_server.projection.eligibility`).
+    ``disturbed``: its agent says so (:func:`bench_protocol.payload.doubts.disturbances`).
+    ``ask_id``: the ask that it answers.
     """
 
     __tablename__ = "measurement"
@@ -106,7 +107,7 @@ class Measurement(InSetup, Table, table=True):
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
-        # The oldest and the newest trusted result of an owner (:mod:`.owners`).
+        # The oldest and the newest trusted result of an owner (:mod:`bench_server.ranking.owners`).
         Index("ix_measurement_trusted", "owner", "received_at", **TRUSTED),
         Index("ix_measurement_challenge", "challenge_id", "workload_digest"),
         *(
@@ -180,7 +181,7 @@ class Measurement(InSetup, Table, table=True):
 
 class EnvironmentRow(Table, table=True):
     """What a result may be filtered by, once for all results that agree in it. A version has a key
-    beside it that sorts as versions do (:func:`.environments.version_key`)."""
+    beside it that sorts as versions do (:func:`..environments.version_key`)."""
 
     __tablename__ = "environment"
 

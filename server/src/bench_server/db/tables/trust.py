@@ -119,7 +119,8 @@ class LogEntry(Table, table=True):
 
 
 class LogNode(Table, table=True):
-    """Root of a complete subtree of the log (:mod:`.merkle`); never changes."""
+    """Root of a complete subtree of the log (:mod:`bench_protocol.signing.merkle`); never
+    changes."""
 
     __tablename__ = "log_node"
 
@@ -186,7 +187,8 @@ class Projection(Table, table=True):
 
 
 class RecomputeJob(Table, table=True):
-    """A seeded job of a challenge's results (:class:`.recomputation.SeededJob`).
+    """A seeded job of a challenge's results
+    (:class:`bench_protocol.training.recomputation.SeededJob`).
 
     ``id``: its seed, batch size and data. ``key_id`` and ``first_index``: the key whose budget it
     counts against, and the log index of its first result. ``leased_until``: no other worker takes
