@@ -169,8 +169,7 @@ def lay_out(selection: Selection) -> Plan:
 
 def wanted(**changes: Any) -> Wanted:
     named = Asked(root=ROOT, reason="single_owner", result=None)
-    fields = {name: value for name, value in ask(**changes).items() if name in Wanted._fields}
-    return Wanted(**fields, asked=named)
+    return remote.ServerAsk.model_validate(ask(**changes)), named
 
 
 def chosen(seconds: float, *several: Wanted) -> tuple[PlannedCell, ...]:

@@ -76,7 +76,7 @@ def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> No
     entry = outbox.put(result, raw)
     outbox.put(result, raw)
     assert [item.raw for item in outbox.pending()] == [raw]
-    outbox.mark_sent(entry, {"id": "abc"})
+    outbox.move(entry, "sent", {"id": "abc"})
     assert list(outbox.pending()) == []
     assert [(item.raw, item.answer) for item in outbox.sent()] == [(raw, {"id": "abc"})]
 
@@ -84,7 +84,7 @@ def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> No
 def test_a_refused_envelope_is_kept_with_the_reason(home: Home) -> None:
     outbox = Outbox(home.outbox)
     entry = put(outbox, make_result(), private_key())
-    outbox.mark_refused(entry, {"detail": "no"})
+    outbox.move(entry, "refused", {"detail": "no"})
     assert [item.answer for item in outbox.refused()] == [{"detail": "no"}]
 
 

@@ -22,7 +22,7 @@ KEY = private_key()
 def test_an_envelope_that_goes_before_it_is_read_is_left_out(tmp_path: Path) -> None:
     outbox = outbox_with(tmp_path, 3)
     entries = list(outbox.pending())
-    outbox.mark_sent(entries[1], {})
+    outbox.move(entries[1], "sent", {})
     (cut,) = batch.batches(entries)
     assert [pending.entry for pending in cut] == [entries[0], entries[2]]
 
@@ -31,7 +31,7 @@ def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:
     outbox = outbox_with(tmp_path, 1)
     entry = next(outbox.pending())
     raw = entry.raw
-    outbox.mark_sent(entry, {"id": "r1"})
+    outbox.move(entry, "sent", {"id": "r1"})
     assert entry.raw == raw
     assert [found.raw for found in outbox.last_run()] == [raw]
 

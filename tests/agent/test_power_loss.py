@@ -13,7 +13,7 @@ from tests.fakes.outboxes import put
 from tests.fakes.results import make_result, private_key
 
 from bench_agent.base.errors import HomeProblem
-from bench_agent.base.home import Home, write_durably, write_new_private
+from bench_agent.base.home import Home, read_or_make_private, write_durably
 from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.base.messages import Answer, Job
 from bench_agent.remote.outbox import Outbox
@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_durably(tmp_path / "a", b"new" * 100)
     with full_disk(100), pytest.raises(HomeProblem, match="free space"):
-        write_new_private(tmp_path / "key", b"new" * 100)
+        read_or_make_private(tmp_path / "key", lambda: b"new" * 100)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
 
 
@@ -125,6 +125,6 @@ def test_an_answer_that_cannot_be_kept_leaves_the_envelope_waiting(tmp_path: Pat
     outbox = Outbox(tmp_path / "outbox")
     entry = put(outbox, make_result(), private_key())
     with full_disk(100), pytest.raises(HomeProblem):
-        outbox.mark_sent(entry, {"id": "x" * 200})
+        outbox.move(entry, "sent", {"id": "x" * 200})
     assert len(list(outbox.pending())) == 1
     assert not list(outbox.sent())

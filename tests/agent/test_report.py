@@ -234,7 +234,7 @@ def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path
     put(outbox, make_result(run_id="a" * 32))
     put(outbox, make_result(run_id="b" * 32))
     sent = put(outbox, make_result(run_id="b" * 32, repeat=2))
-    outbox.mark_sent(sent, {})
+    outbox.move(sent, "sent", {})
     assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
     assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
 
@@ -295,7 +295,7 @@ def test_a_report_without_ranks_says_why(
     assert unsent.exit_code == 0
     assert "fix: bench-agent submit --server http://127.0.0.1:1" in unsent.stderr
     for entry in outbox.pending():
-        outbox.mark_sent(entry, {"id": "0f1e2d3c4b5a6978"})
+        outbox.move(entry, "sent", {"id": "0f1e2d3c4b5a6978"})
     sent = command("--server", "http://127.0.0.1:1")
     assert "http://127.0.0.1:1 does not answer" in " ".join(sent.stderr.split())
     assert "ranks no" not in sent.stderr

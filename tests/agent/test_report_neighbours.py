@@ -16,8 +16,7 @@ from bench_agent.output.report.neighbours import (
     published_beside,
 )
 from bench_agent.remote.client import Client, ServerRefused
-from bench_agent.remote.rank import MachineRank
-from bench_agent.remote.ranked import next_to
+from bench_agent.remote.rank import MachineRank, next_to
 
 
 def test_the_nearest_published_figure_of_the_same_set_up_stands_beside_the_own_bars() -> None:

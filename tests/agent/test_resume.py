@@ -175,7 +175,7 @@ def test_results_of_earlier_runs_are_counted_apart(
 ) -> None:
     def sent(client: WithoutChallenge, outbox: Outbox) -> Iterator[Delivery]:
         for entry in list(outbox.pending()):
-            yield Delivery(outbox.mark_sent(entry, {}), "sent", {"id": "r"})
+            yield Delivery(outbox.move(entry, "sent", {}), "sent", {"id": "r"})
 
     monkeypatch.setattr(posting, "Client", WithoutChallenge)
     monkeypatch.setattr(posting, "submit", sent)

@@ -311,7 +311,7 @@ def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
     def server(request: httpx.Request) -> httpx.Response:
         other = Outbox(outbox.root)
         for entry in list(other.pending()):
-            other.mark_sent(entry, {"id": "r1"})
+            other.move(entry, "sent", {"id": "r1"})
         return answer(request, lambda raw: (200, {"id": "r1"}))
 
     deliveries = list(submit(client(server), outbox))

@@ -9,8 +9,7 @@ from tests.fakes.lab import BUSY, Lab, make_lab
 from bench_agent.cli import watch as command
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
-from bench_agent.remote.history import History
-from bench_agent.remote.rank import MachineRank
+from bench_agent.remote.rank import History, MachineRank
 from bench_agent.run import journal
 from bench_agent.run.summary import RunSummary
 

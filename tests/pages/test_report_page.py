@@ -54,7 +54,7 @@ def test_with_a_server_it_has_the_rank_and_the_hardware_above_and_below(
     cell = results.make_cell("fashion-mlp", device=Device(kind="metal"))
     machine = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
     entry = put(outbox, results.make_result(cell=cell, machine=machine, step_ns=240_000))
-    outbox.mark_sent(entry, {"id": site.measured})
+    outbox.move(entry, "sent", {"id": site.measured})
     answer = CliRunner().invoke(app, ["report", "--server", site.address, "--output", "-"])
     assert answer.exit_code == 0, answer.stderr
     assert (

@@ -6,7 +6,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_agent.remote.client import Client
-from bench_agent.remote.history import histories, words
+from bench_agent.remote.rank import change_words, histories
 from bench_protocol.payload.machine import Environment
 
 
@@ -27,8 +27,8 @@ def test_the_agent_shows_the_newest_change_of_each_set_up(http: TestClient, post
         transport=httpx.MockTransport(lambda asked: http.get(asked.url.raw_path.decode())),
     )
     found = histories(client, machine_id, [made, other])
-    assert words(found[made.cell], "macos") == (
+    assert change_words(found[made.cell], "macos") == (
         "takes 1.10 times as long since 2026-10-06 (95 % CI 1.10 to 1.10): "
         "python 3.12.5 became 3.12.6"
     )
-    assert words(found[other.cell], "macos") == "the server has no ranked run"
+    assert change_words(found[other.cell], "macos") == "the server has no ranked run"

@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ def private_folder(path: Path) -> Path:
         made = [level for level in (path, *path.parents) if not level.exists()]
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for level in made:
-            _sync_folder(level.parent)
+            sync_folder(level.parent)
     except OSError as error:
         raise HomeProblem(
             f"cannot make {path}: {error.strerror}; choose another folder with BENCH_HOME"
@@ -110,18 +110,20 @@ def write_durably(path: Path, content: bytes) -> None:
         partial.replace(path)
 
 
-def write_new_private(path: Path, content: bytes) -> None:
-    """As :func:`write_durably`, but never overwrites a file.
+def read_or_make_private(path: Path, make: Callable[[], bytes]) -> bytes:
+    """Read a private file; make it first where there is none. No file is overwritten.
 
     Raises:
-        FileExistsError: there is one already.
-        HomeProblem: it cannot be written.
+        HomeProblem: others may read it, or it cannot be read or written.
     """
-    with _written(path, content) as partial:
+    with suppress(FileNotFoundError):
+        return _read_private(path)
+    with suppress(FileExistsError), _written(path, make()) as partial:  # another agent was faster
         try:
             path.hardlink_to(partial)
         finally:
             partial.unlink()
+    return _read_private(path)
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def _written(path: Path, content: bytes) -> Iterator[Path]:
             file.flush()
             os.fsync(file.fileno())
         yield partial
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         raise
     except OSError as error:
@@ -145,7 +147,8 @@ def _written(path: Path, content: bytes) -> Iterator[Path]:
         raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Put a folder's names on disk."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -153,13 +156,7 @@ def _sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def read_private(path: Path) -> bytes:
-    """Read a private file.
-
-    Raises:
-        FileNotFoundError: there is none.
-        HomeProblem: others may read it, or it cannot be read.
-    """
+def _read_private(path: Path) -> bytes:
     try:
         for place, right in ((path, 600), (path.parent, 700)):
             mode = place.stat().st_mode & 0o777

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from bench_protocol.signing.keys import key_id
 
 from .errors import HomeProblem
-from .home import Home, read_private, write_new_private
+from .home import Home, read_or_make_private
 
 SALT_BYTES = 32
 
@@ -78,16 +78,7 @@ def _next(home: Home) -> Path:
 
 def _load_or_create(path: Path) -> Ed25519PrivateKey:
     try:
-        pem = read_private(path)
-    except FileNotFoundError:
-        key = Ed25519PrivateKey.generate()
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        try:
-            write_new_private(path, pem)
-        except FileExistsError:  # another agent was faster
-            pem = read_private(path)
-    try:
-        loaded = load_pem_private_key(pem, password=None)
+        loaded = load_pem_private_key(read_or_make_private(path, _new_key), password=None)
     except ValueError as error:
         raise HomeProblem(f"{path} is not a PEM private key: {error}") from error
     if not isinstance(loaded, Ed25519PrivateKey):
@@ -95,14 +86,12 @@ def _load_or_create(path: Path) -> Ed25519PrivateKey:
     return loaded
 
 
+def _new_key() -> bytes:
+    key = Ed25519PrivateKey.generate()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
 def machine_hash(home: Home, identifier: bytes) -> str:
     """HMAC-SHA256 of the machine's identifier under a salt that never leaves it, in hex."""
-    try:
-        salt = read_private(home.salt)
-    except FileNotFoundError:
-        salt = os.urandom(SALT_BYTES)
-        try:
-            write_new_private(home.salt, salt)
-        except FileExistsError:
-            salt = read_private(home.salt)
+    salt = read_or_make_private(home.salt, lambda: os.urandom(SALT_BYTES))
     return hmac.new(salt, identifier, hashlib.sha256).hexdigest()

@@ -12,7 +12,6 @@ from bench_protocol.payload.machine import Machine
 from bench_protocol.trust.asks import WORDS
 
 from ..plan import asked
-from ..plan.asked import Wanted
 from ..plan.plan import Plan, Selection
 from ..remote import asks
 
@@ -52,14 +51,7 @@ def with_asked(
     if answer is Help.NO or (answer is not Help.YES and not terminal):
         return made
     slugs = {slug(hardware_name(machine, planned.cell.device)): None for planned in made.cells}
-    wanted = [
-        Wanted(
-            *(ask.workload, ask.workload_digest, ask.framework, ask.device, ask.recipe),
-            *(ask.batch_size, ask.precision, ask.data, named),
-        )
-        for ask, named in asks.wanted(server, token, slugs)
-    ]
-    offered = asked.choose(made, wanted, lay_out)
+    offered = asked.choose(made, asks.wanted(server, token, slugs), lay_out)
     if not offered:
         return made
     typer.echo(f"{server} asks for {len(offered)} more:", err=True)

@@ -100,7 +100,7 @@ def renew(yes: Yes = False) -> None:
     except FileNotFoundError:
         stop(Exit.WRONG_USAGE, "there is no key yet; the first run makes one")
     for entry in waiting:
-        outbox.mark_refused(entry, {"detail": "its key was replaced before it was sent"})
+        outbox.move(entry, "refused", {"detail": "its key was replaced before it was sent"})
     new = key_id(load_or_create_key(home).public_key())
     typer.echo(f"the old key is now in {away}")
     typer.echo(f"its {len(waiting)} pending results are marked as refused")

@@ -15,8 +15,7 @@ from ..output.report.figures import Report, report_of
 from ..output.report.neighbours import Around, around_published, around_ranked
 from ..remote.client import ServerRefused
 from ..remote.outbox import Entry, Outbox
-from ..remote.rank import machine_rank
-from ..remote.ranked import next_to
+from ..remote.rank import machine_rank, next_to
 from ..run.journal import unfinished
 from .exits import Exit, stop
 from .setup import open_home, open_reader

@@ -27,8 +27,8 @@ from ..plan.plan import Plan, Selection, check_names
 from ..plan.presets import preset_named
 from ..remote.client import Client
 from ..remote.connection import token_for
-from ..remote.history import History, histories, words
 from ..remote.outbox import Outbox
+from ..remote.rank import History, change_words, histories
 from ..run import journal
 from ..run.context import RunContext
 from ..run.forms import Forms
@@ -199,7 +199,7 @@ def _show(start: Start, home: Home, system: str, server: str | None) -> None:
     else:
         show_end(shown, start.summary, home, server)
         for cell, history in start.histories.items():
-            say(shown, f"{short_name(cell)}: {words(history, system)}")
+            say(shown, f"{short_name(cell)}: {change_words(history, system)}")
         if not start.histories:
             say(shown, NO_HISTORY if server else NO_SERVER)
 

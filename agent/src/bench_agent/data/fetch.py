@@ -14,6 +14,7 @@ from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import DataFile
 
 from ..base.errors import DataProblem
+from ..base.home import sync_folder
 from ..remote.connection import trusted
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
@@ -59,7 +60,8 @@ def fetch(
             except _MirrorFailed as failure:
                 failures.append(f"{mirror}: {failure}")
                 continue
-            _settle(partial, target)
+            partial.replace(target)
+            sync_folder(target.parent)
             return target
     except (FileExistsError, NotADirectoryError) as error:
         raise DataProblem(
@@ -137,15 +139,6 @@ def _stream(
                 listener(done)
             out.flush()
             os.fsync(out.fileno())
-
-
-def _settle(partial: Path, target: Path) -> None:
-    partial.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _size(path: Path) -> int:

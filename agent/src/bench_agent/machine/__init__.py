@@ -2,6 +2,7 @@
 
 import platform
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -50,42 +51,31 @@ def make_machine(facts: MachineFacts, hashed: str) -> Machine:
 
 def read_facts() -> MachineFacts:
     """Read every source of this system. Writes nothing."""
-    system = platform.system()
-    if system == "Darwin":
-        return MachineFacts(
-            cpu=macos.cpu(),
-            os=macos.operating_system(),
-            gpus=macos.gpus(),
-            model=macos.model(),
-            memory_bytes=macos.memory_bytes() or _total_memory(),
-        )
-    if system == "Linux":
-        return MachineFacts(
-            cpu=linux.cpu(),
-            os=linux.operating_system(),
-            gpus=nvidia.gpus(),
-            model=linux.model(),
-            memory_bytes=linux.memory_bytes() or _total_memory(),
-        )
+    this = _system()
     return MachineFacts(
-        cpu=windows.cpu(),
-        os=windows.operating_system(),
-        gpus=nvidia.gpus(),
-        model=None,
-        memory_bytes=_total_memory(),
+        cpu=this.cpu(),
+        os=this.operating_system(),
+        gpus=macos.gpus() if this is macos else nvidia.gpus(),
+        model=this.model(),
+        memory_bytes=this.memory_bytes() or _total_memory(),
     )
 
 
 def identifier() -> bytes | None:
     """An identifier that stays the same on this machine. It is used only inside an HMAC."""
-    sources = {"Darwin": macos.identifier, "Linux": linux.identifier}
-    return sources.get(platform.system(), windows.identifier)()
+    found: bytes | None = _system().identifier()
+    return found
 
 
 def identifiers() -> frozenset[str]:
     """Serial numbers and identifiers of this machine, so that a text can be cleaned of them."""
-    sources = {"Darwin": macos.identifiers, "Linux": linux.identifiers}
-    return sources.get(platform.system(), windows.identifiers)()
+    found: frozenset[str] = _system().identifiers()
+    return found
+
+
+def _system() -> Any:
+    """The module that reads this system; Windows' also reads unknown systems."""
+    return {"Darwin": macos, "Linux": linux}.get(platform.system(), windows)
 
 
 def _total_memory() -> int | None:

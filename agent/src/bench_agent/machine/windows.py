@@ -45,6 +45,14 @@ def operating_system() -> OperatingSystem:
     )
 
 
+def model() -> None:
+    """Not read here."""
+
+
+def memory_bytes() -> None:
+    """Not read here: psutil has it."""
+
+
 def identifier() -> bytes | None:
     """The installation's identifier. It is only ever used inside an HMAC."""
     guid = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")

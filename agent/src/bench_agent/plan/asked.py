@@ -1,13 +1,13 @@
 """Cells that a server asks for, beside those of the run: three at most, in a tenth of its time."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload.result import Asked
 
 from ..base.errors import UsageProblem
+from ..remote.asks import ServerAsk
 from .plan import Plan, PlannedCell, Selection
 
 MOST_CELLS = 3
@@ -15,18 +15,8 @@ SHARE_OF_TIME = 0.1
 DIGESTS = {workload.name: workload.digest for workload in CATALOGUE}
 
 
-class Wanted(NamedTuple):
-    """A cell by its axes, on the first device of its kind, and what its result names."""
-
-    workload: str
-    workload_digest: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    asked: Asked
+# A set-up that a server wants, on the first device of its kind, and what its result names.
+Wanted = tuple[ServerAsk, Asked]
 
 
 def choose(
@@ -43,7 +33,7 @@ def choose(
     kinds = {planned.cell.data for planned in run.cells}
     taken = {planned.cell.digest for planned in run.cells}
     chosen: list[PlannedCell] = []
-    for one in wanted:
+    for one, asked in wanted:
         if len(chosen) == MOST_CELLS:
             break
         if one.data not in kinds or DIGESTS.get(one.workload) != one.workload_digest:
@@ -54,11 +44,11 @@ def choose(
         if planned.estimate_seconds <= left_seconds:
             left_seconds -= planned.estimate_seconds
             taken.add(planned.cell.digest)
-            chosen.append(planned)
+            chosen.append(planned.model_copy(update={"asked": asked}))
     return tuple(chosen)
 
 
-def _planned(one: Wanted, lay_out: Callable[[Selection], Plan]) -> PlannedCell | None:
+def _planned(one: ServerAsk, lay_out: Callable[[Selection], Plan]) -> PlannedCell | None:
     """The cell as it would run here; None where it cannot."""
     selection = Selection(
         workloads=(one.workload,),
@@ -74,8 +64,7 @@ def _planned(one: Wanted, lay_out: Callable[[Selection], Plan]) -> PlannedCell |
         cells = lay_out(selection).cells
     except (UsageProblem, LookupError):  # a name of a newer server, or a device that is not here
         return None
-    (planned, *_) = cells or (None,)
-    return None if planned is None else planned.model_copy(update={"asked": one.asked})
+    return cells[0] if cells else None
 
 
 def words(planned: PlannedCell) -> str:

@@ -24,7 +24,7 @@ from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from . import batch
 from .batch import LineAnswer
-from .checkpoint_memory import CheckpointMemory, ServerState
+from .checkpoint_memory import CheckpointMemory
 from .connection import TRANSIENT, Connection, complain, retry_after_seconds
 
 # A rate-limited line of an answer does not name a time to wait.
@@ -60,6 +60,10 @@ class Client:
 
     With a ``home`` the client remembers the log's last checkpoint: it accepts no answer without a
     valid receipt, and none from a log that contradicts an earlier state.
+
+    Its methods raise ServerUnreachable without a usable answer, ServerRefused for a problem
+    document, LogContradiction for a log that contradicts itself, and InvalidField for a value that
+    cannot be sent.
     """
 
     def __init__(
@@ -86,30 +90,21 @@ class Client:
         self._connection.close()
 
     @property
+    def _key_id(self) -> str:
+        return keys.key_id(self._key.public_key())
+
+    @property
     def _key(self) -> Ed25519PrivateKey:
         if self._own_key is None:
             raise ValueError("a client without a key signs nothing")
         return self._own_key
 
     def knock(self) -> None:
-        """Check that the server answers.
+        """Check that the server answers."""
+        self.fetch("/healthz")
 
-        Raises:
-            ServerUnreachable: it does not.
-        """
-        self._connection.content("/healthz")
-
-    def enroll(
-        self,
-        display_name: str | None = None,
-        invite: str | None = None,
-    ) -> dict[str, Any]:
-        """Make this machine's key known to the server. Doing it again changes nothing.
-
-        Raises:
-            ServerUnreachable, ServerRefused: see there.
-            LogContradiction: the server's log is not the one that was seen before.
-        """
+    def enroll(self, display_name: str | None = None, invite: str | None = None) -> dict[str, Any]:
+        """Make this machine's key known to the server. Doing it again changes nothing."""
         server_state = self.checkpoints.meet() if self.checkpoints else None
         event = statement.enroll_event(
             self._key.public_key(),
@@ -117,81 +112,46 @@ class Client:
             server_origin=server_state.origin if server_state else None,
             license=server_state.license if server_state else None,
         )
-        sealed = self._sealed_event(statement.key_event_payload(event), self._key)
-        return self._post_event(sealed, display_name, invite)
+        payload = statement.key_event_payload(event)
+        return self._post_event(payload, self._key, display_name=display_name, invite=invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
-        """Replace this key with a new one; both sign.
-
-        Raises:
-            ServerUnreachable, ServerRefused, LogContradiction: see there.
-        """
-        event = Rotation(
+        """Replace this key with a new one; both sign."""
+        event = self._made(
+            Rotation,
             event="rotate",
             public_key=base64.b64encode(keys.spki(new.public_key())).decode(),
-            supersedes=keys.key_id(self._key.public_key()),
-            server_origin=self._meet().origin,
-            at=utc_text(self._now()),
+            supersedes=self._key_id,
         )
-        return self._post_event(self._sealed_event(acts.payload(event), self._key, new))
+        return self._post_event(event, self._key, new)
 
     def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
-        """Revoke one of this owner's keys.
-
-        Args:
-            since: results from this log index on no longer count.
-
-        Raises:
-            ServerUnreachable, ServerRefused, LogContradiction: see there.
-            InvalidField: key or reason cannot be sent.
-        """
-        try:
-            event = Revocation(
-                event="revoke",
-                key_id=key_id,
-                reason=reason,
-                compromised_since_log_index=since,
-                server_origin=self._meet().origin,
-                at=utc_text(self._now()),
-            )
-        except ValidationError as error:
-            raise first_invalid_field(error) from None
-        return self._post_event(self._sealed_event(acts.payload(event), self._key))
+        """Revoke one of this owner's keys. ``since``: results from this log index on no longer
+        count."""
+        event = self._made(
+            Revocation,
+            event="revoke",
+            key_id=key_id,
+            reason=reason,
+            compromised_since_log_index=since,
+        )
+        return self._post_event(event, self._key)
 
     def act(
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
     ) -> dict[str, Any]:
-        """List, export, hide, show or withdraw this key's results, or change the displayed name.
-
-        Raises:
-            ServerUnreachable, ServerRefused, LogContradiction: see there.
-            InvalidField: ``result`` is no id.
-        """
-        try:
-            act = Act(
-                act=kind,
-                id=secrets.token_hex(16),
-                key_id=keys.key_id(self._key.public_key()),
-                server_origin=self._meet().origin,
-                at=utc_text(self._now()),
-                result=result,
-            )
-        except ValidationError as error:
-            raise first_invalid_field(error) from None
-        sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), self._key)
-        body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
-        answer = self._answer("POST", "/api/v1/acts", content=body)
+        """List, export, hide, show or withdraw this key's results, or change the displayed name."""
+        identity = secrets.token_hex(16)
+        act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result)
+        sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
+        answer = self._post_sealed("/api/v1/acts", sealed, display_name=display_name)
         if self.checkpoints and answer.get("receipt"):
             self.checkpoints.check([(sealed, answer["receipt"])])
         return answer
 
     def challenge(self) -> IssuedChallenge:
-        """Ask for a nonce that binds a run to this moment.
-
-        Raises:
-            ServerUnreachable, ServerRefused: see there.
-        """
-        body = strict_json.dumps({"key_id": keys.key_id(self._key.public_key())})
+        """Ask for a nonce that binds a run to this moment."""
+        body = strict_json.dumps({"key_id": self._key_id})
         answer = self._answer("POST", "/api/v1/challenges", content=body)
         try:
             named = {name: answer[name] for name in Challenge.model_fields}
@@ -203,11 +163,7 @@ class Client:
             raise ServerUnreachable(f"{self.server} gave no challenge: {error}") from error
 
     def license(self) -> str:
-        """SPDX identifier of the licence under which the server publishes.
-
-        Raises:
-            ServerUnreachable: it does not say.
-        """
+        """SPDX identifier of the licence under which the server publishes."""
         try:
             # It is printed where a person is asked to agree.
             named = strict_json.loads(self.fetch("/api/v1/log"))["license"]
@@ -216,19 +172,11 @@ class Client:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def read(self, path: str) -> dict[str, Any]:
-        """The document at a path of the server.
-
-        Raises:
-            ServerUnreachable, ServerRefused: see there.
-        """
+        """The document at a path of the server."""
         return self._answer("GET", path)
 
     def fetch(self, path: str) -> bytes:
-        """The bytes at a path of the server.
-
-        Raises:
-            ServerUnreachable: it does not answer with any.
-        """
+        """The bytes at a path of the server."""
         return self._connection.content(path)
 
     def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:
@@ -236,9 +184,6 @@ class Client:
 
         Returns:
             The server's answer for each, in their order.
-
-        Raises:
-            ServerUnreachable: no usable answer.
         """
         content = batch.body(envelopes)
         response = self._connection.request("POST", "/api/v1/results", content, batch.NDJSON)
@@ -261,28 +206,33 @@ class Client:
         return self._connection.wait(seconds, waited)
 
     def result_on_board(self, result_id: str) -> dict[str, Any] | None:
-        """A result once boards have it; None after BOARD_WAIT_SECONDS, for which the server waits.
-
-        Raises:
-            ServerUnreachable, ServerRefused: the server does not answer, or does not know it.
-        """
+        """A result once boards have it; None if that takes more than BOARD_WAIT_SECONDS."""
         answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
         return None if answer.get("status") == "pending" else answer
 
-    def _meet(self) -> ServerState:
+    def _made(self, kind: type[Rotation | Revocation | Act], **fields: Any) -> bytes:
+        """The payload of an act or a key event for this server, made now."""
         if self.checkpoints is None:
             raise ValueError("a client without a home signs nothing for a server")
-        return self.checkpoints.meet()
-
-    def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
-        return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
+        origin = self.checkpoints.meet().origin
+        try:
+            return acts.payload(kind(server_origin=origin, at=utc_text(self._now()), **fields))
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
 
     def _post_event(
-        self, sealed: bytes, display_name: str | None = None, invite: str | None = None
+        self, payload: bytes, *signers: Ed25519PrivateKey, **beside: str | None
     ) -> dict[str, Any]:
-        name, code = strict_json.dumps(display_name), strict_json.dumps(invite)
-        body = b'{"envelope":%s,"display_name":%s,"invite":%s}' % (sealed, name, code)
-        return self._answer("POST", "/api/v1/keys", content=body)
+        sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
+        return self._post_sealed("/api/v1/keys", sealed, **beside)
+
+    def _post_sealed(self, path: str, sealed: bytes, **beside: str | None) -> dict[str, Any]:
+        """Post an envelope, its bytes as they are, with members that nobody signs."""
+        members = [b'"envelope":%s' % sealed]
+        members += [
+            b'"%s":%s' % (name.encode(), strict_json.dumps(value)) for name, value in beside.items()
+        ]
+        return self._answer("POST", path, content=b"{%s}" % b",".join(members))
 
     def _answer(
         self,
@@ -297,8 +247,8 @@ class Client:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:
             document = response.json()
-        except ValueError as error:
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+        except ValueError:
+            document = None
         if not isinstance(document, dict):
             raise ServerUnreachable(f"{self.server} is not a Trainmark server")
         if response.is_success:

@@ -26,7 +26,6 @@ TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
-# The number of log entries that an answer follows from, and that the next one must include.
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
 
@@ -99,7 +98,6 @@ def complain(line: str) -> None:
 
 class Connection:
     """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
-    No answer is of fewer log entries than an earlier one.
 
     Args:
         say: shows the user how long the server asks to wait.
@@ -188,10 +186,8 @@ class Connection:
             waited: seconds of earlier waits for the same request.
 
         Returns:
-            Seconds of all waits, this one included.
-
-        Raises:
-            ServerUnreachable: the sum would exceed ``patience_seconds``.
+            Seconds of all waits, this one included; ServerUnreachable is raised where the sum would
+            exceed ``patience_seconds``.
         """
         if waited + seconds > self._patience_seconds:
             raise ServerUnreachable(
@@ -206,11 +202,7 @@ class Connection:
         return waited + seconds
 
     def content(self, path: str) -> bytes:
-        """The bytes at a path.
-
-        Raises:
-            ServerUnreachable: the server does not answer with any.
-        """
+        """The bytes at a path. Raises ServerUnreachable where the server answers with none."""
         response = self.request("GET", path)
         if not response.is_success:
             raise ServerUnreachable(f"{self.server}{path} answered {response.status_code}")

@@ -15,6 +15,8 @@ from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope, keys, note, receipts
 from bench_protocol.signing.envelope import Envelope
 
+from .log_receipts import parse_receipt
+
 
 @dataclass
 class KeyHistory:
@@ -133,8 +135,7 @@ def replay(
     last = -1
     for event in events:
         opened = envelope.read(strict_json.dumps(event["envelope"]))
-        salt, proof = bytes.fromhex(event["receipt"]["salt"]), event["receipt"]["proof"]
-        receipt = receipts.parse_proof(salt, proof)
+        receipt = parse_receipt(event["receipt"])
         receipts.verify_receipt(receipt, opened, trusted)
         if receipt.index <= last:
             raise BadSignature("the key's events are not in the order of the log")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
@@ -21,6 +21,7 @@ from ..base.home import private_folder, write_durably
 
 ANSWER_SUFFIX = ".answer"
 STATES = ("pending", "sent", "refused")
+State = Literal["sent", "refused"]
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,6 @@ class Outbox:
         entries = {entry.path.name: entry for _, entry in sorted(dated, key=lambda pair: pair[0])}
         return list(reversed(entries.values()))
 
-    def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
-        """Move an envelope to ``sent/`` with the server's receipt."""
-        return self._move(entry, "sent", receipt)
-
-    def mark_refused(self, entry: Entry, problem: dict[str, Any]) -> Entry:
-        """Move an envelope to ``refused/`` with the server's reason."""
-        return self._move(entry, "refused", problem)
-
     def _entries(self, state: str) -> Iterator[Entry]:
         for _, entry in self._dated(state):
             yield entry
@@ -143,7 +136,8 @@ class Outbox:
                 dated.append((path.stat().st_mtime_ns, Entry(path)))
         return sorted(dated, key=lambda pair: (pair[0], pair[1].path.name))
 
-    def _move(self, entry: Entry, state: str, answer: dict[str, Any]) -> Entry:
+    def move(self, entry: Entry, state: State, answer: dict[str, Any]) -> Entry:
+        """Move an envelope to ``sent/`` or ``refused/`` with the server's answer."""
         target = private_folder(self.root / state) / entry.path.name
         write_durably(target.with_suffix(ANSWER_SUFFIX), json.dumps(answer, indent=1).encode())
         with suppress(FileNotFoundError):  # another process has moved it; its answer is the same

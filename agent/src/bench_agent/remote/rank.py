@@ -1,11 +1,19 @@
-"""The rank of a machine on a server, asked when its results are on the boards."""
+"""A machine on a server: its rank, the hardware ranked next to it, its history."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
+from pydantic import BaseModel, ValidationError
+
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.payload.differences import Difference, several_in_words
+from bench_protocol.payload.figures import timing_kind
 from bench_protocol.payload.rank_text import beside_words, rank_words
+from bench_protocol.payload.result import Measured, Result
 
-from .client import Client
+from .client import Client, ServerRefused
 
 
 class MachineRank(NamedTuple):
@@ -24,14 +32,7 @@ def machine_rank(
     client: Client, result_id: str, workloads: Collection[str] = ()
 ) -> MachineRank | None:
     """The rank of a result's machine, once boards have it. None without a ranked result.
-
-    Args:
-        workloads: those just measured, whose rank comes first.
-
-    Raises:
-        ServerUnreachable: the server does not answer.
-        ServerRefused: it knows no such result.
-    """
+    ``workloads``: those just measured, whose rank comes first."""
     answer = client.result_on_board(result_id)
     machine_id = answer.get("machine_id") if answer else None
     if not isinstance(machine_id, str):
@@ -49,3 +50,92 @@ def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
     ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
     ranked.sort(key=lambda place: place["workload"] not in workloads)  # stable: else as they came
     return rank_words(ranked[0]) + beside_words(ranked[0]) if ranked else None
+
+
+class Ranked(NamedTuple):
+    """A ranked row of a board; ``samples_per_second`` in its fastest set-up."""
+
+    workload: str
+    rank: int
+    hardware: str
+    framework: str
+    recipe: str
+    batch_size: int
+    samples_per_second: float
+
+
+def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[Ranked]:
+    """The rows of these boards one rank above and below the machine's hardware."""
+    places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
+    ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
+    rows: list[Ranked] = []
+    for workload in workloads:
+        if workload in ranks:
+            query = urlencode({"workload": workload, "limit": 500})
+            board = client.read(f"/api/v1/leaderboard?{query}")
+            rows += [
+                Ranked(*(row[name] for name in Ranked._fields))
+                for row in board.get("rows") or ()
+                if row["rank"] in (ranks[workload] - 1, ranks[workload] + 1)
+            ]
+    return rows
+
+
+class Change(BaseModel):
+    """From ``started_at`` on the machine was ``speed_up`` times as fast.
+
+    Fields that the server adds later are ignored, here and in :class:`History`.
+    """
+
+    started_at: str
+    speed_up: float
+    speed_up_low: float | None = None
+    speed_up_high: float | None = None
+    changed: list[Difference] = []
+
+
+class History(BaseModel):
+    """The runs of one set-up on one machine, and the changes of its speed, oldest first."""
+
+    points: list[Any]
+    changes: list[Change]
+
+
+def histories(
+    client: Client, machine_id: str, results: Iterable[Result]
+) -> dict[Cell, History | None]:
+    """The server's history of each measured set-up, None without a ranked result of it."""
+    measured = {
+        result.cell: result.outcome.measurement.blocks.total_ns
+        for result in results
+        if isinstance(result.outcome, Measured)
+    }
+    return {cell: _history(client, machine_id, cell, ns) for cell, ns in measured.items()}
+
+
+def _history(client: Client, machine_id: str, cell: Cell, timed_ns: int) -> History | None:
+    named = ("workload", "framework", "recipe", "batch_size", "precision", "data")
+    query = {name: getattr(cell, name) for name in named}
+    query |= {"device": cell.device.kind, "timing": timing_kind(cell.device.kind, timed_ns)}
+    try:
+        answer = client.read(f"/api/v1/machines/{machine_id}/history?{urlencode(query)}")
+        return History.model_validate(answer)
+    except (ServerRefused, ValidationError):
+        return None
+
+
+def change_words(history: History | None, system: str) -> str:
+    """The newest change of a history: ``takes 1.22 times as long since 2026-03-10 (95 % CI 1.19 to
+    1.25): driver of GPU 0 570.1 became 580.2``."""
+    if history is None:
+        return "the server has no ranked run"
+    runs = people.plural(len(history.points), "run")
+    if not history.changes:
+        return f"no change of speed in {runs}"
+    change = history.changes[-1]
+    text = f"{people.faster(change.speed_up)} since {change.started_at[:10]}"
+    if change.speed_up_low is not None and change.speed_up_high is not None:
+        bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
+        text += f" (95 % CI {bounds})"
+    causes = several_in_words(change.changed, system)
+    return f"{text}: {causes or 'machine and software are the same'}"

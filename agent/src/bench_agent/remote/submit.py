@@ -2,12 +2,12 @@
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ..base.errors import ServerUnreachable
 from .batch import LineAnswer, PendingEnvelope, batches
 from .client import Client, ServerRefused
-from .outbox import Entry, Outbox
+from .outbox import Entry, Outbox, State
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Delivery:
     """The outcome of posting one envelope."""
 
     entry: Entry
-    state: Literal["sent", "refused"]
+    state: State
     answer: dict[str, Any]
 
     @property
@@ -62,15 +62,17 @@ def _submit_batch(
     waited = 0.0
     while batch:
         answers = list(zip(batch, _post(client, batch), strict=True))
-        _check_receipts(client, answers)
+        sent = [
+            (pending.raw, answer.document.get("receipt"))
+            for pending, answer in answers
+            if answer.state == "sent"
+        ]
+        if client.checkpoints:
+            client.checkpoints.check(sent)
         for pending, answer in answers:
-            if answer.state == "sent":
-                yield Delivery(
-                    outbox.mark_sent(pending.entry, answer.document), "sent", answer.document
-                )
-            elif answer.state == "refused":
-                moved = outbox.mark_refused(pending.entry, answer.document)
-                yield Delivery(moved, "refused", answer.document)
+            if answer.state != "pending":
+                moved = outbox.move(pending.entry, answer.state, answer.document)
+                yield Delivery(moved, answer.state, answer.document)
         limited = [
             (pending, a.wait_seconds) for pending, a in answers if a.wait_seconds is not None
         ]
@@ -91,14 +93,3 @@ def _post(client: Client, batch: list[PendingEnvelope]) -> list[LineAnswer]:
             raise ServerUnreachable(str(refusal)) from refusal
         answers = client.post_results(envelopes)
     return answers
-
-
-def _check_receipts(client: Client, answers: list[tuple[PendingEnvelope, LineAnswer]]) -> None:
-    if client.checkpoints:
-        client.checkpoints.check(
-            [
-                (pending.raw, answer.document.get("receipt"))
-                for pending, answer in answers
-                if answer.state == "sent"
-            ]
-        )

@@ -9,8 +9,7 @@ from bench_protocol.catalogue import published
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.published import Published
 
-from ...remote.rank import MachineRank
-from ...remote.ranked import Ranked
+from ...remote.rank import MachineRank, Ranked
 from .charts import Bar, BarGroup
 from .figures import CellFigures, Report
 
