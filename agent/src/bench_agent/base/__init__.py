@@ -1,1 +1,1 @@
-"""What every stage needs: the home folder, keys, errors, messages."""
+"""Shared by every stage: the home folder, keys, errors, messages."""

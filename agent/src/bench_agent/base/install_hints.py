@@ -129,7 +129,7 @@ def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:
 
 
 def size_note(framework: str, system: str = sys.platform) -> str:
-    """What is unusual about the download of a framework; empty without anything."""
+    """A note if the download of a framework is unusually large; else empty."""
     brings_cuda = framework == "torch" and system.startswith("linux")
     return " (its usual wheel brings CUDA: gigabytes)" if brings_cuda else ""
 

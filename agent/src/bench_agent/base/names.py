@@ -1,4 +1,4 @@
-"""What to say of a name that nothing has: the one that was probably meant, and all there are."""
+"""Messages about unknown names: the name that was probably meant, and all known names."""
 
 from functools import partial
 

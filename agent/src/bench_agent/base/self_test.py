@@ -39,7 +39,7 @@ TINY = 2.0**-30
 
 
 class Waiting(Wire):
-    """How the time follows the work, and what the synchronisation leaves to do.
+    """The slope of time over work, and the work left after the synchronisation.
 
     ``size``: rows of a matrix product. ``products``: of the shortest reading; the others have
     :data:`MULTIPLES` of it. ``durations_ns``: the least time of each over ``tries``. ``left``: the
@@ -72,7 +72,7 @@ class Waiting(Wire):
 
 
 class Numbers(Wire):
-    """What one recipe computes and copies.
+    """The numbers that one recipe computes and copies.
 
     ``convolution_bits``, ``dense_bits``: how many bits of a fraction these layers keep, the largest
     of :data:`TESTED_BITS` up to which all are kept, 0 if none is; the first is None where the
@@ -111,7 +111,7 @@ def kept_bits(values: Sequence[float]) -> int:
 def problems(
     figures: Figures, precision: Precision, kind: DeviceKind, bound_flops: float | None
 ) -> Iterator[str]:
-    """What is wrong with a device in a precision, a sentence each; nothing if it may be measured.
+    """The problems of a device in a precision, a sentence each; empty if it may be measured.
 
     Args:
         bound_flops: FLOP/s that nothing of its kind exceeds; None if no bound is known.

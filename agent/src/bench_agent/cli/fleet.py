@@ -27,7 +27,7 @@ USABLE = {
     "ansible": ("--server",),
     "skypilot": (),
 }
-# What a shell, YAML and Jinja leave as it is, and no program takes for an option.
+# Values that a shell, YAML and Jinja leave as they are, and no program takes for an option.
 PLAIN = re.compile(r"(?!-)[\w.:/@%+=~\[\]-]+", re.ASCII)
 GPUS = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?:)?[1-9]\d?", re.ASCII)
 Emit = Annotated[

@@ -29,7 +29,7 @@ Server = Annotated[
         help="Server to post to; without one nothing is sent.",
     ),
 ]
-# Of a command that does nothing without a server.
+# Option of a command that does nothing without a server.
 NamedServer = Annotated[
     str | None,
     typer.Option(

@@ -112,7 +112,7 @@ def run(
     """Measure, sign and store the results; with a server, post them."""
 
     home = open_home()
-    # Before any long work: report a folder or file that cannot be used.
+    # Report a folder or file that cannot be used before any long work.
     refuse_unfit(home)
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)

@@ -1,4 +1,4 @@
-"""What a command needs before it works: the agent's folder, a client, probes, consent."""
+"""Set-up of a command: the agent's folder, a client, probes, consent."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where this machine has real data, and what to do where it has none."""
+"""Folders with real data on this machine, and hints where there is none."""
 
 import os
 from collections.abc import Mapping, Sequence

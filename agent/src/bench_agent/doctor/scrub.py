@@ -69,7 +69,7 @@ def _any_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-# In their order: pattern, replacement.
+# Patterns with their replacements, applied in this order.
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", re.DOTALL), "<key>"),
     (

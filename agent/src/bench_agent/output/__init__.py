@@ -1,1 +1,1 @@
-"""What a run shows: live progress, events, summaries, reports."""
+"""Output: live progress, events, summaries, reports."""

@@ -1,4 +1,4 @@
-"""How commands print: what colours mean, where lines break, and the one style of tables.
+"""Output on a terminal: colours, line breaks, and the style of tables.
 
 Yellow is a warning, red a failure, green a good verdict; numbers and paths have no colour.
 ``NO_COLOR`` (no-color.org) turns colours off; ``FORCE_COLOR`` (force-color.org) turns them on

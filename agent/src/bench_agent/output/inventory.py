@@ -1,4 +1,4 @@
-"""What this machine has: devices and frameworks, interpreters, data sets; JSON and tables."""
+"""Inventory of this machine as JSON and tables: devices, frameworks, interpreters, data sets."""
 
 import sys
 from collections.abc import Sequence

@@ -134,7 +134,7 @@ def _pending(summary: RunSummary) -> str:
 
 
 def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
-    """Where this machine stands, and its page."""
+    """The rank of this machine's hardware, and its page."""
     words = f"is {rank.words}" if rank.words else "has no rank yet"
     return [f"This hardware {words}.", *([f"  {rank.address}"] if links else [])]
 

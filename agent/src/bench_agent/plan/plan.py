@@ -284,7 +284,7 @@ def _accuracy_passes(
         cell, workload = planned.cell, planned.workload
         default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
         if default and planned.timing.epochs:
-            # Its accuracy is that of exactly this number of epochs.
+            # Accuracy bands hold for exactly this number of epochs.
             whole = {"epochs": workload.epochs, "least_seconds": 0.0}
             timing = planned.timing.model_copy(update=whole)
             estimate = measured_times.repeat_seconds(cell, workload, timing)

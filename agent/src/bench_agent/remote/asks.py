@@ -20,7 +20,7 @@ from bench_protocol.trust.asks import Reason, WantedSetup
 from ..base.errors import ServerUnreachable
 from .connection import Connection
 
-# For all requests together.
+# Time limit of all requests together.
 WAIT_SECONDS = 5.0
 
 
@@ -42,7 +42,7 @@ class ServerAsk(BaseModel):
 
     @property
     def setup(self) -> WantedSetup:
-        """What is drawn."""
+        """The set-up that is drawn."""
         return WantedSetup(*(getattr(self, name) for name in WantedSetup._fields))
 
 

@@ -18,7 +18,7 @@ from ..base.errors import ServerUnreachable, UsageProblem
 TIMEOUT_SECONDS = 20.0
 # A rate-limited server asks for at most a minute; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
-# Of an answer, unpacked: a server may send a small body that unpacks to any size.
+# Largest unpacked answer: a server may send a small body that unpacks to any size.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 # Of the answer as it was sent; what is handed on is unpacked and whole.
 TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")

@@ -102,7 +102,7 @@ class Outbox:
 
     def last_run(self) -> list[Entry]:
         """Every envelope of the latest run, in any state."""
-        # By name: another process may move an envelope while the states are listed.
+        # Key by name: another process may move an envelope while the states are listed.
         entries = {
             entry.path.name: (changed_ns, entry)
             for state in STATES
@@ -116,7 +116,7 @@ class Outbox:
     def of_cell(self, cell: Cell) -> list[Entry]:
         """The envelopes of a cell in any state, newest first."""
         dated = [pair for state in STATES for pair in self._dated(state, f"*-{cell.digest[:16]}-*")]
-        # By name: another process may move an envelope while the states are listed.
+        # Key by name: another process may move an envelope while the states are listed.
         entries = {entry.path.name: entry for _, entry in sorted(dated, key=lambda pair: pair[0])}
         return list(reversed(entries.values()))
 

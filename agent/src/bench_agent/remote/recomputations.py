@@ -1,4 +1,4 @@
-"""What a server has stated about the seeded jobs of a result, verified: signature, log, subject."""
+"""Verify a server's statements about the seeded jobs of a result: signature, log, subject."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -35,7 +35,7 @@ MAX_BUNDLE_BYTES = 8 * 1024 * 1024
 # The parts of a bundle, and the part that it lacks where its server no longer has the result.
 PARTS = ("envelope", "receipt", "key", "log")
 JUDGED = "judged"
-# What the server stated about its seeded jobs: with JUDGED, or not at all.
+# The server's statements about its seeded jobs: with JUDGED, or none at all.
 RECOMPUTATIONS = "recomputations"
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
@@ -82,7 +82,7 @@ def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
     """The parts of what the server says of a result: status, trust level, verdicts; and its
     statements about the seeded jobs."""
     answer = read(f"/api/v1/results/{result_id}")
-    # After the level, so that the statements it follows from are there.
+    # Fetch statements after the level, so that those it follows from are there.
     stated = read(f"/api/v1/results/{result_id}/recomputations")
     judged = {name: answer[name] for name in ("status", "trust_level", "verdicts")}
     return {JUDGED: judged, RECOMPUTATIONS: stated}

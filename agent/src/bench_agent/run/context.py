@@ -1,4 +1,4 @@
-"""What a run needs beside its plan: the agent's folder, the user, the server, the machine."""
+"""Collaborators of a run beside its plan: the agent's folder, the user, the server, the machine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ from ..machine.text import file_text
 from ..worker.failures import OUT_OF_MEMORY_TEXT
 
 LOG_TAIL_BYTES = 64 * 1024
-# How a library that reports a failed allocation ends: an abort, or an uncaught exception.
+# Exit of a library that reports a failed allocation: an abort, or an uncaught exception.
 AFTER_SAYING_SO = (-signal.SIGABRT, -signal.SIGSEGV, 1)
 
 

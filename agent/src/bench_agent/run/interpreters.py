@@ -39,7 +39,7 @@ class SharedLibraries(Wire):
 
 
 class Description(Wire):
-    """What an interpreter says of itself: see :mod:`._ask_interpreter`.
+    """The description that an interpreter gives of itself: see :mod:`._ask_interpreter`.
 
     ``prefix``: folder of its environment. ``agent``: version of its bench-agent. ``source``:
     digest of the agent's source files. ``modules``: those of the frameworks' that it has.

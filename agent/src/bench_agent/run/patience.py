@@ -1,4 +1,4 @@
-"""How long a worker may take and be silent, and why a first one may be silent for long."""
+"""Limits of a worker's time and silence, and why a first worker may be silent for long."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,7 +22,7 @@ FORMS_IN_A_REPEAT = 4
 
 
 class Place(NamedTuple):
-    """Where a worker computes: a framework of an interpreter (None: the agent's own), a device."""
+    """The place of a worker: a framework of an interpreter (None: the agent's own), a device."""
 
     framework: str
     device: Device
@@ -52,7 +52,7 @@ def may_compile_kernels(place: Place, measured_times: MeasuredTimes) -> bool:
 
 
 def why_silent(place: Place, measured_times: MeasuredTimes) -> str | None:
-    """What to tell the user before a worker that may be silent for long, or None."""
+    """The message before a worker that may be silent for long, or None."""
     if not may_compile_kernels(place, measured_times):
         return None
     under = f" under {place.python}" if place.python else ""

@@ -37,7 +37,7 @@ REPEAT = "doctor --deep --only self-test"
 
 
 class Subject(Wire):
-    """What an outcome holds for: the test is run again when any of it changes.
+    """The conditions of an outcome: the test is run again when any of them changes.
 
     ``source``: digest of the agent's files, whose synchronisation it is.
     """

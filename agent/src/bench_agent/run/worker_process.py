@@ -38,7 +38,7 @@ KILL_WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait for a worker.
+    """Time limits of a worker.
 
     ``silence_seconds`` is the longest wait without a message outside the timing (imports,
     compilations and the evaluation are silent), ``stall_factor`` times the longest block, but at

@@ -25,7 +25,7 @@ def take(engine: Engine, form: str) -> None:
 
 
 def settings(choice: FormChoice | None) -> dict[str, str]:
-    """What a result says of the choice, among the settings of its recipe."""
+    """The choice in words, for the settings of the recipe in a result."""
     if choice is None:
         return {}
     return {"form": choice.name, **{f"form.{name}": text for name, text in choice.tried.items()}}

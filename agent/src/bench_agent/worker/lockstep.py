@@ -101,7 +101,7 @@ class Lockstep:
         """Give no more turns: a worker that waits for one ends with ``EOFError``."""
         self._ended = True
         for _ in range(self._sides):
-            # In place of the workers that never connected.
+            # Connect in place of the workers that never connected.
             with suppress(OSError):
                 Client(self.address).close()
 

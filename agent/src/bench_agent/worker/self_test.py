@@ -72,7 +72,7 @@ WORKLOAD = Workload(
     epochs=1,
 )
 
-# Without the convolution; the inputs are one, as its last channels are.
+# Dense layers only. The input is all ones, like the convolution's last channels.
 DENSE_ONLY = WORKLOAD.model_copy(update={"layers": WORKLOAD.layers[1:]})
 
 Timed = Callable[[Callable[[], object]], int]

@@ -30,7 +30,7 @@ MOST_LEFT = 0.2
 
 @dataclass(frozen=True)
 class StepsAfter:
-    """What the steps showed.
+    """The findings of the steps after the timing.
 
     ``left``: the share of a call that was still to do after ``sync``, the median of some tries, of
     the worse kind of call. ``moved``: whether a call changed the last trained tensor; not each

@@ -18,7 +18,7 @@ from ..engines.seam import Session
 # Below the limit of a result.
 MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
-# As a share of the wanted duration: a step that takes seconds is not repeated.
+# Share of the wanted duration: a step that takes seconds is not repeated.
 LONGEST_WARM_UP = 10
 # One slow block among the last ones does not set the block size.
 BLOCKS_FOR_A_STEP = 3

@@ -146,7 +146,7 @@ def movements(
 
 
 def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
-    """What each dropout layer does with the first training samples, in two steps."""
+    """The masks of each dropout layer on the first training samples, in two steps."""
     draws = (_passes(session, workload, data, ahead) for ahead in (0, 1))
     return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
 

@@ -279,8 +279,9 @@ def _key(figure: Figure) -> CellKey:
 
 
 def _order(key: CellKey) -> tuple[Any, ...]:
-    """By workload and framework, then by recipe from ``naive`` to ``tuned``. Workloads, recipes and
-    precisions are in the order of the catalogue and of the matrix; unknown ones are last."""
+    """Sort by workload and framework, then by recipe from ``naive`` to ``tuned``. Workloads,
+    recipes and precisions have the order of the catalogue and of the matrix; unknown ones are
+    last."""
     return (
         _position(key.workload, [*WORKLOADS]),
         key.framework or "",

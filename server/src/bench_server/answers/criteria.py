@@ -1,4 +1,4 @@
-"""What the rows of a query must have: a value that is decided once, and the SQL that follows."""
+"""Criteria for the rows of a query, and their SQL."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Criteria:
-    """What rows must have. ``equal``: values of columns, by name; ``default_batch``: the default
+    """Criteria for rows. ``equal``: values of columns, by name; ``default_batch``: the default
     batch size of their workload; ``trust``: the lowest trust level; ``where``: attributes of their
     environment, each a :data:`.parameters.Condition`."""
 
@@ -73,8 +73,8 @@ class Criteria:
     where: Sequence[str] = ()
 
     def of_baseline(self, slug: str) -> "Criteria":
-        """Those of a baseline's rows. Only batch size and precision select among them, so that the
-        baseline is the same whatever rows are asked for."""
+        """The criteria of a baseline's rows. Only batch size and precision select among them, so
+        that the baseline is the same whatever rows are asked for."""
         kept = {
             name: self.equal[name] for name in ("batch_size", "precision") if name in self.equal
         }

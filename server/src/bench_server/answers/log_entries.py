@@ -99,7 +99,7 @@ def cosigned(session: Session, days: int) -> CosignedAnswer:
 def _records(
     session: Session, authority: Authority, entries: Sequence[LogEntry]
 ) -> list[LogRecord]:
-    # Of every kind: an act that hides a result is withheld with it, even if it is pages later.
+    # Read entries of every kind: an act that hides a result is withheld with it, even pages later.
     result_ids = [entry.submission_id for entry in entries if entry.submission_id]
     submissions = {
         row.id: row

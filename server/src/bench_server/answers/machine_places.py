@@ -1,4 +1,4 @@
-"""Where a machine stands: the rank of its hardware on each board, and the machine among the
+"""Places of a machine: the rank of its hardware on each board, and the machine among the
 machines of that hardware. The ranks of a board are computed in :mod:`.leaderboard`."""
 
 from collections.abc import Sequence

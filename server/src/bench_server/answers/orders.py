@@ -18,8 +18,8 @@ from .filters import BoardFilters
 
 Value = float | str | None
 
-# What boards rank by, smallest first; None omits a figure. Within one workload MFU is proportional
-# to the peak divided by the time.
+# Values that boards rank by, smallest first; None omits a figure. Within one workload MFU is
+# proportional to the peak divided by the time.
 RANK_BY: dict[str, Callable[[Figure], float | None]] = {
     "time": lambda figure: figure.ns_per_sample,
     "throughput": lambda figure: figure.ns_per_sample,
@@ -46,7 +46,7 @@ FIELDS: dict[str, Callable[[Figure], Value]] = {
 
 
 class Place(NamedTuple):
-    """Where a row is: its part of the board, whether it has no value, its value, and then the
+    """The place of a row: its part of the board, whether it has no value, its value, and then the
     faster row and the smaller id first."""
 
     section: int
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How rows are sorted within a tier."""
+    """The order of rows within a tier."""
 
     value: Callable[[Figure], Value]
     descending: bool

@@ -1,4 +1,4 @@
-"""What hardware costs: the reader's price, else the operator's, else the one at launch."""
+"""Prices of hardware: the reader's price, else the operator's, else the one at launch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is known of a hardware itself: what its results report, else what its maker states."""
+"""Specifications of a hardware: as its results report them, else as its maker states them."""
 
 import re
 import tomllib
@@ -81,8 +81,8 @@ def _of_results(
 
 
 def _reported(machine: Machine, name: str, device: str) -> dict[Property, float | None]:
-    """What a machine says of this hardware. A processor's memory, and one that it shares with its
-    GPU, is the machine's."""
+    """The specifications that a machine reports. Memory of a processor, and memory that it shares
+    with its GPU, is the machine's."""
     if device == "cpu":
         cores = machine.cpu.physical_cores or machine.cpu.logical_cores
         return {"memory_bytes": machine.memory_bytes, "cores": cores}

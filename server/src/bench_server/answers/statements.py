@@ -23,7 +23,7 @@ class StatementsAnswer:
 
 
 def about(session: Session, submission: Submission) -> StatementsAnswer:
-    """What the server has stated about the seeded jobs of a result."""
+    """The server's statements about the seeded jobs of a result."""
     keys = [job.key for job in recomputation.jobs(stored_result(submission.payload))]
     stated = jobs.stated(session.connection(), keys)
     indices = sorted(item.log_index for item in stated.values())

@@ -51,7 +51,7 @@ def unranked_rows(
             state: UnrankedState = "hidden" if row.moderation == "hidden" else "kept"
             reason = row.unranked_reason or ""
             answers[digest].append(_answer(row, row.submission_id, state, reason))
-    # Too little is left of withdrawn results to filter by machine, timing, trust or attribute.
+    # A withdrawn result keeps no machine, timing, trust level or attribute to filter by.
     if not conditions and all(name in GONE.c for name in criteria.equal):
         for digest, rows in _newest(session, WITHDRAWN, GONE, workloads, criteria, []).items():
             reason = "withdrawn by its sender"

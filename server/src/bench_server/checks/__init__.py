@@ -1,1 +1,1 @@
-"""What is checked of a result: pure functions of it, its challenge and its recomputation."""
+"""Checks of a result: pure functions of the result, its challenge and its recomputation."""

@@ -18,7 +18,7 @@ from .verdicts import Finding
 
 
 def evidence(case: Case) -> Finding:
-    """Nothing is left out. A failed repeat may have ended before its evidence was read."""
+    """No evidence is left out. A failed repeat may have ended before its evidence was read."""
     if not isinstance(case.result.outcome, Measured):
         return Finding(True, "a failed repeat needs no evidence", {}, checked=False)
     missing = list(_missing(case))
@@ -28,8 +28,7 @@ def evidence(case: Case) -> Finding:
 
 
 def data_digest(case: Case) -> Finding:
-    """Its data is that of the recomputation: what the workload's definition generates, or what was
-    published."""
+    """The data of the session is that of the recomputation: generated or published."""
     digest, statement = case.measured.data_digest, case.statement("timed")
     if digest is None or statement is None or statement.data_digest is None:
         return Finding(True, "nothing is known of its data", {}, checked=False)

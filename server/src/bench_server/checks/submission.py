@@ -82,7 +82,7 @@ def _clocks(result: Result, _measured: Measurement, facts: SubmissionFacts) -> F
 
 
 def _clocks_effect(finding: Finding) -> Effect:
-    """What waited in an outbox is only doubted: it is fresh, and its own clocks agree."""
+    """A result that waited in an outbox is only doubtful: it is fresh, and its own clocks agree."""
     return "doubtful" if "late_seconds" in finding.figures else "stale"
 
 

@@ -101,5 +101,5 @@ def mean_over_median(case: Case) -> Finding:
 
 
 def mean_over_median_effect(finding: Finding) -> Effect:
-    """Where no epoch's end explains it, the operator looks first."""
+    """A ratio that no epoch's end explains is quarantined until the operator looks."""
     return "quarantined" if finding.figures["ratio"] > IMPOSSIBLE_MEAN else "doubtful"

@@ -42,7 +42,7 @@ def falling_loss(case: Case) -> Finding:
 
 
 def right_accuracy(case: Case) -> Finding:
-    """After full epochs, where a band is known for the data; what cannot be checked passes."""
+    """Accuracy after full epochs lies in its band; without band or full epochs it passes."""
     found = accuracy.judge(case.workload, case.measured, case.result.cell.batch_size)
     return Finding(
         found.verdict != "diverged",

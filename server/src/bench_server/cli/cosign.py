@@ -19,7 +19,7 @@ from .setup import stop as stop_with
 
 LOOK_SECONDS = 60.0
 RETRY_SECONDS = 900.0
-# At its end the server does not wait for an answer from far away.
+# A server that stops does not wait for a witness.
 JOIN_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 

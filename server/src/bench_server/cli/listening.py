@@ -10,8 +10,7 @@ from threading import Event, Thread
 OWN_SOCKETS = sys.platform == "linux"
 RETRY_SECONDS = 1
 BACKLOG = 2048
-# How long a client may take for its request, and to leave: the application waits for it at the
-# handover.
+# Time limit of a client's request and departure: the application waits for it at the handover.
 CLIENT_SECONDS = 0.2
 BODY = (
     b'{"type":"urn:trainmark:problem:starting","title":"Service Unavailable","status":503,'

@@ -38,7 +38,7 @@ results = _group("Results: flag, quarantine, restore, withdraw.")
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
 Label = Annotated[str, typer.Argument(metavar="OWNER", help="The owner's label.")]
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
-# What an invalid field of an event or act should be. Other fields say it themselves.
+# Hints for invalid fields of an event or act whose error does not say what is valid.
 KEY_WORDS = "KEY_ID is 64 hex digits; bench-server keys list shows the ids"
 IDS = {
     "key": KEY_WORDS,

@@ -18,7 +18,7 @@ from ..db.store import UNAVAILABLE, Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
 
 LONGEST_REASON = 4000
-# From a checkout: the package is on no index yet.
+# Install from a checkout: the package is on no index yet.
 INSTALL_DRIVER = "in a checkout: pip install ./shared './server[postgresql]'"
 
 

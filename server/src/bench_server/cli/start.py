@@ -62,7 +62,7 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
     else:
         from ..app import create_app  # with several workers only these need it
 
-        # Before the threads below start: their work would make the imports take longer.
+        # Import before the threads below start: their work would slow the imports down.
         app = create_app(settings, store, authority=authority)
         starting.stop()
         run = partial(serve.serve, app, starting.bound, settings)

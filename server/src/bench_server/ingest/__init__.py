@@ -1,1 +1,1 @@
-"""What is received: verify, refuse or store; the checks of results; keys, challenges, acts."""
+"""Ingest: verify, refuse or store results, keys, challenges and acts."""

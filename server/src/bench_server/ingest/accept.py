@@ -170,7 +170,7 @@ def _refused_by(connection: Connection, item: Checked) -> Conflict | NotReady:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the database holds of the keys, challenges and payloads that a batch names.
+    """The stored keys, challenges and payloads that a batch names.
     ``withdrawn`` and ``stored``: digests of payloads."""
 
     origin: str

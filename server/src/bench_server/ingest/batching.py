@@ -16,9 +16,9 @@ from ..db.store import UNAVAILABLE
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST_TOGETHER = 192
-# How long to wait for further submissions, in seconds.
+# Longest wait for further submissions, in seconds.
 SOON_SECONDS = 0.001
-# How many recent batches decide the expected size of the next.
+# Number of recent batches that predict the size of the next.
 RECENT = 4
 
 

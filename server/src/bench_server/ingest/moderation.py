@@ -39,7 +39,7 @@ from . import columns, key_registry
 
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
-# What the operator's acts make of a result; its sender cannot change it.
+# States that the operator's acts give a result; its sender cannot change them.
 FINAL = {"flag": "flagged", "quarantine": "quarantined"}
 ABOUT_RESULTS = ("hide", "show", "withdraw", "flag", "quarantine", "restore")
 

@@ -38,7 +38,7 @@ def next_day(connection: Connection, start: int) -> date | None:
 
 
 def entries_of_day(connection: Connection, start: int, limit: int) -> int:
-    """How many of the next entries are of the same day as the first one, at most ``limit``."""
+    """The number of next entries of the first one's day, at most ``limit``."""
     at = connection.scalar(LOGGED_AT, {"start": start})
     if at is None:
         return limit

@@ -20,7 +20,7 @@ MODERATED = {
 
 
 class Moderation(NamedTuple):
-    """What the newest act made of a result, and the reason that its sender gave."""
+    """The state of a result after its newest act, and the reason that the act gives."""
 
     state: str | None = None
     reason: str | None = None

@@ -23,7 +23,7 @@ from .eligibility import Eligibility, Revocation, eligibility
 
 @dataclass(frozen=True)
 class ResultEntry:
-    """What follows from a logged result and its key alone.
+    """Values that follow from a logged result and its key alone.
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding

@@ -18,7 +18,7 @@ from ..ranking.rows import TABLE
 OUTLIER = "outlier"
 OWNERS_FOR_OUTLIERS = 5
 OUTLIER_DEVIATIONS = 5.0
-# Where owners agree to the digit, ordinary differences must not become outliers.
+# Least deviation: where owners agree to the digit, ordinary differences are no outliers.
 LEAST_DEVIATION = 0.02
 # Up to this number, owners are read one by one. Findings depend on it (docs/protocol.md, Checks).
 FEW = 30
@@ -83,7 +83,7 @@ def verdicts(stored: Finding | None) -> tuple[CheckVerdict, ...]:
 
 
 def effect(stored: Finding) -> Effect:
-    """Of failing: the operator first looks at a result that is far faster than all others."""
+    """The effect of a failure: the operator looks at a result far faster than all others."""
     return "quarantined" if stored.figures.get("ratio", 0) > QUARANTINED_RATIO else "doubtful"
 
 

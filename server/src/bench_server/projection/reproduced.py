@@ -54,7 +54,7 @@ class HardwareSetup(NamedTuple):
 
     @property
     def group(self) -> "Group":
-        """What it shares the spread between owners with."""
+        """The group of set-ups that share the spread between owners."""
         return Group(self.hardware_slug, self.setup.framework)
 
 

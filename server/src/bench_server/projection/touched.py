@@ -1,4 +1,4 @@
-"""What applied entries touch, and the order in which it is brought up to date."""
+"""Rows that applied entries touch, and the order in which they are updated."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -36,13 +36,13 @@ NOTHING = Touched()
 
 
 def by_results(rows: Iterable[Row[Any]]) -> Touched:
-    """What rows of results touch, before or after a change of theirs."""
+    """The rows that rows of results touch, before or after a change."""
     subjects = [subject_of(row) for row in rows]
     return Touched(Stale.above(subjects), frozenset(map(HardwareSetup.of, subjects)))
 
 
 def by_kind(connection: Connection, label: str) -> Touched:
-    """What the kind of an owner touches."""
+    """The rows that a change of an owner's kind touches."""
     hardware = reproduced.hardware_of_owner(connection, label)
     stale = Stale.of_owners(subject._replace(owner=label) for subject in hardware)
     return Touched(stale, frozenset(map(HardwareSetup.of, hardware)))

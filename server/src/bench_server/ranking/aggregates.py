@@ -53,7 +53,7 @@ class Stale:
         return self.levels.get(level, {})
 
     def only(self, level: Level) -> "Stale":
-        """Those of one level."""
+        """The aggregates of one level."""
         return Stale({level: self.at(level)})
 
     @property

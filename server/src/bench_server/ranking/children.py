@@ -117,7 +117,7 @@ class Group:
         return bool(row.disturbed == self.disturbed and row.kind <= self.owners.deciding)
 
     def children(self, place: "Place", middle: Figure) -> Children:
-        """What the median needs of them."""
+        """Summarise the children for their median."""
         count = self.sum("number")
         return Children(
             count=count,
@@ -157,7 +157,7 @@ def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
 def _places(
     connection: Connection, table: ChildTable, groups: Mapping[str, Group]
 ) -> dict[str, Place]:
-    """Where the middle of each parent's children is, and their range."""
+    """The position of the middle of each parent's children, and their range."""
     few = [parent for parent, group in groups.items() if group.owners.total <= FEW]
     ordered: dict[str, list[tuple[str, float]]] = {parent: [] for parent in few}
     for row in connection.execute(_ordered(table), {"ids": few}) if few else ():
@@ -173,7 +173,7 @@ def _places(
 
 
 def _place(count: int, child: Callable[[int], tuple[str, float]]) -> Place:
-    """From a function that gives id and time of the nth child."""
+    """Read the middle and range by a function that gives id and time of the nth child."""
     fastest, slowest = range_ends(count)
     return Place(child(count // 2)[0], Range(child(fastest)[1], child(slowest)[1]))
 

@@ -20,9 +20,9 @@ Level = Literal["run", "machine", "owner", "hardware"]
 Unit = Literal["runs", "machines", "owners"]
 Kind = comparison.Kind
 UNITS: tuple[Unit, ...] = ("runs", "machines", "owners")
-# What a level's figure is a median over; repeats are no unit, because they are not independent.
+# The unit that a level's figure is a median over. Repeats are not independent, so no unit.
 UNIT_OF_LEVEL: dict[Level, Unit] = {"machine": "runs", "owner": "machines", "hardware": "owners"}
-# What the children of a level are, for its spread. An owner's figure is that of a machine.
+# Names of the children of a level, for its spread. An owner's figure is that of a machine.
 BETWEEN: dict[Level, Between] = {
     "run": "repeats",
     "machine": "runs",
@@ -57,7 +57,7 @@ class Setup(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a figure describes: hardware, owner, machine or run, in one set-up.
+    """The subject of a figure: hardware, owner, machine or run, in one set-up.
 
     ``owner``, ``machine_id``, ``run_id`` and ``environment_id`` are empty above their level. What a
     run measured before and after a change of its environment counts as two runs.
@@ -151,7 +151,7 @@ class Figure(NamedTuple):
 
     @property
     def tier(self) -> Tier | None:
-        """How much evidence a hardware's figure has, by the owners that count in it. None for a
+        """The tier of a hardware's figure, by the owners that count in it. None for a
         published figure, and below the level of hardware: nobody else can measure the same
         machine."""
         if self.published or self.subject.level != "hardware":

@@ -1,4 +1,4 @@
-"""What it costs to make an owner, and which owners decide (docs/adr/0015-owners-by-cost.md).
+"""Kinds of owners by the cost of making one, and which decide (docs/adr/0015-owners-by-cost.md).
 
 An owner is *confirmed* if the operator vouches for it; *established* if 30 days or more lie between
 two of its ranked results at trust level 3 or above, whose traces the server has recomputed; else
@@ -30,7 +30,7 @@ TIERS: tuple[Tier, ...] = ("confirmed", "several", "provisional", "new")
 
 
 class OwnerCounts(NamedTuple):
-    """How many owners of each kind have a figure."""
+    """Numbers of owners with a figure, by kind."""
 
     confirmed: int = 0
     established: int = 0
@@ -50,7 +50,7 @@ class OwnerCounts(NamedTuple):
 
     @property
     def older(self) -> int:
-        """Those that cost something to make."""
+        """The number of confirmed and established owners."""
         return self.confirmed + self.established
 
     @property
@@ -63,7 +63,7 @@ class OwnerCounts(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As in "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
+        """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
         numbers = zip(self, OWNER_KINDS, strict=True)
         kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
         if self.total == sum(self[: self.deciding + 1]):

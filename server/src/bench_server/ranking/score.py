@@ -57,7 +57,7 @@ class Score:
 
 
 def kind_of(figure: Figure) -> Kind:
-    """Its kind of data and of timing."""
+    """A figure's kind of data and of timing."""
     return figure.setup.data, figure.setup.timing
 
 

@@ -1,4 +1,4 @@
-"""How far the values behind a figure differ.
+"""The spread: how far the values behind a figure differ.
 
 Blocks of a repeat, repeats of a run, runs of a machine and machines of a hardware differ, each for
 reasons of its own. The spread of a figure is the widest of these, relative to its time. It is not a

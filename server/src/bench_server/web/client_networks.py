@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from starlette.requests import Request
 
-# Of this process: no address is kept, and a day's hashes tell nothing once it has ended.
+# A key of this process: no address is kept, and the hashes reveal nothing after it has ended.
 _HASH_KEY = secrets.token_bytes(32)
 # A site has at least a /64 of IPv6 addresses (RFC 6177), so one client can use 2^64 of them.
 SITE_BITS = 64

@@ -26,7 +26,7 @@ RETRY_SECONDS = 5
 
 
 class Limits(NamedTuple):
-    """What a client may take.
+    """Limits of a client.
 
     ``header_seconds``: until a request's headers are complete, from the connection's first moment
     or the request's first byte. ``body_seconds``: the period in which a body must have come whole,
@@ -95,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._all = connections
         self._limits = connections.limits
         self._address: str | None = None
-        # Of the request that is being read, and of the answer that is being sent.
+        # State of the request that is being read, and of the answer that is being sent.
         self._reading: TimerHandle | None = None
         self._writing: TimerHandle | None = None
         self._body_bytes = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SLASH = re.compile(r"(?<=\w)/(?=\w)(?![^<>]*>)")
-# Of a document's table that a phone has as a table.
+# Most columns of a table that a phone shows as a table.
 MOST_COLUMNS = 5
 
 
@@ -28,7 +28,7 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """Its title, its body as HTML, and its sections."""
+    """A document: title, body as HTML, and sections."""
 
     title: str
     text: Markup

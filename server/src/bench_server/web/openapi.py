@@ -47,7 +47,7 @@ REFUSALS = {
     "500": "an error of the server",
     "503": "the database does not answer, or needs a migration",
 }
-# Made by FastAPI for its own error handler, which this server replaces.
+# FastAPI adds these for its own error handler, which this server replaces.
 UNUSED = ("HTTPValidationError", "ValidationError")
 
 

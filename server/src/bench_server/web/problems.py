@@ -72,7 +72,7 @@ TITLES = {
     500: "The server made a mistake",
     503: "The server is not ready",
 }
-# What people type, and the page that has it.
+# Addresses that people type, and the page that has the content.
 ALSO_CALLED = {
     "/leaderboard": "/",
     "/workloads": "/",
@@ -202,7 +202,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Moved)
     def _moved(_request: Request, moved: Moved) -> Response:
-        # Not RedirectResponse: it would quote the address again.
+        # RedirectResponse would quote the address again.
         return Response(status_code=302, headers={"Location": moved.address})
 
     @app.exception_handler(ClientDisconnect)

@@ -32,7 +32,7 @@ SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole 
 SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 # Pages that show one hardware, and keep the one that the page before showed.
 STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
-# What no line of a heading, its lead and a document breaks; longer names may break.
+# Phrases that no line break splits in headings, leads and documents; longer names may break.
 WHOLE = re.compile(
     r"<code>.*?</code>|<pre\b.*?</pre>"
     r"|(?P<name>\(\d+-core [A-Z]+\)|(?<![\w-])\w++(?:-\w++)+(?!-))(?![^<>]*>)",
@@ -43,7 +43,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def scope_words(scope: str) -> str:
-    """What an energy is of."""
+    """The scope of an energy in words."""
     return SCOPES.get(scope, scope.replace("_", " "))
 
 

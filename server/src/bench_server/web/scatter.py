@@ -33,7 +33,7 @@ class Label(NamedTuple):
 
 
 BESIDE = (Label(GAP, 4, "start"), Label(-GAP, 4, "end"))
-# Beside the dot, else above or below it.
+# Places of a label, best first: beside the dot, else above or below it.
 LABELS = (
     *BESIDE,
     *(Label(5, -11, "end"), Label(5, 20, "end"), Label(-5, -11, "start"), Label(-5, 20, "start")),

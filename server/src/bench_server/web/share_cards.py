@@ -25,7 +25,7 @@ from .render import xml_templates
 
 MOST_BARS = 6
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
-# What makes two figures of one workload the same set-up on different hardware.
+# Fields that make two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 # Approximate widths of letters in Verdana 11 px, the font of badges.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"

@@ -107,7 +107,7 @@ class Report:
 def report_of(results: Sequence[Result]) -> Report:
     """Derive a report from the results (at least one) of a run."""
     by_cell: dict[Cell, list[Result]] = {}
-    # By wall clock: the run's monotonic clock restarts with each challenge and each resumption.
+    # Sort by wall clock: the run's monotonic clock restarts with each challenge and resumption.
     results = sorted(results, key=lambda result: result.clocks.started)
     for result in results:
         by_cell.setdefault(result.cell, []).append(result)

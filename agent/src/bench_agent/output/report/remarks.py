@@ -19,7 +19,7 @@ MOST_LISTED = 2
 LONGER = "run again with --budget-seconds 30"
 QUIETER = "close other programs and run again"
 COOLER = "let the machine cool: --wait-seconds 300 waits for it"
-# What helps against each kind of warning (bench_protocol.payload.doubts.Code).
+# Fixes for each kind of warning (bench_protocol.payload.doubts.Code).
 FIXES: Mapping[str, str] = {
     "few_blocks": LONGER,
     "outliers": QUIETER,

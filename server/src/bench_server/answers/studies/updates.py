@@ -1,4 +1,4 @@
-"""What a version changed against the version before, on the machines that have both.
+"""Changes of speed from one version to the next, on the machines that have both.
 
 A machine's runs of one version can be of several levels: another update, or nothing known, changed
 its speed in between. So on each machine the level just before the update is compared with the level
@@ -20,7 +20,7 @@ from ...ranking.figures import Figure
 from ...ranking.medians import combined, counting
 from ..runs import Repeat, changes_of_level, counting_runs, middle_of, runs_of
 
-# Of so few machines the answer names each.
+# Up to this number of machines the answer names each.
 FEW_MACHINES = 2
 # A limit of time: each machine's history is searched for changes.
 MOST_MACHINES = 100

@@ -1,4 +1,4 @@
-"""What chooses the rows of the leaderboard: tabs, switches, the form, and chips."""
+"""Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the leaderboard found, as its heading, and what contests it."""
+"""The finding of the leaderboard as its heading, and doubts about it."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ def _any_of(*names: str) -> Options:
     return (("", "any"), *((name, name) for name in names))
 
 
-# In the order of the form and of the heading.
+# The form and the heading have this order.
 FIELDS = (
     Field(
         "device",

@@ -25,7 +25,7 @@ from ..documents import Section
 
 ENTRIES = 25
 NEWEST_DAYS = 3
-# What a document answers, by its name or its folder.
+# The question that a document answers, by its name or its folder.
 QUESTIONS = {
     "adding": "How is a workload, a framework or a check added?",
     "adr": "What was decided, and why?",

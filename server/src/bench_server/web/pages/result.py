@@ -30,7 +30,7 @@ from .result_trust import Trust, trust_of
 
 UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
 
-# What a failed repeat did, before the workload's name.
+# Verb of a failed repeat, before the workload's name.
 FAILURES: Mapping[str, str] = {
     "out_of_memory": "ran out of memory on",
     "timeout": "did not finish in time on",

@@ -1,4 +1,4 @@
-"""What a hardware is worth: speed by price and speed by energy, as charts."""
+"""Charts of hardware: speed by price and speed by energy."""
 
 from collections.abc import Iterable, Sequence
 

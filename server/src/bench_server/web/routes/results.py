@@ -50,7 +50,7 @@ router = APIRouter(prefix="/api/v1/results", tags=["results"])
 ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
 PAGE = TypeAdapter(ResultPageAnswer)
 SUBMITTED = TypeAdapter(SubmitAnswer)
-# How often a waiting request looks whether its result is projected.
+# Interval at which a waiting request checks whether its result is projected.
 POLL_SECONDS = 0.05
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {
