@@ -17,7 +17,6 @@ from bench_protocol.payload.readings import Energy
 from bench_server import price_list
 from bench_server.answers import specifications
 from bench_server.settings import Settings
-from bench_server.web.scatter import BOLD, CHARACTER, NARROW, WIDE, Box, Dot, scatter
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 RTX, OTHER, MAC = "nvidia-geforce-rtx-4090", "nvidia-geforce-rtx-3090", "apple-m2-max-30-core-gpu"
@@ -245,56 +244,6 @@ def test_every_stated_value_names_its_source() -> None:
             assert re.fullmatch("[A-Z]{3}", rest[0]) if key == "price" else not rest
             used.add(source)
     assert used == table["sources"].keys()
-
-
-def test_labels_of_a_scatter_plot_cover_nothing() -> None:
-    dots = [
-        Dot(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), f"GeForce RTX {n}090", "nvidia", "")
-        for n in range(30)
-    ]
-    plot = scatter("t", "x", "y", dots, str, str)
-    assert plot is not None
-    shown = {}
-    for (width, height), name in ((NARROW, "narrow"), (WIDE, "wide")):
-        centres = [(p.x / 100 * width, p.y / 100 * height) for p in plot.dots]
-        boxes = [
-            label.box(x, y, CHARACTER * len(place.dot.label))
-            for place, (x, y) in zip(plot.dots, centres, strict=True)
-            if (label := getattr(place, name))
-        ]
-        shown[name] = len(boxes)
-        for number, box in enumerate(boxes):
-            assert box.left >= 0
-            assert box.right <= width
-            assert not any(box.meets(other) for other in boxes[number + 1 :])
-            assert not any(box.meets(Box(x - 4, y - 4, x + 4, y + 4)) for x, y in centres)
-    assert 0 < shown["narrow"] < shown["wide"] < len(dots)
-
-
-def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
-    crowd = [Dot(100 + n % 9, 100 + n // 9, "x" * 30, "other", "") for n in range(80)]
-    for x in (100, 104, 108):
-        plot = scatter("t", "x", "y", [*crowd, Dot(x, 104, "own", "o", "", True)], str, str)
-        assert plot is not None
-        assert plot.dots[0].dot.own
-        assert plot.dots[0].narrow
-        assert plot.dots[0].wide
-
-
-def test_what_a_scatter_plot_is_about_stays_within_a_phone() -> None:
-    """Its label fits on neither side of a dot in the middle, and its neighbours are close."""
-    label = "Apple M2 Max (30-core GPU)"
-    crowd = [Dot(10 * 1.5**n, 100 + n % 3, "x", "other", "") for n in range(11)]
-    plot = scatter("t", "x", "y", [*crowd, Dot(75, 101, label, "o", "", True)], str, str)
-    assert plot is not None
-    (own, *_), (width, height) = plot.dots, NARROW
-    assert own.narrow
-    box = own.narrow.box(own.x / 100 * width, own.y / 100 * height, CHARACTER * BOLD * len(label))
-    assert 0 <= box.left < box.right <= width
-
-
-def test_one_dot_is_no_chart() -> None:
-    assert scatter("t", "x", "y", [Dot(1, 1, "a", "other", "")], str, str) is None
 
 
 def test_a_comparison_as_rows_has_prices_and_the_whole(fleet: Poster) -> None:

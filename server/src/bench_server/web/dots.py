@@ -1,15 +1,13 @@
 """Geometry of dot plots with intervals: a row each, one logarithmic axis. Positions are percent."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench_protocol.base import format as people
 
-from .plots import Scale, Tick, scale
+from .plots import Tick, scale
 
-# The right margin is small: it is stretched with the plot.
 LEFT, RIGHT = 3.0, 99.0
 
 
@@ -38,26 +36,16 @@ class Row(NamedTuple):
     pinned: bool = False
 
 
-class View(NamedTuple):
-    """The plot while rows are folded away: its right end, stretched until the others fill it.
-    ``width``: of the stretched plot, in percent; ``ticks``: of the end that is seen."""
-
-    width: float
-    ticks: tuple[Tick, ...]
-
-
 @dataclass(frozen=True)
 class DotPlot:
     """Rows with the positions of their values. ``level``: the position of 1. ``first``: the number
-    of rows that are not folded away; ``folded``: the view without the others, None if there are
-    none."""
+    of rows that are not folded away."""
 
     title: str
     rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
     level: float
     first: int
-    folded: View | None
 
 
 def dot_plot(title: str, rows: Sequence[Row], first: int | None = None) -> DotPlot | None:
@@ -66,58 +54,26 @@ def dot_plot(title: str, rows: Sequence[Row], first: int | None = None) -> DotPl
     Args:
         first: rows after it are folded away, except pinned ones; None folds none away.
     """
-    if not _numbers(rows):
-        return None
-    axis = _axis(rows)
-
-    def at(number: float | None) -> float | None:
-        return None if number is None else axis.at(number)
-
-    first = len(rows) if first is None else first
-    return DotPlot(
-        title,
-        tuple(
-            row._replace(
-                values=tuple(
-                    value._replace(at=axis.at(value.at), low=at(value.low), high=at(value.high))
-                    for value in row.values
-                )
-            )
-            for row in rows
-        ),
-        _ticks(axis),
-        axis.at(1.0),
-        first,
-        _folded(rows, first, axis) if first < len(rows) else None,
-    )
-
-
-def _folded(rows: Sequence[Row], first: int, axis: Scale) -> View:
-    seen = _numbers([*rows[:first], *(row for row in rows[first:] if row.pinned)])
-    low, high = min(*seen, 1.0), math.exp(axis.high)
-    times = (100 - LEFT) / (100 - axis.at(low))
-    end = scale([low, high], LEFT, 100 - times * (100 - RIGHT), log=True)
-    return View(round(100 * times, 2), _ticks(end))
-
-
-def _axis(rows: Sequence[Row]) -> Scale:
-    """The axis of all values of the rows, and of 1."""
-    return scale([*_numbers(rows), 1.0], LEFT, RIGHT, log=True)
-
-
-def _numbers(rows: Sequence[Row]) -> list[float]:
-    values = [value for row in rows for value in row.values]
-    return [
+    numbers = [
         number
-        for value in values
+        for row in rows
+        for value in row.values
         for number in (value.at, value.low, value.high)
         if number is not None
     ]
-
-
-def _ticks(axis: Scale) -> tuple[Tick, ...]:
+    if not numbers:
+        return None
+    axis = scale([*numbers, 1.0], LEFT, RIGHT, log=True)
     ticks = axis.ticks()
-    return tuple(
-        Tick(axis.at(tick), words)
-        for tick, words in zip(ticks, people.round_ratios(ticks), strict=True)
+
+    def placed(value: Value) -> Value:
+        low, high = (None if one is None else axis.at(one) for one in (value.low, value.high))
+        return value._replace(at=axis.at(value.at), low=low, high=high)
+
+    return DotPlot(
+        title,
+        tuple(row._replace(values=tuple(map(placed, row.values))) for row in rows),
+        tuple(map(Tick, map(axis.at, ticks), people.round_ratios(ticks))),
+        axis.at(1.0),
+        len(rows) if first is None else first,
     )

@@ -1,21 +1,23 @@
-"""Geometry of line charts: numbers for SVG attributes, no markup. Positions are percent of the
-plot, from the left and from the top, so that a drawing fits any width and its text keeps its size.
+"""Geometry of charts: numbers for SVG attributes, no markup. Positions are percent of the plot,
+from the left and from the top, so that a drawing fits any width and its text keeps its size.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
 TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
-LABEL_WIDTH, LABEL_HEIGHT = 24.0, 7.0  # of a phone's plot
-MOST_TICKS = 6
+# Pixels of a phone's plot, of a letter and of a line.
+WIDTH, HEIGHT, LETTER, LINE = 270, 208, 7.2, 15
+LEAST_TICKS, MOST_TICKS = 3, 6
 COLOURS = 6
 
 
 class Point(NamedTuple):
-    """A point with its text. ``low`` and ``high`` bound ``y``; ``label`` is drawn beside it."""
+    """A point with its text. ``low`` and ``high`` bound ``y``; ``label`` is drawn near it where it
+    covers nothing."""
 
     x: float
     y: float
@@ -46,7 +48,7 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis, or of a mark. ``colour``: ``faster``, ``slower`` or none."""
+    """A label on an axis."""
 
     at: float
     label: str
@@ -61,6 +63,17 @@ class Mark:
     kind: str = ""
 
 
+class Label(NamedTuple):
+    """The label of a point. ``dx`` and ``dy``: pixels from ``x`` and ``y``."""
+
+    text: str
+    x: float
+    y: float
+    dx: int
+    dy: int
+    anchor: Literal["start", "end"]
+
+
 @dataclass(frozen=True)
 class Plot:
     """Lines in a frame, or points if not ``joined``. ``level``: a horizontal reference line;
@@ -68,6 +81,7 @@ class Plot:
 
     title: str
     lines: tuple[PlotLine, ...]
+    labels: tuple[Label, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     joined: bool = True
@@ -108,17 +122,19 @@ def plot(
     top = TOP_BELOW_MARKS if marks else TOP
     x = scale([point.x for point in every], LEFT, RIGHT, log=x_log)
     y = scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
+    lines = tuple(
+        PlotLine(
+            line.label,
+            number % COLOURS + 1,
+            tuple(_placed(point, x, y) for point in line.points),
+            line.thin,
+        )
+        for number, line in enumerate(series)
+    )
     return Plot(
         title=title,
-        lines=tuple(
-            PlotLine(
-                line.label,
-                number % COLOURS + 1,
-                _placed(line.points, x, y),
-                line.thin,
-            )
-            for number, line in enumerate(series)
-        ),
+        lines=lines,
+        labels=_labels([point for line in lines for point in line.points]),
         x_ticks=tuple(Tick(x.at(v), x_words(v)) for v in _few(x_ticks or x.ticks())),
         y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
         joined=joined,
@@ -127,16 +143,44 @@ def plot(
     )
 
 
-def _placed(points: Sequence[Point], x: "Scale", y: "Scale") -> tuple[Point, ...]:
-    """The points at their positions. A label that would touch one before it is left out."""
-    placed: list[Point] = []
-    for point in points:
-        at_x, at_y = x.at(point.x), y.at(point.y)
-        near = (abs(p.x - at_x) < LABEL_WIDTH and abs(p.y - at_y) < LABEL_HEIGHT for p in placed)
-        label = "" if any(near) else point.label
-        low, high = (None if bound is None else y.at(bound) for bound in (point.low, point.high))
-        placed.append(Point(at_x, at_y, point.words, low, high, label))
-    return tuple(placed)
+def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
+    low, high = (None if bound is None else y.at(bound) for bound in (point.low, point.high))
+    return point._replace(x=x.at(point.x), y=y.at(point.y), low=low, high=high)
+
+
+def _labels(points: Sequence[Point]) -> tuple[Label, ...]:
+    """The labels of placed points, those of the first points first. Each is beside, above or below
+    its point. A label is left out where on a phone it would leave the plot or cover a point or
+    another label."""
+    labels: list[Label] = []
+    dots = [(point.x / 100 * WIDTH, point.y / 100 * HEIGHT) for point in points]
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
+    for point, (x, y) in zip(points, dots, strict=True):
+        length = LETTER * len(point.label)
+        middle = max(0.0, min(x - length / 2, WIDTH - length))
+        centred = middle / WIDTH * 100
+        for left, label in (
+            (x + 9, Label(point.label, point.x, point.y, 9, 4, "start")),
+            (x - 9 - length, Label(point.label, point.x, point.y, -9, 4, "end")),
+            (middle, Label(point.label, round(centred, 2), point.y, 0, -11, "start")),
+            (middle, Label(point.label, round(centred, 2), point.y, 0, 20, "start")),
+        ):
+            top = y + label.dy - LINE + 4
+            box = (left, top, left + length, top + LINE)
+            inside = left >= 0 and box[2] <= WIDTH and top >= -LINE and box[3] <= HEIGHT
+            if length and inside and not any(_overlap(box, other) for other in taken):
+                labels.append(label)
+                taken.append(box)
+                break
+    return tuple(labels)
+
+
+Box = tuple[float, float, float, float]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    """Whether two boxes (left, top, right, bottom) share an area."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 class Scale(NamedTuple):
@@ -154,24 +198,20 @@ class Scale(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self) -> list[float]:
-        """Round values in the range of the scale: 1, 2 and 5 times powers of ten, or 1, 1.5, 2, 3,
-        5 and 7 times them where the former are fewer than three."""
-        if self.log:
-            inside = self._round_values((1, 2, 5))
-            if len(inside) < 3:
-                inside = self._round_values((1, 1.5, 2, 3, 5, 7))
-            tens = [v for v in inside if math.isclose(v, 10.0 ** round(math.log10(v)))]
-            return inside if len(inside) <= MOST_TICKS else tens[:: -(-len(tens) // MOST_TICKS)]
-        step = _round_step((self.high - self.low) / (MOST_TICKS - 2))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [number * step for number in range(first, last + 1)]
-
-    def _round_values(self, factors: Sequence[float]) -> list[float]:
+        """Round values in the range of the scale. On a logarithmic one these are 1, 2 and 5 times
+        powers of ten, or 1, 1.5, 2, 3, 5 and 7 times them, or evenly spaced values: the first of
+        these sets with three values or more."""
+        if not self.log:
+            return _round_values(self.low, self.high)
         low, high = math.exp(self.low), math.exp(self.high)
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        steps = [factor * 10.0**power for power in powers for factor in factors]
-        return [value for value in steps if low * 0.999 <= value <= high * 1.001]
+        for factors in ((1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+            values = [factor * 10.0**power for power in powers for factor in factors]
+            inside = [value for value in values if low * 0.999 <= value <= high * 1.001]
+            if len(inside) >= LEAST_TICKS:
+                tens = [v for v in inside if math.isclose(v, 10.0 ** round(math.log10(v)))]
+                return inside if len(inside) <= MOST_TICKS else tens[:: -(-len(tens) // MOST_TICKS)]
+        return [value for value in _round_values(low, high) if value > 0]
 
 
 def scale(values: Sequence[float], start: float, end: float, *, log: bool) -> Scale:
@@ -184,9 +224,13 @@ def scale(values: Sequence[float], start: float, end: float, *, log: bool) -> Sc
     return Scale(low, high, start, end, log)
 
 
-def _round_step(least: float) -> float:
+def _round_values(low: float, high: float) -> list[float]:
+    """Evenly spaced round values from low to high."""
+    least = (high - low) / (MOST_TICKS - 2)
     power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * 0.999)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * 0.999)
+    numbers = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [number * step for number in numbers]
 
 
 def _few(values: Sequence[float]) -> Sequence[float]:

@@ -19,7 +19,7 @@ from ...answers.types.comparison import (
     Mode,
 )
 from ..dots import DotPlot, Row, Value, dot_plot
-from ..scatter import Scatter
+from ..plots import Plot
 from . import worth
 from .common import Choice, address
 
@@ -45,7 +45,7 @@ class Compared:
     single: int
     chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
-    charts: tuple[Scatter, ...]
+    charts: tuple[Plot, ...]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ...answers import hardware, leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.published import PublishedAnswer, published_figures
-from ..scatter import Scatter
+from ..plots import Plot
 from . import worth
 from .common import WorkloadFigures, by_workload
 
@@ -43,7 +43,7 @@ class HardwarePage:
     answer: hardware.HardwareAnswer
     rank: str
     properties: tuple[SourcedFact, ...]
-    charts: tuple[Scatter, ...]
+    charts: tuple[Plot, ...]
     price: str
     energy_price: str
     groups: tuple[WorkloadFigures, ...]

@@ -1,6 +1,6 @@
 """Charts of hardware: speed by price and speed by energy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from sqlmodel import Session
 
@@ -11,13 +11,11 @@ from ...answers import leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.hardware import HardwareAnswer
 from ...answers.prices import Price, Prices
-from ...answers.types.comparison import CompareAnswer
-from ...answers.types.leaderboard import BoardRow
+from ...answers.types import BoardRow, CompareAnswer
+from ..plots import Plot, Point, Series, Words, plot
 from ..render import scope_words
-from ..scatter import Dot, Scatter, scatter
-from .common import vendor
 
-Charts = tuple[Scatter, ...]
+Charts = tuple[Plot, ...]
 MOST_ROWS = 500
 
 
@@ -32,56 +30,72 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
     mine = next((row for row in rows if row.hardware_slug == answer.slug), None)
     if mine is None:
         return ()
-    return tuple(
-        chart
-        for chart in (_by_price(rows, mine, prices), _by_energy(rows, mine))
-        if chart is not None
+    priced = [
+        (row, price)
+        for row in rows
+        if (price := prices.of(row.hardware_slug, row.hardware_slug, row.hardware))
+    ]
+    by_price = _chart(
+        f"Speed in {mine.workload} by price: samples per second, each hardware at its best. "
+        f"{price_words(price for _, price in priced)}",
+        {row.hardware_slug: _point(row, price.amount, people.money) for row, price in priced},
+        _whole,
+        people.rate,
+        mine,
     )
+    by_energy = mine.joules_per_epoch and _chart(
+        f"Speed in {mine.workload} by energy: samples per second, each hardware at its best. "
+        f"Energy of an epoch, {scope_words(mine.energy_scope or '')}; less is better",
+        {
+            row.hardware_slug: _point(row, row.joules_per_epoch, people.joules)
+            for row in rows
+            if row.joules_per_epoch and row.energy_scope == mine.energy_scope
+        },
+        people.joules,
+        people.rate,
+        mine,
+    )
+    return tuple(chart for chart in (by_price, by_energy) if chart)
 
 
 def of_comparison(answer: CompareAnswer) -> Charts:
     """Compared things by price and by energy, relative to the first."""
-    y_title = f"Times as fast as {answer.things[0].name}"
-    priced = [(thing, thing.price) for thing in answer.things if thing.price]
-    by_price = scatter(
-        "Speed by price",
-        price_words(price for _, price in priced),
-        y_title,
-        [
-            Dot(
+    first = answer.things[0]
+    measured = [(thing, thing.speed_up) for thing in answer.things if thing.speed_up]
+    priced = [(thing, speed_up, thing.price) for thing, speed_up in measured if thing.price]
+    by_price = _chart(
+        f"Speed by price: times as fast as {first.name}. "
+        f"{price_words(price for *_, price in priced)}",
+        {
+            thing.id: Point(
                 price.amount,
-                thing.speed_up,
-                thing.name,
-                vendor(thing.name),
-                f"{thing.name}: {people.ratio(thing.speed_up)} at {people.money(price.amount)}",
+                speed_up,
+                f"{thing.name}: {people.ratio(speed_up)} at {people.money(price.amount)}",
+                label=thing.name,
             )
-            for thing, price in priced
-            if thing.speed_up
-        ],
+            for thing, speed_up, price in priced
+        },
         _whole,
         people.ratio,
     )
-    energies = [1.0, *(thing.relative_energy for thing in answer.things[1:])]
-    by_energy = scatter(
-        "Speed by energy",
-        f"Energy of a sample, times that of {answer.things[0].name}",
-        y_title,
-        [
-            Dot(
+    energies = {thing.id: thing.relative_energy for thing in answer.things} | {first.id: 1.0}
+    by_energy = _chart(
+        f"Speed by energy: times as fast as {first.name}. "
+        f"Energy of a sample, times that of {first.name}",
+        {
+            thing.id: Point(
                 energy,
-                thing.speed_up,
-                thing.name,
-                vendor(thing.name),
-                f"{thing.name}: {people.ratio(thing.speed_up)} with {people.ratio(energy)} the "
-                "energy",
+                speed_up,
+                f"{thing.name}: {people.ratio(speed_up)} with {people.ratio(energy)} the energy",
+                label=thing.name,
             )
-            for thing, energy in zip(answer.things, energies, strict=True)
-            if thing.speed_up and energy
-        ],
+            for thing, speed_up in measured
+            if (energy := energies[thing.id])
+        },
         people.ratio,
         people.ratio,
     )
-    return tuple(chart for chart in (by_price, by_energy) if chart is not None)
+    return tuple(chart for chart in (by_price, by_energy) if chart)
 
 
 def price_words(prices: Iterable[Price]) -> str:
@@ -100,52 +114,40 @@ def price_words(prices: Iterable[Price]) -> str:
     return f"{words[:1].upper()}{words[1:]}{f' in {currencies[0]}' if currencies else ''}"
 
 
-def _by_price(rows: Sequence[BoardRow], mine: BoardRow, prices: Prices) -> Scatter | None:
-    found = [
-        (row, price)
-        for row in rows
-        if (price := prices.of(row.hardware_slug, row.hardware_slug, row.hardware))
-    ]
-    if mine not in [row for row, _ in found]:
-        return None
-    return scatter(
-        f"Speed in {mine.workload} by price",
-        price_words(price for _, price in found),
-        "Samples per second, each hardware at its best",
-        [_dot(row, price.amount, people.money(price.amount), mine) for row, price in found],
-        _whole,
-        people.rate,
-    )
-
-
-def _by_energy(rows: Sequence[BoardRow], mine: BoardRow) -> Scatter | None:
-    if mine.joules_per_epoch is None or mine.energy_scope is None:
-        return None
-    return scatter(
-        f"Speed in {mine.workload} by energy",
-        f"Energy of an epoch, {scope_words(mine.energy_scope)}; less is better",
-        "Samples per second, each hardware at its best",
-        [
-            _dot(row, row.joules_per_epoch, people.joules(row.joules_per_epoch), mine)
-            for row in rows
-            if row.joules_per_epoch and row.energy_scope == mine.energy_scope
-        ],
-        people.joules,
-        people.rate,
-    )
-
-
 def _whole(price: float) -> str:
     """A price on an axis."""
     return f"{price:,.0f}" if price >= 10 else f"{price:g}"
 
 
-def _dot(row: BoardRow, x: float, x_words: str, mine: BoardRow) -> Dot:
-    return Dot(
-        x,
-        row.samples_per_second,
-        row.hardware,
-        vendor(row.hardware),
-        f"{row.hardware}: {people.rate(row.samples_per_second)}/s, {x_words}",
-        own=row is mine,
+def _point(row: BoardRow, x: float, words: Words) -> Point:
+    rate = people.rate(row.samples_per_second)
+    return Point(
+        x, row.samples_per_second, f"{row.hardware}: {rate}/s, {words(x)}", label=row.hardware
+    )
+
+
+def _chart(
+    title: str,
+    points: dict[str, Point],
+    x_words: Words,
+    y_words: Words,
+    own: BoardRow | None = None,
+) -> Plot | None:
+    """Points by the id of what they are of; None for fewer than two, which compare nothing.
+
+    Args:
+        own: the row that the chart is about; None without its point.
+    """
+    if len(points) < 2 or (own and own.hardware_slug not in points):
+        return None
+    series = [Series(own.hardware, (points.pop(own.hardware_slug),))] if own else []
+    others = sorted(points.values(), key=lambda point: (-point.y, point.x))
+    return plot(
+        f"{title}, both axes logarithmic",
+        [*series, Series("Other hardware", tuple(others))],
+        x_words=x_words,
+        y_words=y_words,
+        x_log=True,
+        y_log=True,
+        joined=False,
     )
