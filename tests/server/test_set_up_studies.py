@@ -9,7 +9,7 @@ from tests.fakes.client import Poster
 from tests.server.test_studies import M2, SLUG
 
 from bench_protocol.catalogue.matrix import Device
-from bench_server.web.pages.studies.common import TOO_FEW
+from bench_server.web.pages.studies import TOO_FEW
 
 
 def _measure(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...answers.filters import BoardFilters
-from .common import Choice
+from .common import Choice, choices
 
 Options = Sequence[tuple[str, str]]
 DEVICES = {"cuda": "on CUDA", "metal": "on Metal", "cpu": "on CPUs"}
@@ -61,9 +61,9 @@ def filled(
     return tuple(
         (
             field,
-            tuple(
-                Choice(value, label, value == str(getattr(filters, field.name) or ""))
-                for value, label in (*field.options, *further.get(field.name, ()))
+            choices(
+                (*field.options, *further.get(field.name, ())),
+                str(getattr(filters, field.name) or ""),
             ),
         )
         for field in FIELDS

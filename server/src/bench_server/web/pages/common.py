@@ -1,13 +1,10 @@
 """Shared by page contexts: form options, addresses, figures by workload."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlmodel import Session
-
-from ...answers import query_names
 from ...answers.cell_figures import CellFigure
 
 # Vendors with a colour of their own (site.css).
@@ -43,11 +40,9 @@ def vendor(hardware: str) -> str:
     return first if first in VENDORS else "other"
 
 
-def hardware_choices(session: Session, chosen: str | None) -> tuple[Choice, ...]:
-    """Every hardware with figures as an option, by name."""
-    return tuple(
-        Choice(slug, name, slug == chosen) for slug, name in query_names.ranked_hardware(session)
-    )
+def choices(pairs: Iterable[tuple[str, str]], chosen: str | None) -> tuple[Choice, ...]:
+    """Options from values and their labels."""
+    return tuple(Choice(value, label, value == chosen) for value, label in pairs)
 
 
 def by_workload(figures: Sequence[CellFigure]) -> tuple[WorkloadFigures, ...]:

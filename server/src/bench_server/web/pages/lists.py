@@ -1,6 +1,5 @@
 """``/hardware``, ``/machines`` and ``/results``: searchable lists, page by page."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -9,8 +8,8 @@ from sqlmodel import Session
 from ...answers import hardware, machines, query_names, stored_results
 from ...answers.filters import ListPageFilters, ResultListFilters
 from ...answers.parameters import WORKLOADS
-from ...answers.types.results import ResultAnswer, result_fields
-from .common import Choice, address
+from ...answers.types import ResultAnswer, result_fields
+from .common import Choice, address, choices
 
 STATES = (("measured", "measured"), ("failed", "failed"))
 Rows = tuple[hardware.HardwareSummary, ...] | tuple[machines.MachineSummary, ...]
@@ -70,6 +69,7 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
     rows, cursor = stored_results.results_page(session, filters)
     chosen = filters.model_dump(mode="json", exclude_defaults=True)
     fields = ("q", "workload", "framework", "status", "ranked", "cursor")
+    frameworks = query_names.frameworks(session)
     ranked = "" if filters.ranked is None else str(filters.ranked).lower()
     return ResultListPage(
         title="Results",
@@ -81,12 +81,10 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
         q=filters.q or "",
         rows=tuple(ResultAnswer(**result_fields(*row)) for row in rows),
         next_href=_next("/results", filters, cursor),
-        workloads=_choices(((name, name) for name in WORKLOADS), filters.workload),
-        frameworks=_choices(
-            ((name, name) for name in query_names.frameworks(session)), filters.framework
-        ),
-        states=_choices(STATES, filters.status),
-        ranked=_choices(RANKED, ranked),
+        workloads=choices(zip(WORKLOADS, WORKLOADS, strict=True), filters.workload),
+        frameworks=choices(zip(frameworks, frameworks, strict=True), filters.framework),
+        states=choices(STATES, filters.status),
+        ranked=choices(RANKED, ranked),
         kept=tuple(
             (name, str(one))
             for name, value in chosen.items()
@@ -94,10 +92,6 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
             for one in (value if isinstance(value, list) else [value])
         ),
     )
-
-
-def _choices(pairs: Iterable[tuple[str, str]], chosen: str | None) -> tuple[Choice, ...]:
-    return tuple(Choice(value, label, value == chosen) for value, label in pairs)
 
 
 def _address(path: str, filters: BaseModel) -> str:

@@ -1,0 +1,239 @@
+"""Pages of the studies: ``/frameworks``, ``/cpu-vs-gpu``, ``/batch-size``, ``/trends``."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE
+
+from ...answers import query_names, studies
+from ...answers.studies import HardwareChoice, PairChoice
+from ...ranking.compare import Comparison
+from ..plots import Plot, flops
+from . import study_plots
+from .common import Choice, address, choices
+
+# Ends a heading that rests on a comparison without a verdict.
+TOO_FEW = "; too few runs to be sure"
+NOT_CLEAR = ", without a clear difference"
+VERSION_WORDS = {
+    "framework_version": "framework version",
+    "driver": "driver",
+    "os_version": "system version",
+    "cuda": "CUDA version",
+    "python": "Python version",
+    "agent": "agent version",
+}
+
+
+class Field(NamedTuple):
+    """A field of the form. ``empty``: the label of no choice, where there may be none."""
+
+    label: str
+    name: str
+    options: tuple[Choice, ...]
+    empty: str = ""
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """``/frameworks`` and every other study. ``heading`` states the finding; ``form``: its fields,
+    none before anything was measured."""
+
+    title: str
+    heading: str
+    json_href: str
+    answer: Any
+    form: tuple[Field, ...]
+
+    @property
+    def hardware_in_view(self) -> str | None:
+        """The hardware that links to the other studies keep."""
+        slug: str | None = self.answer.hardware_slug
+        return slug
+
+
+@dataclass(frozen=True)
+class PlottedStudyPage(StudyPage):
+    """``/batch-size``, ``/cpu-vs-gpu``, ``/trends``: a study with plots."""
+
+    plots: tuple[Plot, ...]
+
+
+def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
+    """Fill the context. Raises NotFound if the hardware has no figures."""
+    answer = studies.frameworks(session, choice)
+    return StudyPage(
+        title="Frameworks",
+        heading=_fastest_framework(answer),
+        json_href=_twin("frameworks", choice),
+        answer=answer,
+        form=_form(_hardware_field(session, answer.hardware_slug)),
+    )
+
+
+def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
+    """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several. Where the
+    first is not clearly faster, no framework is the fastest."""
+    leaders = [table.rows[0] for table in answer.tables if len(table.rows) > 1]
+    if not leaders:
+        return "Which framework is fastest?"
+    clear = [row for row in leaders if row.best is None or row.best.verdict_kind != "no_difference"]
+    firsts = Counter(row.framework for row in clear)
+    if not firsts:
+        return f"No framework is clearly the fastest on {answer.hardware}"
+    (name, count), of = firsts.most_common(1)[0], len(leaders)
+    workload = next(table.workload for table in answer.tables if len(table.rows) > 1)
+    where = f"in {count} of {of} workloads" if of > 1 else f"in {workload}"
+    verb, rest = _sureness([row.best for row in clear if row.framework == name and row.best])
+    like = "" if verb == "is" else " like"
+    return f"{name} {verb}{like} the fastest framework {where} on {answer.hardware}{rest}"
+
+
+def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
+    """Fill the context. Raises NotFound if one of them has no figures."""
+    answer, measured = studies.cpu_against_gpu(session, choice), studies.devices(session)
+    cpus = [(slug, name) for slug, name, device in measured if device == "cpu"]
+    gpus = [(slug, name) for slug, name, device in measured if device != "cpu"]
+    return PlottedStudyPage(
+        title="CPU against GPU",
+        heading=_which_pays(answer),
+        json_href=_twin("cpu-vs-gpu", choice),
+        answer=answer,
+        form=_form(
+            Field("CPU", "cpu", choices(cpus, answer.cpu_slug)),
+            Field("GPU", "gpu", choices(gpus, answer.gpu_slug)),
+        ),
+        plots=(study_plots.cpu_against_gpu(answer),) if answer.rows else (),
+    )
+
+
+def _which_pays(answer: studies.PairAnswer) -> str:
+    """From which work on the GPU is faster. Without enough runs for any of the comparisons that
+    say so, which looks faster."""
+    if not answer.rows:
+        return "CPU or GPU?"
+    least = answer.pays_from_flops
+    if least is None:
+        verb, rest = _sureness([row.held for row in answer.rows[-1:]])
+        return f"{answer.cpu} {verb} faster than {answer.gpu}, even in the largest workload{rest}"
+    where = (
+        "in every workload"
+        if least == answer.rows[0].flops_per_step
+        else f"from {flops(least)} per training step"
+    )
+    deciding = [row for row in answer.rows if row.flops_per_step >= least]
+    verb, rest = _sureness([row.held for row in deciding])
+    return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
+
+
+def batch_size_page(session: Session, choice: HardwareChoice) -> PlottedStudyPage:
+    """Fill the context. Raises NotFound if the hardware has no figures."""
+    answer = studies.batch_sizes(session, choice)
+    return PlottedStudyPage(
+        title="Batch size",
+        heading=_gain_of_batches(answer),
+        json_href=_twin("batch-size", choice),
+        answer=answer,
+        plots=tuple(study_plots.batch_sizes(study) for study in answer.studies),
+        form=_form(_hardware_field(session, answer.hardware_slug)),
+    )
+
+
+def _gain_of_batches(answer: studies.BatchAnswer) -> str:
+    """The largest gain of a larger batch: a clear one if there is any, else one of the set-up that
+    is the fastest in its workload."""
+    gains = [
+        (
+            *(figure.held.verdict_kind == "faster", line is _fastest(study)),
+            *(figure.held.speed_up, study.workload, f"{line.framework} {line.recipe}"),
+            *(line.figures[0].batch_size, figure.batch_size, figure.held.verdict_kind),
+        )
+        for study in answer.studies
+        for line in study.lines
+        for figure in line.figures
+        if figure.held
+    ]
+    _, _, gain, workload, setup, small, large, kind = max(
+        gains, default=(False, False, 0.0, "", "", 0, 0, "too_few_runs")
+    )
+    if gain <= 1:
+        return "Does a larger batch train faster?"
+    if kind == "no_difference":
+        return f"No larger batch trains clearly faster on {answer.hardware}"
+    return (
+        f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
+        f"with {setup} on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
+    )
+
+
+def _fastest(study: studies.BatchStudy) -> studies.BatchLine:
+    """The set-up with the highest rate."""
+    return max(study.lines, key=lambda line: max(one.samples_per_second for one in line.figures))
+
+
+def trends_page(session: Session, choice: studies.TrendChoice) -> PlottedStudyPage:
+    """Fill the context. Raises NotFound if no result matches the filters."""
+    answer = studies.trends(session, choice)
+    workloads = [(workload.name, workload.name) for workload in CATALOGUE]
+    frameworks = [(name, name) for name in query_names.frameworks(session)]
+    return PlottedStudyPage(
+        title="Trends",
+        heading=_newest_update(answer),
+        json_href=_twin("trends", choice),
+        answer=answer,
+        form=_form(
+            _hardware_field(session, answer.hardware_slug),
+            Field("Workload", "workload", choices(workloads, answer.workload)),
+            Field("Framework", "framework", choices(frameworks, choice.framework), "any"),
+            Field("By", "by", choices(VERSION_WORDS.items(), choice.by)),
+        ),
+        plots=(study_plots.trend(answer),) if answer.versions else (),
+    )
+
+
+def _newest_update(answer: studies.TrendsAnswer) -> str:
+    """What the newest version changed."""
+    words = VERSION_WORDS[answer.by]
+    newest = answer.versions[-1] if answer.versions else None
+    held = newest.update.held if newest and newest.update else None
+    if newest is None or held is None:
+        return f"What did the newest {words} change?"
+    name = words[:1].upper() + words[1:]
+    if answer.by == "framework_version" and answer.setup:
+        name = answer.setup["framework"]
+    version = f"{name} {newest.version}"
+    if held.verdict_kind == "no_difference":
+        return f"{version} brings no clear change"
+    before = answer.versions[-2].version
+    few = held.verdict_kind == "too_few_runs"
+    where = f", on {held.n} machine{'s' * (held.n != 1)}" if few else ""
+    return f"{version} {people.faster_than(held.speed_up)} {before}{where}"
+
+
+def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:
+    """The verb of a heading, and its end."""
+    sure = sum(one.verdict_kind in ("faster", "slower") for one in deciding)
+    if sure == len(deciding):
+        return "is", ""
+    if any(one.verdict_kind == "too_few_runs" for one in deciding):
+        return ("is", "; some comparisons have too few runs") if sure else ("looks", TOO_FEW)
+    return ("is", "; some differences are not clear") if sure else ("looks", NOT_CLEAR)
+
+
+def _hardware_field(session: Session, slug: str | None) -> Field:
+    return Field("Hardware", "hardware", choices(query_names.ranked_hardware(session), slug))
+
+
+def _form(*fields: Field) -> tuple[Field, ...]:
+    """A form, unless one of its fields has no options."""
+    return fields if all(field.options for field in fields) else ()
+
+
+def _twin(name: str, choice: HardwareChoice | PairChoice) -> str:
+    """The address of the same answer as JSON."""
+    return address(f"/api/v1/{name}", choice.model_dump(exclude_none=True, exclude_defaults=True))

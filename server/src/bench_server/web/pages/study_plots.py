@@ -1,0 +1,109 @@
+"""Charts of the studies: speed by batch size, by work in a step, by version."""
+
+from collections import Counter
+
+from bench_protocol.base import format as people
+
+from ...answers.studies import BatchStudy, PairAnswer, TrendsAnswer
+from ...ranking.compare import Comparison
+from ..plots import Mark, Plot, Point, Series, flops, plot
+
+
+def batch_sizes(study: BatchStudy) -> Plot:
+    series = [
+        Series(
+            f"{line.framework} {line.recipe}",
+            tuple(
+                Point(
+                    figure.batch_size,
+                    figure.samples_per_second,
+                    f"batch {figure.batch_size:,}: {people.rate(figure.samples_per_second)}/s",
+                    figure.samples_per_second_low,
+                    figure.samples_per_second_high,
+                )
+                for figure in line.figures
+            ),
+        )
+        for line in study.lines
+    ]
+    sizes = sorted({figure.batch_size for line in study.lines for figure in line.figures})
+    return plot(
+        f"samples per second in {study.workload} by batch size, both axes logarithmic",
+        series,
+        x_words=lambda size: f"{size:,.0f}",
+        y_words=people.rate,
+        x_log=True,
+        y_log=True,
+        x_ticks=sizes,
+    )
+
+
+def cpu_against_gpu(answer: PairAnswer) -> Plot:
+    """A dot names its batch size where its workload has several."""
+    dots = Counter(row.workload for row in answer.rows)
+    points = tuple(
+        Point(
+            row.flops_per_step,
+            row.held.speed_up,
+            f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
+            row.held.speed_up_low,
+            row.held.speed_up_high,
+            f"{row.workload}, batch {row.batch_size:,}" if dots[row.workload] > 1 else row.workload,
+        )
+        for row in answer.rows
+    )
+    return plot(
+        "how many times as fast the GPU is, by FLOPs in a training step",
+        [Series("GPU against CPU", points)],
+        x_words=flops,
+        y_words=people.ratio,
+        x_log=True,
+        y_log=True,
+        joined=False,
+        level=1.0,
+    )
+
+
+def trend(answer: TrendsAnswer) -> Plot:
+    points = tuple(
+        Point(
+            place,
+            version.samples_per_second,
+            f"{version.version}: {people.rate(version.samples_per_second)}/s",
+            version.samples_per_second_low,
+            version.samples_per_second_high,
+        )
+        for place, version in enumerate(answer.versions)
+    )
+    machines = [
+        Series(
+            machine.machine_id,
+            tuple(
+                Point(place, rate, f"machine {machine.machine_id[:8]}: {people.rate(rate)}/s")
+                for place, rate in enumerate(machine.samples_per_second)
+                if rate is not None
+            ),
+            thin=True,
+        )
+        for machine in answer.machines
+    ]
+    return plot(
+        "samples per second by version, with what each one changed on the same machines; "
+        "the axis does not begin at zero",
+        [Series(answer.hardware or "", points), *machines],
+        x_words=lambda place: answer.versions[int(place)].version,
+        y_words=people.rate,
+        joined=False,
+        x_ticks=list(range(len(points))),
+        marks=[
+            _mark(place, version.update.held)
+            for place, version in enumerate(answer.versions)
+            if version.update and version.update.held
+        ],
+    )
+
+
+def _mark(place: int, held: Comparison) -> Mark:
+    """``1.11×`` between a version and the one before: no figure of the plot has that ratio."""
+    kind = held.verdict_kind if held.verdict_kind in ("faster", "slower") else ""
+    return Mark(place - 0.5, people.ratio(held.speed_up), kind)
