@@ -2,7 +2,6 @@
 
 from .. import metrics
 from . import (
-    asks,
     cards,
     compare,
     dumps,
@@ -16,17 +15,14 @@ from . import (
     pages,
     results,
     studies,
-    workloads,
 )
 
 # Matched in this order: the most requested routes come first.
 ROUTERS = (
     results.router,
-    workloads.router,
     leaderboard.router,
     compare.router,
     hardware.router,
-    asks.router,
     studies.router,
     exports.router,
     dumps.router,

@@ -5,13 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from ...answers.compared_things import compared_ids
-from ...answers.comparison import compare
 from ...answers.filters import BoardPageFilters
 from .. import feeds, share_cards
 from ..pages.workload import workload_called
 from ..static_files import FOLDER
-from .compare import AMode, AnyAcross, Ids, PricesDep
+from .compare import Comparison
 from .deps import Reading, SettingsDep
 from .hardware import MachineId, Slug
 
@@ -58,15 +56,7 @@ def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Resp
 
 
 @router.get("/compare/card.png")
-def compare_card(
-    session: Reading,
-    settings: SettingsDep,
-    prices: PricesDep,
-    ids: Ids,
-    across: AnyAcross = None,
-    mode: AMode = None,
-) -> Response:
-    answer = compare(session, compared_ids(ids), prices, across, mode)
+def compare_card(session: Reading, settings: SettingsDep, answer: Comparison) -> Response:
     return _png(share_cards.compare_card(session, answer, settings.baseline), settings)
 
 

@@ -24,42 +24,6 @@ PRICE_PARAMETER = {
     "price.nvidia-h200=31000",
     "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15, "examples": [31000]},
 }
-Ids = Annotated[
-    str,
-    Query(
-        max_length=8200,
-        description="a,b: hardware slugs, ids of machines, results and published figures, or "
-        "setup-ID for the set-up of a result",
-        examples=["nvidia-h200,apple-m2-max-30-core-gpu"],
-    ),
-]
-AnyAcross = Annotated[
-    Across | None,
-    Query(
-        description="compare set-ups or results that differ in this axis; the answer says so",
-        examples=["batch_size"],
-    ),
-]
-
-
-AMode = Annotated[
-    Mode | None,
-    Query(
-        description="best: each hardware or machine in its place on each board (the default); "
-        "same_software: rows of equal framework and recipe",
-        examples=["same_software"],
-    ),
-]
-
-
-EnergyPrice = Annotated[
-    Price | None,
-    BeforeValidator(lambda value: None if value == "" else value),
-    Query(
-        description="price of a kilowatt-hour, for the cost of an epoch's energy",
-        examples=[0.3],
-    ),
-]
 
 
 def reader_prices(request: Request) -> dict[str, float]:
@@ -86,7 +50,14 @@ def reader_prices(request: Request) -> dict[str, float]:
 def prices(
     settings: SettingsDep,
     of_reader: Annotated[dict[str, float], Depends(reader_prices)],
-    energy_price: EnergyPrice = None,
+    energy_price: Annotated[
+        Price | None,
+        BeforeValidator(lambda value: None if value == "" else value),
+        Query(
+            description="price of a kilowatt-hour, for the cost of an epoch's energy",
+            examples=[0.3],
+        ),
+    ] = None,
 ) -> Prices:
     """The reader's prices and the operator's."""
     return Prices(of_reader, settings.prices, energy_price)
@@ -95,17 +66,46 @@ def prices(
 PricesDep = Annotated[Prices, Depends(prices)]
 
 
+def comparison(
+    session: Reading,
+    prices: PricesDep,
+    ids: Annotated[
+        str,
+        Query(
+            max_length=8200,
+            description="a,b: hardware slugs, ids of machines, results and published figures, or "
+            "setup-ID for the set-up of a result",
+            examples=["nvidia-h200,apple-m2-max-30-core-gpu"],
+        ),
+    ],
+    across: Annotated[
+        Across | None,
+        Query(
+            description="compare set-ups or results that differ in this axis; the answer says so",
+            examples=["batch_size"],
+        ),
+    ] = None,
+    mode: Annotated[
+        Mode | None,
+        Query(
+            description="best: each hardware or machine in its place on each board (the default); "
+            "same_software: rows of equal framework and recipe",
+            examples=["same_software"],
+        ),
+    ] = None,
+) -> CompareAnswer:
+    """The comparison that an address asks for."""
+    return compare(session, compared_ids(ids), prices, across, mode)
+
+
+Comparison = Annotated[CompareAnswer, Depends(comparison)]
+
+
 @router.get(
     "/compare",
     summary="Compare two to twenty hardware, machines, set-ups or results, with intervals",
     responses=problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
-def get_comparison(
-    session: Reading,
-    prices: PricesDep,
-    ids: Ids,
-    across: AnyAcross = None,
-    mode: AMode = None,
-) -> CompareAnswer:
-    return compare(session, compared_ids(ids), prices, across, mode)
+def get_comparison(answer: Comparison) -> CompareAnswer:
+    return answer

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
-from ...answers.compared_things import compared_ids
-from ...answers.comparison import compare
 from ...answers.filters import HistoryFilters
 from ...answers.selection import ResultExportQuery, chosen
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
-from .compare import PRICE_PARAMETER, AMode, AnyAcross, Ids, PricesDep
+from .compare import PRICE_PARAMETER, Comparison
 from .deps import Exporting, Reading, SettingsDep, problems
 from .hardware import MachineId
 
@@ -79,15 +77,7 @@ def export_leaderboard(
     responses=FILES | problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
-def export_comparison(
-    session: Reading,
-    form: AnyFormat,
-    prices: PricesDep,
-    ids: Ids,
-    across: AnyAcross = None,
-    mode: AMode = None,
-) -> StreamingResponse:
-    answer = compare(session, compared_ids(ids), prices, across, mode)
+def export_comparison(form: AnyFormat, answer: Comparison) -> StreamingResponse:
     return _file(form, "compare", *export_rows.compare(answer))
 
 

@@ -1,11 +1,11 @@
-"""Routes ``/api/v1/hardware`` and ``/api/v1/machines``."""
+"""Routes ``/api/v1/hardware``, ``/api/v1/machines``, and ``/api/v1/asks``: what is wanted again."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from ...answers import asks, machines
 from ...answers import hardware as hardware_answers
-from ...answers import machines
 from ...answers.filters import HistoryFilters, ListFilters
 from ...answers.history import HistoryAnswer, history
 from ...answers.parameters import HardwareSlug
@@ -84,3 +84,18 @@ def get_machine_history(
     session: Reading, machine_id: MachineId, filters: Annotated[HistoryFilters, Query()]
 ) -> HistoryAnswer:
     return history(session, machine_id, filters)
+
+
+@router.get(
+    "/asks",
+    summary="Set-ups that are wanted again, drawn daily, the most wanted first",
+    responses=problems(422),
+)
+def list_asks(
+    session: Reading,
+    hardware: Annotated[
+        HardwareSlug | None,
+        Query(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
+    ] = None,
+) -> asks.AsksAnswer:
+    return asks.asks(session, hardware)

@@ -1,23 +1,26 @@
-"""``GET /api/v1/leaderboard``."""
+"""``GET /api/v1/leaderboard`` and ``GET /api/v1/workloads``."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import TypeAdapter
 
+from bench_protocol.catalogue.catalogue import CATALOGUE
+
 from ...answers.leaderboard import leaderboard
 from ...answers.selection import BoardQuery
-from ...answers.types.leaderboard import LeaderboardAnswer, flat
+from ...answers.types import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
 from .listing import listing
 
-router = APIRouter(prefix="/api/v1", tags=["ranking"])
+router = APIRouter(prefix="/api/v1")
 ANSWER = TypeAdapter(LeaderboardAnswer)
 
 
 @router.get(
     "/leaderboard",
+    tags=["ranking"],
     summary="How fast hardware trains: ranked boards, one a workload",
     response_model=LeaderboardAnswer,
     responses=problems(422),
@@ -33,3 +36,8 @@ def get_leaderboard(
     answer = flat(found.boards, found.scores, as_of)
     # FastAPI would validate each of the rows again, for a quarter of the time of the answer.
     return listing(request, ANSWER, answer, "rows", filters)
+
+
+@router.get("/workloads", tags=["workloads"], summary="Every workload of this server's catalogue")
+def list_workloads() -> list[WorkloadAnswer]:
+    return [workload_answer(workload) for workload in CATALOGUE]
