@@ -13,7 +13,7 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import TUNED_ON_CUDA, Device
 from bench_server.answers import cursors
-from bench_server.web.security_headers import SECURITY_HEADERS
+from bench_server.web.every_answer import SECURITY_HEADERS
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")

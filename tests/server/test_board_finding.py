@@ -22,7 +22,7 @@ BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE
 BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=SCORE)
 
 
-ONLY = 'Intel Core <span class="figure">i7-8700</span> is the only hardware so far'
+ONLY = "Intel Core i7-8700 is the only hardware so far"
 CHART_LATER = "The chart appears once two hardware models have a score."
 
 

@@ -29,13 +29,6 @@ def test_wide_tables_name_the_column_of_each_cell(http: TestClient) -> None:
     assert wide.index(">A1<") < wide.index(">control<")
 
 
-def test_a_path_of_a_card_may_break_at_its_slashes(http: TestClient) -> None:
-    page = http.get("/documents/faults").text
-    cells = re.findall(r'<td data-label="planted in">(.*?)</td>', page)
-    assert any("/<wbr>" in cell for cell in cells)
-    assert not any(re.search(r"\w/\w", cell) for cell in cells)
-
-
 def test_each_document_has_its_question(http: TestClient) -> None:
     lead = re.compile(r'<div class="lead">.*?<p>(.*?\?)', re.DOTALL)
     asked = {}

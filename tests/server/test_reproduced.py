@@ -75,7 +75,7 @@ def test_a_first_figure_of_a_third_owner_raises_what_was_there(store: Store, pos
     assert (told["verdict"], told["owners"], told["owners_needed"]) == ("reproduced", 2, 0)
     page = html.unescape(post.http.get(f"/results/{first}").text)
     assert "Reproduction: reproduced" in page
-    assert f"{100 * told['tau']:.1f}\N{NO-BREAK SPACE}%" in page
+    assert f"{100 * told['tau']:.1f} %" in page
     reindex.reindex(store)
     assert levels(store) == found
     assert reproduction(post, first) == told

@@ -16,12 +16,11 @@ from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import openapi, problems
 from .web.entity_tags import ConditionalRequests, EntityTags
-from .web.head_requests import HeadRequests
+from .web.every_answer import EveryAnswer
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
 from .web.response_cache import AS_OF_HEADER, FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
-from .web.security_headers import SecurityHeaders
 from .web.static_files import DigestedFiles
 
 GZIP_LEVEL = 6
@@ -110,9 +109,8 @@ def create_app(
         expose_headers=["Content-Disposition", "ETag", "Link", "Retry-After", AS_OF_HEADER],
         max_age=0,
     )
-    app.add_middleware(HeadRequests)
+    app.add_middleware(EveryAnswer)
     app.add_middleware(Metrics, registry=app.state.metrics)
-    app.add_middleware(SecurityHeaders)
     return app
 
 

@@ -1,7 +1,6 @@
 """The Markdown documents below ``docs``, as HTML."""
 
 import posixpath
-import re
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -15,8 +14,7 @@ from bench_protocol.payload.hardware import slug
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-SLASH = re.compile(r"(?<=\w)/(?=\w)(?![^<>]*>)")
-# Most columns of a table that a phone shows as a table.
+# Of a document's table that a phone has as a table.
 MOST_COLUMNS = 5
 
 
@@ -58,8 +56,6 @@ def rendered(name: str) -> Document:
     _label_wide_tables(tokens)
     title = "".join(child.content for child in tokens[1].children or ())
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
-    # Cards of a phone are narrow: a path breaks at a slash before it breaks elsewhere.
-    body = re.sub(r"<td data-label=.*?</td>", lambda cell: SLASH.sub("/<wbr>", cell[0]), body)
     return Document(title, Markup(body), tuple(sections))  # noqa: S704 - our own text, HTML in it is escaped
 
 

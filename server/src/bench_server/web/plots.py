@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
 TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
-# Pixels of a phone's plot, of a letter and of a line.
-WIDTH, HEIGHT, LETTER, LINE = 270, 208, 7.2, 15
+# Pixels of a phone's plot, of a letter and a line, and from a point to its label.
+WIDTH, HEIGHT, LETTER, LINE, GAP = 270, 208, 7.2, 15, 9
 LEAST_TICKS, MOST_TICKS = 3, 6
 COLOURS = 6
 
@@ -64,13 +64,12 @@ class Mark:
 
 
 class Label(NamedTuple):
-    """The label of a point. ``dx`` and ``dy``: pixels from ``x`` and ``y``."""
+    """The label of a point at ``x`` and ``y``, ``dx`` pixels from it."""
 
     text: str
     x: float
     y: float
     dx: int
-    dy: int
     anchor: Literal["start", "end"]
 
 
@@ -149,26 +148,20 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
 
 
 def _labels(points: Sequence[Point]) -> tuple[Label, ...]:
-    """The labels of placed points, those of the first points first. Each is beside, above or below
-    its point. A label is left out where on a phone it would leave the plot or cover a point or
-    another label."""
+    """The labels of placed points, those of the first points first, right or left of their points.
+    A label is left out where on a phone it would leave the plot or cover a point or another label.
+    """
     labels: list[Label] = []
     dots = [(point.x / 100 * WIDTH, point.y / 100 * HEIGHT) for point in points]
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     for point, (x, y) in zip(points, dots, strict=True):
         length = LETTER * len(point.label)
-        middle = max(0.0, min(x - length / 2, WIDTH - length))
-        centred = middle / WIDTH * 100
-        for left, label in (
-            (x + 9, Label(point.label, point.x, point.y, 9, 4, "start")),
-            (x - 9 - length, Label(point.label, point.x, point.y, -9, 4, "end")),
-            (middle, Label(point.label, round(centred, 2), point.y, 0, -11, "start")),
-            (middle, Label(point.label, round(centred, 2), point.y, 0, 20, "start")),
-        ):
-            top = y + label.dy - LINE + 4
-            box = (left, top, left + length, top + LINE)
-            inside = left >= 0 and box[2] <= WIDTH and top >= -LINE and box[3] <= HEIGHT
-            if length and inside and not any(_overlap(box, other) for other in taken):
+        right = (x + GAP, Label(point.label, point.x, point.y, GAP, "start"))
+        left = (x - GAP - length, Label(point.label, point.x, point.y, -GAP, "end"))
+        for start, label in (right, left) if length else ():
+            box = (start, y - LINE / 2, start + length, y + LINE / 2)
+            inside = start >= 0 and box[2] <= WIDTH
+            if inside and not any(_overlap(box, other) for other in taken):
                 labels.append(label)
                 taken.append(box)
                 break

@@ -22,8 +22,8 @@ from ..db.store import UNAVAILABLE
 from ..errors import InvalidQuery
 from . import refused_values
 from .canonical import Moved
+from .every_answer import SECURITY_HEADERS
 from .render import error_page
-from .security_headers import SECURITY_HEADERS
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"

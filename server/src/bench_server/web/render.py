@@ -1,6 +1,5 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
-import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,6 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -32,13 +30,6 @@ SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole 
 SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 # Pages that show one hardware, and keep the one that the page before showed.
 STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
-# Phrases that no line break splits in headings, leads and documents; longer names may break.
-WHOLE = re.compile(
-    r"<code>.*?</code>|<pre\b.*?</pre>"
-    r"|(?P<name>\(\d+-core [A-Z]+\)|(?<![\w-])\w++(?:-\w++)+(?!-))(?![^<>]*>)",
-    re.DOTALL,
-)
-LONGEST_WHOLE = 20
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -92,7 +83,6 @@ def environment() -> Environment:
         plural=people.plural,
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
         sentence=lambda text: text[:1].upper() + text[1:],
-        whole=_whole,
     )
     env.globals["static"] = static_files.address
     env.globals["STUDIES"] = STUDIES
@@ -109,59 +99,27 @@ def environment() -> Environment:
 def page(request: Request, template: str, context: Any, status: int = 200) -> HTMLResponse:
     """Render a page from its context, a dataclass of :mod:`.pages`."""
     variables = {field.name: getattr(context, field.name) for field in fields(context)}
+    return _html(request, template, status, variables, _study_query(context))
+
+
+def _html(
+    request: Request, template: str, status: int, variables: dict[str, Any], study_query: str = ""
+) -> HTMLResponse:
+    """A page in its frame. An error may come before the database was asked."""
     html = (
         environment()
         .get_template(template)
         .render(
-            study_query=_study_query(context),
+            study_query=study_query,
             origin=str(request.base_url).rstrip("/"),
-            **_frame(request),
+            site_name=request.app.state.settings.site_name,
+            path=request.url.path,
+            as_of=getattr(request.state, "as_of", None),
+            stopped=getattr(request.state, "stopped", False),
             **variables,
         )
     )
-    return HTMLResponse(unbroken(html), status)
-
-
-def unbroken(html: str) -> str:
-    """A page on which no line breaks between a number and its percent sign, nor, in its lead and
-    articles, within a name (:func:`whole_names`). Code stays as it is, to be copied."""
-    html = re.sub(
-        r'<div class="lead">.*?</div>|<article class="prose">.*?</article>',
-        lambda part: whole_names(part[0]),
-        html,
-        flags=re.DOTALL,
-    )
-    return re.sub(
-        r"<(pre|code)\b.*?</\1>|(?<=\d) (?=%)",
-        lambda found: "\N{NO-BREAK SPACE}" if found[0] == " " else found[0],
-        html,
-        flags=re.DOTALL,
-    )
-
-
-def whole_names(html: str) -> str:
-    """HTML in which no line breaks within ``(30-core GPU)`` or ``mnist-cnn``."""
-
-    def whole(found: re.Match[str]) -> str:
-        short = found["name"] and len(found["name"]) <= LONGEST_WHOLE
-        return f'<span class="figure">{found[0]}</span>' if short else found[0]
-
-    return WHOLE.sub(whole, html)
-
-
-def _whole(name: str) -> Markup:
-    """A name as HTML with its long parts whole."""
-    return Markup(whole_names(escape(name)))  # noqa: S704 - escaped
-
-
-def _frame(request: Request) -> dict[str, Any]:
-    """What the frame of every page shows. An error may come before the database was asked."""
-    return {
-        "site_name": request.app.state.settings.site_name,
-        "path": request.url.path,
-        "as_of": getattr(request.state, "as_of", None),
-        "stopped": getattr(request.state, "stopped", False),
-    }
+    return HTMLResponse(html, status)
 
 
 def _study_query(context: Any) -> str:
@@ -182,18 +140,5 @@ def error_page(
     request: Request, status: int, title: str, detail: str, hint: str, near: str | None
 ) -> HTMLResponse:
     """Render a refusal as a page. ``near``: an address that may be the wanted one."""
-    html = (
-        environment()
-        .get_template("error.html")
-        .render(
-            study_query="",
-            title=title,
-            status=status,
-            detail=detail,
-            hint=hint,
-            near=near,
-            json_href=None,
-            **_frame(request),
-        )
-    )
-    return HTMLResponse(unbroken(html), status)
+    words = {"title": title, "status": status, "detail": detail, "hint": hint, "near": near}
+    return _html(request, "error.html", status, {**words, "json_href": None})

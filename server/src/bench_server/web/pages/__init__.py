@@ -5,7 +5,7 @@
 
 from .compare import ComparePage
 from .docs import DocsPage
-from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage, TrustPage
+from .guides import DocumentPage, DumpsPage, LogPage, SubmitPage, TrustPage
 from .hardware import HardwarePage
 from .leaderboard import LeaderboardPage
 from .lists import ListPage, ResultListPage
@@ -30,7 +30,7 @@ PAGES: dict[str, type] = {
     "batch-size.html": PlottedStudyPage,
     "trends.html": PlottedStudyPage,
     "log.html": LogPage,
-    "methodology.html": MethodologyPage,
+    "document.html": DocumentPage,
     "submit.html": SubmitPage,
     "trust.html": TrustPage,
     "docs.html": DocsPage,

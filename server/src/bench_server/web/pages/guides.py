@@ -42,17 +42,6 @@ QUESTIONS = {
 
 
 @dataclass(frozen=True)
-class MethodologyPage:
-    """``/methodology``: how are figures measured, and what do they not prove? ``text`` is
-    ``docs/methodology.md`` as HTML."""
-
-    title: str
-    json_href: str
-    text: Markup
-    sections: tuple[Section, ...]
-
-
-@dataclass(frozen=True)
 class TrustPage:
     """``/trust``: what does each trust level need, and what could a cheater still do?
 
@@ -69,8 +58,8 @@ class TrustPage:
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
-    itself lists them."""
+    """``/documents/NAME`` and ``/methodology``: one document of ``docs`` as HTML. ``sections``:
+    none where the text itself lists them."""
 
     title: str
     question: str
@@ -114,11 +103,6 @@ class DumpsPage:
     title: str
     json_href: str
     days: tuple[tuple[str, tuple[daily.Dump, ...]], ...]
-
-
-def methodology_page() -> MethodologyPage:
-    title, text, sections = documents.rendered("methodology.md")
-    return MethodologyPage(title, "/api/v1/workloads", text, sections)
 
 
 def trust_page() -> TrustPage:

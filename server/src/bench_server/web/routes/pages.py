@@ -153,14 +153,14 @@ def log(
     return render.page(request, "log.html", context)
 
 
-@router.get("/methodology")
-def methodology(request: Request) -> HTMLResponse:
-    return render.page(request, "methodology.html", guides.methodology_page())
-
-
 @router.get("/trust")
 def trust(request: Request) -> HTMLResponse:
     return render.page(request, "trust.html", guides.trust_page())
+
+
+@router.get("/methodology")
+def methodology(request: Request) -> HTMLResponse:
+    return document(request, "methodology")
 
 
 @router.get("/documents/{name:path}")
