@@ -12,7 +12,6 @@ TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
 # Pixels of a phone's plot, of a letter and a line, and from a point to its label.
 WIDTH, HEIGHT, LETTER, LINE, GAP = 270, 208, 7.2, 15, 9
 LEAST_TICKS, MOST_TICKS = 3, 6
-COLOURS = 6
 
 
 class Point(NamedTuple):
@@ -29,21 +28,10 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """A labelled series of points, in order. A ``thin`` one is joined and has no key."""
+    """A labelled series of points, in order."""
 
     label: str
     points: tuple[Point, ...]
-    thin: bool = False
-
-
-@dataclass(frozen=True)
-class PlotLine:
-    """A series with its geometry; ``colour`` counts from 1."""
-
-    label: str
-    colour: int
-    points: tuple[Point, ...]
-    thin: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +67,7 @@ class Plot:
     ``marks``: vertical lines with labels."""
 
     title: str
-    lines: tuple[PlotLine, ...]
+    lines: tuple[Series, ...]
     labels: tuple[Label, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
@@ -122,13 +110,7 @@ def plot(
     x = scale([point.x for point in every], LEFT, RIGHT, log=x_log)
     y = scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
     lines = tuple(
-        PlotLine(
-            line.label,
-            number % COLOURS + 1,
-            tuple(_placed(point, x, y) for point in line.points),
-            line.thin,
-        )
-        for number, line in enumerate(series)
+        Series(line.label, tuple(_placed(point, x, y) for point in line.points)) for line in series
     )
     return Plot(
         title=title,

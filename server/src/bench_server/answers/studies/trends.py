@@ -30,7 +30,6 @@ from .common import HardwareChoice
 from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
-MOST_LINES = 40
 # Without a choice of hardware or workload, the combinations with most results are searched for the
 # one with most machines that have two or more versions: at most 8, to bound the time.
 MOST_CANDIDATES = 8
@@ -66,18 +65,9 @@ class VersionFigure:
 
 
 @dataclass(frozen=True)
-class MachineLine:
-    """The figures of one machine by version; null where it has none."""
-
-    machine_id: str
-    samples_per_second: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
 class TrendsAnswer:
     """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
-    ranked. ``machines``: at most 40 that have two or more versions, those with most first.
-    ``comparisons``: for how many the verdicts are corrected."""
+    ranked. ``comparisons``: for how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
@@ -86,7 +76,6 @@ class TrendsAnswer:
     by: By
     comparisons: int
     versions: tuple[VersionFigure, ...]
-    machines: tuple[MachineLine, ...]
 
 
 def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
@@ -103,7 +92,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if slug is None or workload is None:
         measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
         if not measured:
-            return TrendsAnswer(None, None, None, None, choice.by, 0, (), ())
+            return TrendsAnswer(None, None, None, None, choice.by, 0, ())
         slug, workload = max(
             ((slug, digests[digest]) for slug, digest in measured),
             key=lambda one: _most_with_several(session, one[0], one[1], choice),
@@ -148,23 +137,6 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
             )
             for version, combined, update in zip(ordered, figures, changed, strict=True)
         ),
-        machines=_lines(ordered),
-    )
-
-
-def _lines(ordered: Sequence[Version]) -> tuple[MachineLine, ...]:
-    """The machines that have two or more versions."""
-    versions = Counter(id for version in ordered for id in version.machines)
-    several = [(-count, id) for id, count in versions.items() if count > 1]
-    return tuple(
-        MachineLine(
-            id,
-            tuple(
-                1e9 / version.machines[id].ns_per_sample if id in version.machines else None
-                for version in ordered
-            ),
-        )
-        for _, id in sorted(several)[:MOST_LINES]
     )
 
 

@@ -75,22 +75,10 @@ def trend(answer: TrendsAnswer) -> Plot:
         )
         for place, version in enumerate(answer.versions)
     )
-    machines = [
-        Series(
-            machine.machine_id,
-            tuple(
-                Point(place, rate, f"machine {machine.machine_id[:8]}: {people.rate(rate)}/s")
-                for place, rate in enumerate(machine.samples_per_second)
-                if rate is not None
-            ),
-            thin=True,
-        )
-        for machine in answer.machines
-    ]
     return plot(
         "samples per second by version, with what each one changed on the same machines; "
         "the axis does not begin at zero",
-        [Series(answer.hardware or "", points), *machines],
+        [Series(answer.hardware or "", points)],
         x_words=lambda place: answer.versions[int(place)].version,
         y_words=people.rate,
         joined=False,
