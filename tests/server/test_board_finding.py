@@ -23,7 +23,6 @@ BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=
 
 
 ONLY = "Intel Core i7-8700 is the only hardware so far"
-CHART_LATER = "The chart appears once two hardware models have a score."
 
 
 def heading(*scores: HardwareScore, **filters: Any) -> str:
@@ -92,12 +91,10 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     alone = home()
     assert "is the only hardware so far</h1>" in alone
     assert '<figure class="dots">' not in alone
-    assert CHART_LATER in alone
     post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
     both = home()
     assert '<figure class="dots">' in both
     assert "A hollow dot is a score that has no rank of its own yet" in both
-    assert CHART_LATER not in both
 
 
 def test_hardware_on_a_board_without_a_score_is_not_left_out(
@@ -121,26 +118,6 @@ def both_kinds(post: Poster) -> None:
         machine=results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2),
         step_ns=500_000,
     )
-
-
-@pytest.mark.usefixtures("both_kinds")
-@pytest.mark.parametrize(
-    "query",
-    ["group=setup", "group=machine", "group=result", "rank_by=energy", "family=cpu", "device=cpu"],
-)
-def test_a_board_that_is_filtered_or_grouped_promises_no_chart(
-    http: TestClient, query: str
-) -> None:
-    page = http.get(f"/?{query}").text
-    assert '<figure class="dots">' not in page
-    assert 'class="scores quiet"' not in page
-
-
-def test_without_a_score_no_chart_is_promised(http: TestClient, post: Poster) -> None:
-    post(results.make_failure())
-    page = http.get("/").text
-    assert "1 result not ranked" in page
-    assert 'class="scores quiet"' not in page
 
 
 @pytest.mark.usefixtures("both_kinds")

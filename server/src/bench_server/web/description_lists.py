@@ -19,46 +19,40 @@ class Fact(NamedTuple):
 def training_facts(result: Result) -> tuple[Fact, ...]:
     """Facts of the training and its outcome."""
     cell, outcome, measured = result.cell, result.outcome, result.measurement
-    facts = [
-        Fact("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
-        Fact("Set-up", f"{cell.framework}, {cell.recipe} recipe, on {cell.device}"),
-        Fact("Batch", f"{cell.batch_size:,} samples, {cell.precision}, {cell.data} data"),
-        Fact("Repeat", f"{result.repeat} of run {result.run_id[:12]}"),
+    pairs: list[tuple[str, object]] = [
+        ("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
+        ("Set-up", f"{cell.framework}, {cell.recipe} recipe, on {cell.device}"),
+        ("Batch", f"{cell.batch_size:,} samples, {cell.precision}, {cell.data} data"),
+        ("Repeat", f"{result.repeat} of run {result.run_id[:12]}"),
     ]
     if isinstance(outcome, Failed):
-        facts.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
-        facts.append(Fact("While", outcome.phase.replace("_", "-")))
-        facts += _present_facts(
-            ("Exception", outcome.exception_class), ("Exit code", outcome.exit_code)
-        )
+        pairs += [
+            ("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"),
+            ("While", outcome.phase.replace("_", "-")),
+            ("Exception", outcome.exception_class),
+            ("Exit code", outcome.exit_code),
+        ]
     if measured is not None:
-        blocks = measured.blocks
-        facts += _present_facts(
+        blocks, energy, evaluation = measured.blocks, measured.energy, measured.evaluation
+        loss = "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}"
+        kind = figures.timing_kind(cell.device.kind, blocks.total_ns)
+        joules = None if energy.energy_mj is None else f"{energy.energy_mj / 1000:,.1f} J"
+        settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
+        pairs += [
             ("Layers", measured.layers),
             ("Parameters", f"{measured.parameter_count:,}"),
-            (
-                "Last loss",
-                "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}",
-            ),
+            ("Last loss", loss),
             ("Warm-up", f"{blocks.warm_up_steps:,} steps"),
-            (
-                "Timed",
-                f"{people.nanoseconds(blocks.total_ns)}, a "
-                f"{figures.timing_kind(cell.device.kind, blocks.total_ns)} timing",
-            ),
+            ("Timed", f"{people.nanoseconds(blocks.total_ns)}, a {kind} timing"),
             ("Stopped because", _STOPPED[blocks.stop_reason]),
             ("Placement", measured.placement.reported),
             ("Peak device memory", _size(measured.peak_memory_bytes)),
             ("Peak host memory", _size(measured.host_peak_memory_bytes)),
-        )
-        if measured.energy.energy_mj is not None:
-            joules = measured.energy.energy_mj / 1000
-            facts.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
-        if measured.evaluation is not None:
-            facts.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
-        settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
-        facts += _present_facts(("Recipe settings", settings))
-    return tuple(facts)
+            ("Energy", joules and f"{joules} ({energy.source})"),
+            ("Test accuracy", evaluation and people.percent(evaluation.accuracy)),
+            ("Recipe settings", settings),
+        ]
+    return _present_facts(*pairs)
 
 
 def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
@@ -66,69 +60,49 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
     if conditions is None:
         return ()
     c = conditions
-    return tuple(
-        _present_facts(
-            ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
-            ("Load average", None if c.load_average is None else f"{c.load_average:.2f}"),
-            ("Processor in use", _percent(c.cpu_utilisation_percent)),
-            ("GPU in use", _percent(c.gpu_utilisation_percent)),
-            ("Others on the GPU", c.gpu_processes),
-            ("GPU memory in use", _size(c.gpu_memory_used_bytes)),
-            ("Memory available", _size(c.available_memory_bytes)),
-            ("Power", {True: "battery", False: "mains", None: None}[c.on_battery]),
-            ("Low-power mode", {True: "on", False: "off", None: None}[c.low_power_mode]),
-            ("Thermal pressure", c.thermal_pressure),
-            ("Governor", c.cpu_governor),
-        )
+    return _present_facts(
+        ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
+        ("Load average", None if c.load_average is None else f"{c.load_average:.2f}"),
+        ("Processor in use", _percent(c.cpu_utilisation_percent)),
+        ("GPU in use", _percent(c.gpu_utilisation_percent)),
+        ("Others on the GPU", c.gpu_processes),
+        ("GPU memory in use", _size(c.gpu_memory_used_bytes)),
+        ("Memory available", _size(c.available_memory_bytes)),
+        ("Power", {True: "battery", False: "mains", None: None}[c.on_battery]),
+        ("Low-power mode", {True: "on", False: "off", None: None}[c.low_power_mode]),
+        ("Thermal pressure", c.thermal_pressure),
+        ("Governor", c.cpu_governor),
     )
 
 
 def machine_facts(machine: Machine) -> tuple[Fact, ...]:
     """Facts of the machine: processor, GPUs, memory, system."""
     cpu, system = machine.cpu, machine.os
-    cores = ", ".join(
-        f"{count} {word}"
-        for count, word in (
-            (cpu.physical_cores, "physical"),
-            (cpu.logical_cores, "logical"),
-            (cpu.performance_cores, "performance"),
-            (cpu.efficiency_cores, "efficiency"),
-            (cpu.available_cores, "available"),
-        )
-        if count
+    kinds = ("physical", "logical", "performance", "efficiency", "available")
+    counts = {kind: getattr(cpu, f"{kind}_cores") for kind in kinds}
+    nesting = (
+        _named("virtual machine", system.virtual_machine),
+        _named("container", system.container),
+        system.wsl and "WSL",
+        system.rosetta and "Rosetta",
     )
-    nesting = ", ".join(
-        word
-        for word in (
-            _named("virtual machine", system.virtual_machine),
-            _named("container", system.container),
-            system.wsl and "WSL",
-            system.rosetta and "Rosetta",
-        )
-        if word
-    )
-    return tuple(
-        _present_facts(
-            ("Model", machine.model),
-            ("Processor", f"{cpu.brand} ({cpu.architecture})"),
-            ("Cores", cores),
-            *((f"GPU {gpu.index}", _gpu(gpu)) for gpu in machine.gpus),
-            ("Memory", _size(machine.memory_bytes)),
-            ("System", system.words),
-            ("Kernel", system.kernel),
-            ("Nested in", nesting),
-        )
+    return _present_facts(
+        ("Model", machine.model),
+        ("Processor", f"{cpu.brand} ({cpu.architecture})"),
+        ("Cores", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)),
+        *((f"GPU {gpu.index}", _gpu(gpu)) for gpu in machine.gpus),
+        ("Memory", _size(machine.memory_bytes)),
+        ("System", system.words),
+        ("Kernel", system.kernel),
+        ("Nested in", ", ".join(word for word in nesting if word)),
     )
 
 
 def environment_facts(environment: Environment) -> tuple[Fact, ...]:
     """Facts of the software: versions, and settings that change speed."""
-    return (
-        Fact("Python", environment.python),
-        *(Fact(name, value) for name, value in sorted(environment.packages.items())),
-        *(Fact(name, value) for name, value in sorted(environment.libraries.items())),
-        *(Fact(name, value) for name, value in sorted(environment.settings.items())),
-    )
+    parts = (environment.packages, environment.libraries, environment.settings)
+    facts = (Fact(name, value) for part in parts for name, value in sorted(part.items()))
+    return (Fact("Python", environment.python), *facts)
 
 
 _STOPPED = {
@@ -138,8 +112,8 @@ _STOPPED = {
 }
 
 
-def _present_facts(*pairs: tuple[str, object]) -> list[Fact]:
-    return [Fact(label, str(value)) for label, value in pairs if value not in (None, "")]
+def _present_facts(*pairs: tuple[str, object]) -> tuple[Fact, ...]:
+    return tuple(Fact(label, str(value)) for label, value in pairs if value not in (None, ""))
 
 
 def _percent(value: float | None) -> str | None:

@@ -1,7 +1,6 @@
 """The chart of the leaderboard: all hardware by score."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bench_protocol.base import format as people
 
@@ -13,27 +12,7 @@ from .common import vendor
 UNFOLDED_ROWS = 20
 
 
-@dataclass(frozen=True)
-class ScoreChart:
-    """``plot``: all hardware by score, null unless hardware other than the baseline has one.
-    ``later``: one hardware model alone has a score on the whole board."""
-
-    plot: DotPlot | None
-    later: bool
-
-
-def score_chart(scores: Sequence[HardwareScore], q: str | None, whole: bool) -> ScoreChart:
-    """The chart of a board's scores.
-
-    Args:
-        q: what was searched for; its hardware is ringed.
-        whole: the board is not filtered.
-    """
-    later = whole and len({one.hardware_slug for one in scores}) == 1
-    return ScoreChart(_plot(scores, q), later)
-
-
-def _plot(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
+def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
     """All hardware by score; None if only the baseline has one. What ``q`` names is ringed."""
     if all(_is_baseline(one) for one in scores):
         return None

@@ -1,6 +1,6 @@
 """Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from . import board_form
 from .board_links import METRICS, VIEW, Chip, chips, hidden_fields, with_value
 from .common import Choice, address
 
-GROUPS = (("", "Best of each hardware"), ("setup", "Every set-up"))
+GROUPS = {"": "Best of each hardware", "setup": "Every set-up"}
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,26 @@ def controls(
         "batch_size": [(str(size), str(size)) for size in sizes],
         "baseline": query_names.ranked_hardware(session),
     }
+    workloads = {"": "All workloads"} | {one.name: one.name for one in CATALOGUE}
+    metrics = {"" if name == "throughput" else name: one.label for name, one in METRICS.items()}
+    by = "" if filters.rank_by == "throughput" else filters.rank_by
+    scopes = {scope: scope for board in boards for scope in board.energy_scopes}
+    shown_scopes = {board.energy_scope for board in boards if board.rows}
+    scope = shown_scopes.pop() if len(shown_scopes) == 1 else None
+
+    def links(name: str, values: dict[str, str], current: str | None) -> tuple[Choice, ...]:
+        return tuple(
+            Choice(with_value(chosen, name, value), label, (current or "") == value)
+            for value, label in values.items()
+        )
+
     return Controls(
-        workloads=tuple(_workloads(filters, chosen)),
-        metrics=tuple(_metrics(filters, chosen)),
-        scopes=tuple(_scopes(boards, chosen)),
-        groups=tuple(
-            Choice(
-                with_value(chosen, "group", value), label, (filters.group == "setup") == bool(value)
-            )
-            for value, label in GROUPS
-        ),
+        workloads=links("workload", workloads, filters.workload),
+        metrics=links("rank_by", metrics, by),
+        scopes=links("energy_scope", scopes, scope) if len(scopes) > 1 else (),
+        groups=links("group", GROUPS, "setup" if filters.group == "setup" else ""),
         form=Form(board_form.filled(filters, further), tuple(hidden_fields(chosen))),
         chips=tuple(chips(chosen, counted)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
     )
-
-
-def _workloads(filters: BoardFilters, chosen: dict[str, Any]) -> Iterator[Choice]:
-    names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
-    for name, label in names:
-        href = with_value(chosen, "workload", name)
-        yield Choice(href, label, (filters.workload or "") == name)
-
-
-def _metrics(filters: BoardFilters, chosen: dict[str, Any]) -> Iterator[Choice]:
-    for name, metric in METRICS.items():
-        href = with_value(chosen, "rank_by", "" if name == "throughput" else name)
-        yield Choice(href, metric.label, (filters.rank_by or "throughput") == name)
-
-
-def _scopes(boards: Sequence[Board], chosen: dict[str, Any]) -> Iterator[Choice]:
-    names = dict.fromkeys(scope for board in boards for scope in board.energy_scopes)
-    for name in names if len(names) > 1 else ():
-        here = all(board.energy_scope == name for board in boards if board.rows)
-        yield Choice(with_value(chosen, "energy_scope", name), name, here)

@@ -12,7 +12,8 @@ from ...answers.facets import facets
 from ...answers.filters import BoardFilters
 from ...answers.types.leaderboard import Board, BoardRow
 from ...ranking.owners import TIERS, Tier
-from .board_chart import ScoreChart, score_chart
+from ..dots import DotPlot
+from .board_chart import score_chart
 from .board_controls import Controls, controls
 from .board_finding import contested, finding
 from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
@@ -89,7 +90,7 @@ class LeaderboardPage:
     image_href: str
     lead: Lead
     filters: BoardFilters
-    chart: ScoreChart
+    chart: DotPlot | None
     controls: Controls
     results: Results
     boards: Boards
@@ -119,7 +120,7 @@ def leaderboard_page(
             contested=contested(filters, metric, rankings),
         ),
         filters=filters,
-        chart=score_chart(scores, filters.q, whole),
+        chart=score_chart(scores, filters.q),
         controls=controls(
             session, filters, chosen, boards, facets(rankings, filters.criteria.search)
         ),
