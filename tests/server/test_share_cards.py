@@ -83,7 +83,6 @@ def test_a_machine_is_beside_others_in_its_set_up(
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, torch tuned, batch 64: its hardware is 2nd of 3"
     assert [bar.own for bar in card.bars] == [True]
-    assert card.foot == "no other hardware is measured in this set-up yet"
 
 
 def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store: Store) -> None:

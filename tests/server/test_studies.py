@@ -129,34 +129,6 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     assert not re.search(r'<text class="tick" [^>]*>1\.22×</text>', page)
 
 
-def test_trends_begin_where_an_update_is_measured_on_most_machines(
-    http: TestClient, post: Poster
-) -> None:
-    """Another workload has more repeats, and another recipe more versions, of machines that have
-    one version each."""
-
-    def run(seed: int, version: str, workload: str = "mnist-cnn", recipe: str = "tuned") -> None:
-        post.made(
-            machine=M2.model_copy(update={"machine_hash": f"{seed:064x}"}),
-            cell=results.make_cell(workload, recipe=recipe, device=Device(kind="metal")),
-            environment=Environment(python="3.12.7", packages={"tensorflow": version}),
-            clocks=results.make_result().clocks,
-        )
-
-    for seed in (1, 2):
-        run(seed, "2.18.0")
-        run(seed, "2.18.1")
-    for seed, version in enumerate(("2.17.0", "2.18.0", "2.18.1"), 3):
-        run(seed, version, recipe="naive")
-    for seed in (3, 4, 5, 6, 7, 8):
-        run(seed, f"2.18.{seed}", "mnist-dense")
-    answer = http.get("/api/v1/trends").json()
-    assert (answer["workload"], answer["setup"]["recipe"]) == ("mnist-cnn", "tuned")
-    assert answer["versions"][1]["update"]["held"]["n"] == 2
-    chosen = http.get("/api/v1/trends", params={"workload": "mnist-dense"}).json()
-    assert chosen["workload"] == "mnist-dense"
-
-
 def test_versions_of_different_machines_say_nothing_of_the_version(
     http: TestClient, post: Poster
 ) -> None:

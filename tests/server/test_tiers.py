@@ -204,7 +204,7 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
         assert contested in words
         assert "Intel Core i9-9900 ranks first on mnist-cnn" in words
         assert "fastest</h1>" not in post.http.get(page).text
-    assert "</span>: small convolutional network on MNIST." in post.http.get(board).text
+    assert "mnist-cnn: small convolutional network on MNIST." in post.http.get(board).text
     assert "? Small convolutional network on MNIST." in post.http.get(workload).text
     searched = post.http.get("/?workload=mnist-cnn&q=i9").text
     assert contested not in re.sub("<[^>]+>", "", searched)

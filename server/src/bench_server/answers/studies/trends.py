@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, and_, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -30,14 +30,13 @@ from .common import HardwareChoice
 from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
-# Without a choice of hardware or workload, the combinations with most results are searched for the
-# one with most machines that have two or more versions: at most 8, to bound the time.
+# Set-ups that are searched for one with versions.
 MOST_CANDIDATES = 8
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
 
 class TrendChoice(HardwareChoice):
-    """Parameters of trends; empty: those with most machines that have two or more versions."""
+    """Parameters of trends; empty: the hardware and workload with most results."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -86,28 +85,22 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         NotFound: it has no figures of the workload.
     """
     require_known(session, choice)
-    digests = {workload.digest: workload for workload in CATALOGUE}
-    names = {workload.name: workload for workload in CATALOGUE}
-    slug, workload = choice.hardware, names.get(choice.workload or "")
-    if slug is None or workload is None:
-        measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
-        if not measured:
-            return TrendsAnswer(None, None, None, None, choice.by, 0, ())
-        slug, workload = max(
-            ((slug, digests[digest]) for slug, digest in measured),
-            key=lambda one: _most_with_several(session, one[0], one[1], choice),
-        )
-    groups = _by_version(session, slug, workload, choice)
-    if not groups:
+    workloads = [one for one in CATALOGUE if choice.workload in (None, one.name)]
+    if choice.hardware and choice.workload:
+        candidates = [(choice.hardware, workloads[0])]
+    else:
+        candidates = _measured_most(session, choice.hardware, workloads)
+    if not candidates:
+        return TrendsAnswer(None, None, None, None, choice.by, 0, ())
+    for slug, workload in candidates:
+        groups = _by_version(session, slug, workload, choice)
+        if groups:
+            break
+    else:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
     setup, versions = max(
         groups.items(),
-        key=lambda item: (
-            _with_several(item[1]),
-            len(item[1]),
-            item[0].timing == "long",
-            item[0],
-        ),
+        key=lambda one: (_with_several(one[1]), len(one[1]), one[0].timing == "long", one[0]),
     )
     ordered = [
         Version.of(name, versions[name])
@@ -148,20 +141,9 @@ def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:
     return sum(count > 1 for count in of_machines.values())
 
 
-def _most_with_several(session: Session, slug: str, workload: Workload, choice: TrendChoice) -> int:
-    """How many machines have two or more versions, in the set-up with most of these."""
-    query = (
-        _runs(slug, workload, choice, *(TABLE.c[name] for name in Setup._fields))
-        .group_by(TABLE.c.machine_id, *(TABLE.c[name] for name in Setup._fields))
-        .having(func.count(ENVIRONMENTS.c[choice.by].distinct()) > 1)
-    )
-    found = Counter(map(tuple, session.connection().execute(query)))
-    return max(found.values(), default=0)
-
-
 def _measured_most(
     session: Session, slug: str | None, workloads: Sequence[Workload]
-) -> list[tuple[str, str]]:
+) -> list[tuple[str, Workload]]:
     """Hardware and workload of the set-ups with most results at the default batch size."""
     usual = or_(
         *(
@@ -172,13 +154,13 @@ def _measured_most(
     query = (
         select(TABLE.c.hardware_slug, TABLE.c.workload_digest)
         .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32", usual)
-        .group_by(TABLE.c.hardware_slug, TABLE.c.workload_digest)
-        .order_by(func.max(TABLE.c.repeats).desc(), func.min(TABLE.c.id))
+        .order_by(TABLE.c.repeats.desc(), TABLE.c.id)
         .limit(MOST_CANDIDATES)
     )
     if slug is not None:
         query = query.where(TABLE.c.hardware_slug == slug)
-    return [(row[0], row[1]) for row in session.connection().execute(query)]
+    by_digest = {workload.digest: workload for workload in workloads}
+    return [(row[0], by_digest[row[1]]) for row in session.connection().execute(query)]
 
 
 def _by_version(

@@ -111,22 +111,18 @@ def compare_page(
         title=_title(answer),
         heading=heading(answer),
         json_href=address("/api/v1/compare", parameters),
-        compared=_compared(answer, parameters),
+        compared=Compared(
+            answer=answer,
+            csv_href=address("/api/v1/compare.csv", parameters),
+            image_href=address("/compare/card.png", parameters),
+            modes=_modes(answer, parameters),
+            single=_single(answer),
+            chart=_chart(answer),
+            heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
+            charts=worth.of_comparison(answer),
+        ),
         chooser=Chooser(picked, others, q, entered, energy_price),
         too_few=False,
-    )
-
-
-def _compared(answer: CompareAnswer, parameters: dict[str, str]) -> Compared:
-    return Compared(
-        answer=answer,
-        csv_href=address("/api/v1/compare.csv", parameters),
-        image_href=address("/compare/card.png", parameters),
-        modes=_modes(answer, parameters),
-        single=_single(answer),
-        chart=_chart(answer),
-        heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
-        charts=worth.of_comparison(answer),
     )
 
 

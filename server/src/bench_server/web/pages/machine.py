@@ -86,11 +86,14 @@ def machine_page(
     cell = _cell(charted)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     shown_history = history(session, machine_id, HistoryFilters.model_validate(cell))
+    first = next((place for place in answer.places if place.rank), None)
+    # As the end of a run says it: ``M2 Max: 15th of 47 on mnist-cnn``.
+    found = f"{first.hardware}: {rank_words(asdict(first))}" if first else answer.name
     changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
-        heading=_finding(answer),
-        beside=_beside(answer),
+        heading=found,
+        beside=beside_words(asdict(first)).removeprefix("; ") if first else "",
         json_href=api,
         feed_href=f"{here}/feed.atom",
         answer=answer,
@@ -110,42 +113,21 @@ def machine_page(
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
         ),
-        sharing=Share(_share_words(answer), f"{here}/badge.svg", f"{here}/card.png", shown),
+        sharing=Share(
+            _share_words(answer, first, found), f"{here}/badge.svg", f"{here}/card.png", shown
+        ),
     )
 
 
-def _finding(answer: machines.MachineAnswer) -> str:
-    """The rank of its hardware in the first place that has one, ``M2 Max: 15th of 47 on
-    mnist-cnn``, as the end of a run says it; else its name."""
-    first = _first_ranked(answer)
-    return answer.name if first is None else _rank_words(first)
-
-
-def _beside(answer: machines.MachineAnswer) -> str:
-    """``this machine is 1.02 times as fast as the median one``."""
-    first = _first_ranked(answer)
-    return "" if first is None else beside_words(asdict(first)).removeprefix("; ")
-
-
-def _rank_words(place: MachinePlace) -> str:
-    """``M2 Max: 15th of 47 on mnist-cnn``."""
-    return f"{place.hardware}: {rank_words(asdict(place))}"
-
-
-def _share_words(answer: machines.MachineAnswer) -> str:
+def _share_words(answer: machines.MachineAnswer, first: MachinePlace | None, found: str) -> str:
     """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
-    first = _first_ranked(answer)
     if first is None:
         return f"How fast this {answer.name} trains:"
     rate = people.rate(first.samples_per_second)
-    words = f"{_rank_words(first)}; this machine trains {rate} samples/s"
+    words = f"{found}; this machine trains {rate} samples/s"
     if first.machines > 1:
         words += f", faster than {first.slower} of {first.machines - 1} other machines with it"
     return f"{words}."
-
-
-def _first_ranked(answer: machines.MachineAnswer) -> MachinePlace | None:
-    return next((place for place in answer.places if place.rank), None)
 
 
 def _cell(figure: CellFigure) -> dict[str, Any]:
