@@ -40,7 +40,7 @@ UNSEEN = """() => [...document.querySelectorAll('thead')]
 # Text that is wider than its cell on a phone.
 WIDER = """() => [...document.querySelectorAll('td, th, dt, dd')]
     .filter(cell => cell.clientWidth > 1 && cell.scrollWidth > cell.clientWidth + 1)
-    .filter(cell => !cell.closest('thead, .scroll, .prose table:not(.wide)'))
+    .filter(cell => !cell.closest('thead, .scroll, .prose table'))
     .map(cell => cell.innerText)"""
 
 # Whether a font is installed: no other font is used in its place.

@@ -18,17 +18,6 @@ def test_planted_faults_are_a_page(http: TestClient) -> None:
     assert 'href="/documents/faults"' in http.get("/methodology").text
 
 
-def test_wide_tables_name_the_column_of_each_cell(http: TestClient) -> None:
-    """A phone has their rows as cards; narrow ones stay tables."""
-    tables = http.get("/documents/faults").text.split("<table")[1:]
-    narrow, wide = tables
-    assert 'class="wide"' not in narrow
-    assert 'class="wide"' in wide
-    assert wide.count("data-label=") == wide.count("<td")
-    assert '<td data-label="ranked">' in wide
-    assert wide.index(">A1<") < wide.index(">control<")
-
-
 def test_each_document_has_its_question(http: TestClient) -> None:
     lead = re.compile(r'<div class="lead">.*?<p>(.*?\?)', re.DOTALL)
     asked = {}

@@ -1,21 +1,14 @@
 """The Markdown documents below ``docs``, as HTML."""
 
 import posixpath
-from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from bench_protocol.payload.hardware import slug
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-
-# Of a document's table that a phone has as a table.
-MOST_COLUMNS = 5
 
 
 class Section(NamedTuple):
@@ -53,27 +46,9 @@ def rendered(name: str) -> Document:
                 sections.append(Section(slug(inline.content), inline.content))
         if opening.type == "table_open":
             opening.attrSet("tabindex", "0")
-    _label_wide_tables(tokens)
     title = "".join(child.content for child in tokens[1].children or ())
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
     return Document(title, Markup(body), tuple(sections))  # noqa: S704 - our own text, HTML in it is escaped
-
-
-def _label_wide_tables(tokens: "Sequence[Token]") -> None:
-    """Give each cell of a table with many columns the name of its column. On a phone each row is a
-    card (``wide`` in site.css)."""
-    table, names, column = None, list[str](), 0
-    for opening, inline in pairwise(tokens):
-        if opening.type == "table_open":
-            table, names = opening, []
-        elif opening.type == "tr_open":
-            column = 0
-        elif opening.type == "th_open":
-            names.append(inline.content)
-        elif opening.type == "td_open" and len(names) > MOST_COLUMNS and table:
-            table.attrSet("class", "wide")
-            opening.attrSet("data-label", names[column])
-            column += 1
 
 
 def _address(href: str, name: str) -> str:

@@ -1,15 +1,11 @@
 """``/wanted``: which hardware is most wanted, and why?"""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlmodel import Session
 
 from ...answers import asks
-
-Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -59,18 +55,29 @@ def wanted_page(session: Session) -> WantedPage:
 
 
 def by_hardware(every: Sequence[asks.AskAnswer]) -> tuple[WantedHardware, ...]:
-    """Asks by hardware and reason, in the order of the first of each; within a reason by workload
-    and set-up."""
+    """Asks by hardware and reason, in the order of the first of each."""
+    wanted: dict[tuple[str, str], dict[str, list[asks.AskAnswer]]] = {}
+    for ask in every:
+        by_reason = wanted.setdefault((ask.hardware_slug, ask.hardware), {})
+        by_reason.setdefault(ask.why, []).append(ask)
     return tuple(
         WantedHardware(
             *named,
             tuple(
-                WantedForAReason(why, len(group), _cells(group))
-                for why, group in _grouped(found, lambda ask: ask.why).items()
+                WantedForAReason(why, len(group), _cells(group)) for why, group in by_reason.items()
             ),
         )
-        for named, found in _grouped(every, lambda ask: (ask.hardware_slug, ask.hardware)).items()
+        for named, by_reason in wanted.items()
     )
+
+
+def _cells(group: Sequence[asks.AskAnswer]) -> tuple[tuple[asks.AskAnswer, ...], ...]:
+    """Asks of one cell together, by workload and set-up."""
+    cells: dict[tuple[object, ...], list[asks.AskAnswer]] = {}
+    for ask in sorted(group, key=lambda ask: (ask.workload, ask.framework, ask.recipe)):
+        cell = (ask.workload, ask.device, ask.batch_size, ask.precision, ask.data, ask.timing)
+        cells.setdefault(cell, []).append(ask)
+    return tuple(map(tuple, cells.values()))
 
 
 def _finding(count: int, hardware: int) -> str:
@@ -78,21 +85,3 @@ def _finding(count: int, hardware: int) -> str:
         return f"{'One set-up' if count else 'Nothing'} is wanted again"
     where = f"{hardware} GPUs and CPUs" if hardware > 1 else "one GPU or CPU"
     return f"The {count} most wanted set-ups are on {where}"
-
-
-def _grouped(
-    every: Sequence[asks.AskAnswer], key: Callable[[asks.AskAnswer], Key]
-) -> dict[Key, tuple[asks.AskAnswer, ...]]:
-    groups: defaultdict[Key, list[asks.AskAnswer]] = defaultdict(list)
-    for ask in every:
-        groups[key(ask)].append(ask)
-    return {one: tuple(group) for one, group in groups.items()}
-
-
-def _cells(group: Sequence[asks.AskAnswer]) -> tuple[tuple[asks.AskAnswer, ...], ...]:
-    by_setup = sorted(group, key=lambda ask: (ask.workload, ask.framework, ask.recipe))
-    return tuple(_grouped(by_setup, _cell).values())
-
-
-def _cell(ask: asks.AskAnswer) -> tuple[object, ...]:
-    return ask.workload, ask.device, ask.batch_size, ask.precision, ask.data, ask.timing

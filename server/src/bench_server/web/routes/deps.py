@@ -1,6 +1,6 @@
 """Dependencies of routes: store, session, clock, and request bodies within their limits."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from http import HTTPStatus
@@ -31,11 +31,6 @@ EXPORT_WAIT_SECONDS = 10.0
 _READERS: RunVar[Semaphore] = RunVar("readers")
 _EXPORTS: RunVar[Semaphore] = RunVar("exports")
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
-
-
-async def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
 
 
 @asynccontextmanager
@@ -89,14 +84,13 @@ def _semaphore(of_loop: RunVar[Semaphore], most: int) -> Semaphore:
         return made
 
 
-async def _authority(request: Request) -> Authority:
-    authority: Authority = request.app.state.authority
-    return authority
+def _state(name: str) -> Callable[[Request], Awaitable[Any]]:
+    """A dependency that reads a member of the application's state."""
 
+    async def read(request: Request) -> Any:
+        return getattr(request.app.state, name)
 
-async def _settings(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
+    return read
 
 
 async def _now(request: Request) -> datetime:
@@ -182,11 +176,11 @@ def _too_large(what: str, limit: int) -> BodyTooLarge:
     )
 
 
-StoreDep = Annotated[Store, Depends(_store)]
+StoreDep = Annotated[Store, Depends(_state("store"))]
 Reading = Annotated[Session, Depends(_reading, scope="function")]
 Exporting = Annotated[Session, Depends(_exporting, scope="request")]
-AuthorityDep = Annotated[Authority, Depends(_authority)]
-SettingsDep = Annotated[Settings, Depends(_settings)]
+AuthorityDep = Annotated[Authority, Depends(_state("authority"))]
+SettingsDep = Annotated[Settings, Depends(_state("settings"))]
 Now = Annotated[datetime, Depends(_now)]
 Body = Annotated[bytes, Depends(_body)]
 
