@@ -6,9 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.fakes import results
 from tests.fakes.fleet import MARKUP
-from tests.pages.conftest import Site, fill_with_one_machine, poster
+from tests.pages.conftest import Site, fill_with_one_machine
 
 from bench_protocol.base import format as people
 
@@ -41,27 +40,6 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     page.get_by_text("2 rows as a table").click()
     expect(page.locator("table.comparison").first).to_contain_text("95 % CI 0.412× to 0.573×")
     context.close()
-
-
-def test_further_set_ups_stand_in_columns_whether_steady_or_not(
-    browser: Browser, empty_site: str
-) -> None:
-    fill_with_one_machine(empty_site)
-    cell = results.make_cell(framework="jax")
-    steady = results.make_measurement(cell, 6_000_000)
-    wide = tuple(range(30_000_000, 90_000_000, 5_000_000))
-    blocks = steady.blocks.model_copy(update={"durations_ns": wide})
-    with httpx.Client(base_url=empty_site, timeout=30) as http:
-        poster(http).made(cell=cell, measurement=steady.model_copy(update={"blocks": blocks}))
-    page = browser.new_page(viewport={"width": 390, "height": 900})
-    page.goto(empty_site)
-    page.locator("details.others summary").click()
-    expect(page.locator(".others li", has_text="unsteady")).to_have_count(1)
-    edges = page.locator(".others li .quiet").evaluate_all(
-        "all => all.map(one => Math.round(one.getBoundingClientRect().right))"
-    )
-    assert len(edges) == 4
-    assert len(set(edges)) == 1
 
 
 def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(

@@ -22,9 +22,6 @@ BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE
 BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=SCORE)
 
 
-ONLY = "Intel Core i7-8700 is the only hardware so far"
-
-
 def heading(*scores: HardwareScore, **filters: Any) -> str:
     return finding(BoardFilters.model_validate(filters), METRICS["throughput"], (), scores)
 
@@ -97,18 +94,6 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     assert "A hollow dot is a score that has no rank of its own yet" in both
 
 
-def test_hardware_on_a_board_without_a_score_is_not_left_out(
-    http: TestClient, post: Poster
-) -> None:
-    """The second one has no workload of the baseline."""
-    post.made(cell=results.make_cell())
-    other = results.make_cell(workload="fashion-mlp", batch_size=128)
-    post.made(cell=other, machine=results.make_machine("AMD Ryzen 9", seed=8))
-    page = http.get("/").text
-    assert "is the only hardware with a score so far" in page
-    assert '<figure class="dots">' not in page
-
-
 @pytest.fixture
 def both_kinds(post: Poster) -> None:
     """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
@@ -126,10 +111,3 @@ def test_one_hardware_is_charted_against_the_baseline(http: TestClient, query: s
     page = http.get(f"/?{query}").text
     assert "trains about 2.00 times as fast as" in page
     assert '<figure class="dots">' in page
-
-
-@pytest.mark.usefixtures("both_kinds")
-def test_a_family_has_the_finding_of_its_device(http: TestClient) -> None:
-    for query, name in (("family=cpu", "CPUs"), ("device=cpu", "On CPUs")):
-        page = http.get(f"/?{query}").text
-        assert re.findall("<h1>(.*)</h1>", page) == [f"{name}: {ONLY}"]

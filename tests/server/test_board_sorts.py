@@ -166,12 +166,3 @@ def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) ->
     found = re.search("<h1>(.*?)</h1>", filled.http.get(f"/?{query}").text)
     assert found
     assert re.sub("<[^>]+>", "", found[1]) == heading
-
-
-def test_a_page_sorted_by_a_metric_asks_for_it(filled: Poster) -> None:
-    for metric, question in (
-        ("throughput", "Which hardware trains this workload fastest?"),
-        ("energy", "Which hardware trains this workload with the least energy?"),
-        ("mfu", "Which hardware uses most of its peak on this workload?"),
-    ):
-        assert question in filled.http.get(f"/?workload=mnist-cnn&rank_by={metric}").text

@@ -42,10 +42,3 @@ def test_a_page_moves_to_its_canonical_address_and_stays_there(http: TestClient)
 def test_the_api_takes_empty_parameters(http: TestClient) -> None:
     answer = http.get("/api/v1/leaderboard?workload=&q=", follow_redirects=False)
     assert answer.status_code == 200
-
-
-def test_links_of_a_filtered_board_keep_the_filter(http: TestClient) -> None:
-    page = http.get("/?workload=mnist-cnn&where=os%3Dmacos&trust=2&device=metal&limit=7").text
-    for name, value in (("where", "os=macos"), ("trust", "2"), ("limit", "7")):
-        assert f'<input type="hidden" name="{name}" value="{value}">' in page
-    assert 'href="/?workload=mnist-cnn&amp;limit=7">Clear' in page

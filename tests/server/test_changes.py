@@ -34,11 +34,6 @@ def test_amount_and_interval(
     assert (found.kind, found.words, found.interval) == (kind, words, interval)
 
 
-@pytest.mark.parametrize(("speed_up", "label"), [(0.939, "0.939×"), (1.1, "1.10×"), (3, "3.00×")])
-def test_labels_of_marks_are_short(speed_up: float, label: str) -> None:
-    assert in_words(change(speed_up, None, None), MACOS).label == label
-
-
 def test_causes() -> None:
     differences = (
         Difference("machine.os.version", "14.6", "15.5"),

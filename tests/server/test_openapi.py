@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from tests.fakes.client import Poster
-from tests.fakes.said import act
 
 from bench_server.web import openapi
 
@@ -152,25 +151,3 @@ def test_llms_txt_links_what_there_is(http: TestClient) -> None:
     for link in links:
         expected = 422 if link.endswith("/compare") else 200
         assert http.get(link).status_code == expected, link
-
-
-def test_refusals_of_queries_are_documented(document: dict[str, Any], post: Poster) -> None:
-    """What a query can be refused with, provoked."""
-    hidden = post.made()
-    assert act(post, "hide", result=hidden).status_code == 200
-    other = post.made()
-    for path, status in (
-        (f"/api/v1/compare?ids={hidden},{other}", 410),
-        (f"/api/v1/compare.csv?ids={hidden},{other}", 410),
-        ("/api/v1/compare?ids=a,b", 422),
-        ("/api/v1/leaderboard?hardware=nope", 422),
-        ("/api/v1/frameworks?hardware=nope", 422),
-        ("/api/v1/trends?workload=fashion-lstm&hardware=intel-core-i7-8700", 404),
-        (f"/api/v1/results/{hidden}", 410),
-        ("/api/v1/hardware/nope", 404),
-    ):
-        assert post.http.get(path).status_code == status, path
-        described = path.partition("?")[0]
-        described = re.sub("results/.*", "results/{result_id}", described)
-        described = described.replace("/nope", "/{slug}").replace("compare.csv", "compare.{form}")
-        assert str(status) in document["paths"][described]["get"]["responses"], path

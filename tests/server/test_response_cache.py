@@ -113,17 +113,6 @@ def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Post
     assert "trainmark-as-of" not in http.get("/healthz").headers
 
 
-def test_a_tag_is_asked_for_whether_kept_or_not(http: TestClient) -> None:
-    tag = http.get("/").headers["etag"]
-    assert http.get("/", headers={"If-None-Match": tag}).status_code == 304
-    assert http.get("/").status_code == 200
-
-
-def test_a_refusal_is_not_kept(http: TestClient) -> None:
-    for _ in range(2):
-        assert http.get(BOARD, params={"workload": "no-such"}).status_code == 422
-
-
 class CountedApp:
     """An application that counts its calls, behind a cache with a clock of its own."""
 

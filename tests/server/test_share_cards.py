@@ -1,7 +1,6 @@
 """Cards, badges and charts of comparisons: which bars they have, whose is marked, and the rank."""
 
 import re
-from dataclasses import asdict, replace
 
 import pytest
 import resvg_py
@@ -11,15 +10,13 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.said import NOW
 
-from bench_agent.remote import rank
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import acts
-from bench_server.answers import cell_figures, comparison, leaderboard, machines
-from bench_server.answers.filters import BoardFilters, HistoryFilters
+from bench_server.answers import cell_figures, comparison, leaderboard
+from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
 from bench_server.ingest import moderation
 from bench_server.web import share_cards
-from bench_server.web.pages.machine import machine_page
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
@@ -107,25 +104,6 @@ def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store:
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, tensorflow naive, batch 64: its hardware is 2nd of 2"
     assert [bar.value for bar in card.bars] == ["400,000/s", "200,000/s"]
-
-
-def test_the_heading_of_a_machine_is_its_first_rank(
-    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the end of a run says it, also where its first workload has no rank."""
-    identity = post.made(cell=results.make_cell(device=CUDA), machine=H200)
-    other = results.make_cell(workload="fashion-mlp", device=CUDA, batch_size=128)
-    post.made(cell=other, machine=H200)
-    machine_id = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
-    with store.reading() as session:
-        answer = machines.machine(session, machine_id)
-        first, second = answer.places
-        places = (replace(first, rank=None), second)
-        unranked = replace(answer, places=places)
-        monkeypatch.setattr(machines, "answer_of", lambda session, figures, prices: unranked)
-        shown = machine_page(session, machine_id, HistoryFilters.model_validate({}))
-    assert shown.heading == "NVIDIA H200: 1st of 1 on fashion-mlp"
-    assert rank.in_words([asdict(place) for place in places]) in shown.heading
 
 
 def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
@@ -231,17 +209,3 @@ def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
     with store.reading() as session:
         assert "200,000/s mnist-cnn" in share_cards.machine_badge(session, machine)
         assert "200,000/s mnist-cnn" in share_cards.hardware_badge(session, H200_SLUG)
-
-
-def test_rows_of_a_comparison_name_what_they_differ_in(post: Poster) -> None:
-    """Generated data never meet real data, so one recipe can have two rows."""
-    for machine, step_ns in ((H200, 300_000), (RTX, 400_000)):
-        for differs in ({}, {"data": "real"}, {"batch_size": 1024}):
-            cell = results.make_cell(device=CUDA, **differs)
-            post.made(cell=cell, machine=machine, step_ns=step_ns)
-    ids = f"{H200_SLUG},nvidia-geforce-rtx-4090"
-    page = post.http.get(f"/compare?ids={ids}&mode=same_software").text
-    rows = re.findall(r'<span class="name">(.*?)</span>\s*<span class="lane">', page, re.DOTALL)
-    names = [re.sub("<[^>]+>", "", row) for row in rows]
-    assert len(names) == len(set(names)) == 3
-    assert any("tensorflow naive, batch 64, real data" in name for name in names)

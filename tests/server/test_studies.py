@@ -98,15 +98,6 @@ def test_versions_in_turns_are_compared_over_all_runs(http: TestClient, post: Po
     assert update["held"]["speed_up"] == pytest.approx(1.055 / 1.006, rel=0.01)
 
 
-def test_a_slowdown_has_the_colour_of_one(http: TestClient, post: Poster) -> None:
-    machine = _nine_and_nine(post, 1_000_000, 1_100_000)
-    page = http.get("/trends").text
-    assert '<span class="held slower"><span class="strong">0.909×</span>' in page
-    shown = http.get(f"/machines/{machine}").text
-    assert '<li class="slower">' in shown
-    assert 'class="mark slower"' in shown
-
-
 def test_three_machines_with_both_versions_have_an_interval(http: TestClient, post: Poster) -> None:
     """Over machines: what makes one machine slower than another cancels."""
     for seed, level in ((1, 1_000_000), (2, 2_000_000), (3, 3_000_000), (4, 1_500_000)):
