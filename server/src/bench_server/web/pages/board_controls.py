@@ -20,16 +20,9 @@ GROUPS = {"": "Best of each hardware", "setup": "Every set-up"}
 
 
 @dataclass(frozen=True)
-class Form:
-    """The form. ``kept``: the parameters of this address that are none of its ``fields``."""
-
-    fields: tuple[tuple[board_form.Field, tuple[Choice, ...]], ...]
-    kept: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Controls:
-    """What chooses the rows. ``scopes`` of energy, if there is a choice. ``chips``: groups of
+    """What chooses the rows. ``scopes`` of energy, if there is a choice; ``fields`` of the form,
+    and ``kept``, the parameters of this address that are none of them. ``chips``: groups of
     filters, the chosen ones that have no group first. ``narrowed``: a filter is set, and
     ``clear_href`` is the address without any."""
 
@@ -37,7 +30,8 @@ class Controls:
     metrics: tuple[Choice, ...]
     scopes: tuple[Choice, ...]
     groups: tuple[Choice, ...]
-    form: Form
+    fields: tuple[tuple[board_form.Field, tuple[Choice, ...]], ...]
+    kept: tuple[tuple[str, str], ...]
     chips: tuple[tuple[Chip, ...], ...]
     narrowed: bool
     clear_href: str
@@ -81,7 +75,8 @@ def controls(
         metrics=links("rank_by", metrics, by),
         scopes=links("energy_scope", scopes, scope) if len(scopes) > 1 else (),
         groups=links("group", GROUPS, "setup" if filters.group == "setup" else ""),
-        form=Form(board_form.filled(filters, further), tuple(hidden_fields(chosen))),
+        fields=board_form.filled(filters, further),
+        kept=tuple(hidden_fields(chosen)),
         chips=tuple(chips(chosen, counted)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),

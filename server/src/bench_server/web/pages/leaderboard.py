@@ -72,23 +72,16 @@ class Boards:
 
 
 @dataclass(frozen=True)
-class Lead:
-    """``heading`` states the finding; ``contested``: which hardware with less evidence has a better
-    figure, in words."""
-
-    heading: str
-    contested: str
-
-
-@dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train?"""
+    """``/``: how fast does hardware train? ``heading`` states the finding; ``contested``: which
+    hardware with less evidence has a better figure, in words; ``chart``: all hardware by score."""
 
     title: str
     json_href: str
     csv_href: str
     image_href: str
-    lead: Lead
+    heading: str
+    contested: str
     filters: BoardFilters
     chart: DotPlot | None
     controls: Controls
@@ -109,30 +102,24 @@ def leaderboard_page(
     metric = METRICS.get(filters.rank_by or "throughput", ACCURACY)
     whole = not chosen.keys() - {"limit"}
     of_card = {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")}
-    any_rows = any(board.rows for board in boards)
+    results: Results = "nobody_yet" if whole else "none_here"
+    if any(board.rows or board.unranked for board in boards):
+        results = "some"
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address("/card.png", of_card),
-        lead=Lead(
-            heading=finding(filters, metric, rankings, scores, any_rows),
-            contested=contested(filters, metric, rankings),
-        ),
+        heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),
+        contested=contested(filters, metric, rankings),
         filters=filters,
         chart=score_chart(scores, filters.q),
         controls=controls(
             session, filters, chosen, boards, facets(rankings, filters.criteria.search)
         ),
-        results=_results(boards, whole),
+        results=results,
         boards=_boards(boards, filters, metric, chosen),
     )
-
-
-def _results(boards: Sequence[Board], whole: bool) -> Results:
-    if any(board.rows or board.unranked for board in boards):
-        return "some"
-    return "nobody_yet" if whole else "none_here"
 
 
 def _boards(
@@ -152,12 +139,14 @@ def _boards(
 
 def _shown(board: Board, chosen: dict[str, Any]) -> ShownBoard:
     following = board.next_cursor
+    # Published figures were not timed here.
+    measured = [one for row in board.rows if not row.published for one in (row, *row.others)]
     return ShownBoard(
         board=board,
         href=with_value(chosen, "workload", board.workload.name),
         next_href=with_value(chosen, "cursor", following) if following else None,
         sections=_sections(board.rows),
-        only_short=_all_short(board.rows),
+        only_short={one.timing for one in measured} == {"short"},
     )
 
 
@@ -165,12 +154,6 @@ def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
     """A board's rows, which are in the order of their tiers, by tier."""
     parts = [tuple(part) for _, part in groupby(rows, key=lambda row: row.tier or TIERS[-1])]
     return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
-
-
-def _all_short(rows: Sequence[BoardRow]) -> bool:
-    """Whether all timings are short; published figures were not timed here."""
-    measured = [one for row in rows if not row.published for one in (row, *row.others)]
-    return {one.timing for one in measured} == {"short"}
 
 
 def _heading(rows: Sequence[BoardRow]) -> str:

@@ -74,7 +74,6 @@ class Losses:
 
 
 def losses_of(session: Session, answer: ResultAnswer, signed: Result) -> Losses:
-    """Fill the part of a result's page."""
     verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
     keys = [job.key for job in recomputation.jobs(signed)]
     stated = jobs.stated(session.connection(), keys)

@@ -50,7 +50,6 @@ class Trust:
 
 
 def trust_of(session: Session, row: Measurement, answer: ResultAnswer, signed: Result) -> Trust:
-    """Fill the part of a result's page."""
     shown = shown_fields(answer, signed)
     return Trust(
         shows=shown["shows"],

@@ -41,7 +41,6 @@ class WantedPage:
 
 
 def wanted_page(session: Session) -> WantedPage:
-    """Fill the context."""
     answer = asks.asks(session)
     rows = by_hardware(answer.asks)
     return WantedPage(

@@ -67,12 +67,7 @@ def of_comparison(answer: CompareAnswer) -> Charts:
         f"Speed by price: times as fast as {first.name}. "
         f"{price_words(price for *_, price in priced)}",
         {
-            thing.id: Point(
-                price.amount,
-                speed_up,
-                f"{thing.name}: {people.ratio(speed_up)} at {people.money(price.amount)}",
-                label=thing.name,
-            )
+            thing.id: _thing(thing.name, price.amount, speed_up, f"at {people.money(price.amount)}")
             for thing, speed_up, price in priced
         },
         _whole,
@@ -83,11 +78,8 @@ def of_comparison(answer: CompareAnswer) -> Charts:
         f"Speed by energy: times as fast as {first.name}. "
         f"Energy of a sample, times that of {first.name}",
         {
-            thing.id: Point(
-                energy,
-                speed_up,
-                f"{thing.name}: {people.ratio(speed_up)} with {people.ratio(energy)} the energy",
-                label=thing.name,
+            thing.id: _thing(
+                thing.name, energy, speed_up, f"with {people.ratio(energy)} the energy"
             )
             for thing, speed_up in measured
             if (energy := energies[thing.id])
@@ -124,6 +116,10 @@ def _point(row: BoardRow, x: float, words: Words) -> Point:
     return Point(
         x, row.samples_per_second, f"{row.hardware}: {rate}/s, {words(x)}", label=row.hardware
     )
+
+
+def _thing(name: str, x: float, speed_up: float, words: str) -> Point:
+    return Point(x, speed_up, f"{name}: {people.ratio(speed_up)} {words}", label=name)
 
 
 def _chart(
