@@ -4,18 +4,13 @@ import re
 
 import pytest
 import resvg_py
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
-from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from tests.fakes.said import NOW
 
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload import acts
-from bench_server.answers import cell_figures, comparison, leaderboard
+from bench_server.answers import cell_figures, leaderboard
 from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
-from bench_server.ingest import moderation
 from bench_server.web import share_cards
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
@@ -151,24 +146,6 @@ def test_a_short_title_is_drawn_whole() -> None:
     assert f">{SHORT_TITLE}</text>" in card_svg(SHORT_TITLE)
 
 
-def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None:
-    """A rank by score needs confirmed or established owners in every workload of the baseline."""
-    machines = ((H200, CUDA, 200_000), (RTX, CUDA, 280_000), (M2, METAL, 900_000))
-    for owner in range(3):
-        key = Ed25519PrivateKey.generate()
-        post.enroll(key, f"owner {owner}")
-        label = acts.first_owner(results.key_id(key))
-        moderation.decide(store, AUTHORITY, NOW, "confirm", owner=label)
-        for machine, device, step_ns in machines:
-            mine = machine.model_copy(update={"machine_hash": f"{owner + 10 * step_ns:064x}"})
-            cell = results.make_cell(framework="torch", device=device)
-            post.made(cell=cell, machine=mine, step_ns=step_ns, key=key)
-    ids = (H200_SLUG, "apple-m2-max-30-core-gpu")
-    with store.reading() as session:
-        card = share_cards.compare_card(session, comparison.compare(session, ids))
-    assert [bar.note for bar in card.bars] == ["1st of 3 by score", "3rd of 3 by score"]
-
-
 def test_a_failed_result_has_no_bars(post: Poster, store: Store) -> None:
     failed = post(results.make_failure())
     with store.reading() as session:
@@ -183,6 +160,7 @@ def test_cards_answer_and_wrong_ones_do_not(ids: dict[str, str], post: Poster) -
         *("/card.png", "/card.png?workload=fashion-mlp", "/card.png?group=setup&device=cuda"),
         *("/workloads/mnist-cnn/card.png", f"/hardware/{H200_SLUG}/card.png"),
         *(f"/machines/{machine_id}/card.png", f"/results/{ids['m2']}/card.png"),
+        f"/compare/card.png?ids={H200_SLUG},nvidia-geforce-rtx-4090",
     ):
         answer = post.http.get(path)
         assert answer.headers["content-type"] == "image/png", path

@@ -135,30 +135,25 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     return Card(title, line, _noted(bars), foot)
 
 
-def compare_card(session: Session, answer: CompareAnswer, of_operator: str | None = None) -> Card:
-    """The geometric means of a comparison, with the rank by score of each hardware that has one.
-
-    Args:
-        of_operator: see :func:`..answers.leaderboard.leaderboard`.
-    """
-    places: dict[str, str] = {}
-    if any(thing.kind == "hardware" for thing in answer.things):
-        found = leaderboard.leaderboard(session, BoardFilters.model_validate({}), of_operator)
-        ranks = {one.hardware_slug: one.rank for one in found.scores if one.rank}
-        places = {
-            slug: f"{people.ordinal(rank)} of {len(ranks)} by score" for slug, rank in ranks.items()
-        }
-    ratios = [(thing, thing.speed_up) for thing in answer.things if thing.speed_up is not None]
+def compare_card(answer: CompareAnswer) -> Card:
+    """The geometric means of a comparison."""
+    first = answer.things[0]
     bars = [
-        Bar(thing.name, ratio, people.ratio(ratio), "other", places.get(thing.id))
-        for thing, ratio in ratios
+        Bar(
+            thing.name,
+            thing.speed_up,
+            people.ratio(thing.speed_up),
+            "baseline" if thing is first else "other",
+            None,
+        )
+        for thing in answer.things
+        if thing.speed_up is not None
     ]
-    bars[:1] = [bar._replace(kind="baseline") for bar in bars[:1]]
     more = len(answer.things) - 2
     title = " against ".join(thing.name for thing in answer.things[:2])
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} workloads and set-ups"
     alone = any(thing.scope == "machines" for thing in answer.things)
-    foot = f"{answer.things[0].name} is 1×; more is faster{'; one machine a side' * alone}"
+    foot = f"{first.name} is 1×; more is faster{'; one machine a side' * alone}"
     return Card(title + (f" and {more} more" if more > 0 else ""), line, bars[:MOST_BARS], foot)
 
 

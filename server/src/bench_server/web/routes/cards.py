@@ -56,8 +56,8 @@ def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Resp
 
 
 @router.get("/compare/card.png")
-def compare_card(session: Reading, settings: SettingsDep, answer: Comparison) -> Response:
-    return _png(share_cards.compare_card(session, answer, settings.baseline), settings)
+def compare_card(settings: SettingsDep, answer: Comparison) -> Response:
+    return _png(share_cards.compare_card(answer), settings)
 
 
 @router.get("/hardware/{slug}/badge.svg")
