@@ -8,7 +8,7 @@ from sqlmodel import Session
 from ...answers import hardware, machines, query_names, stored_results
 from ...answers.filters import ListPageFilters, ResultListFilters
 from ...answers.parameters import WORKLOADS
-from ...answers.types import ResultAnswer, result_fields
+from ...answers.types.results import ResultAnswer, result_fields
 from .common import Choice, address, choices
 
 STATES = (("measured", "measured"), ("failed", "failed"))

@@ -11,7 +11,8 @@ from ...answers import leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.hardware import HardwareAnswer
 from ...answers.prices import Price, Prices
-from ...answers.types import BoardRow, CompareAnswer
+from ...answers.types.comparison import CompareAnswer
+from ...answers.types.leaderboard import BoardRow
 from ..plots import Plot, Point, Series, Words, plot
 from ..render import scope_words
 

@@ -9,7 +9,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ...answers.leaderboard import leaderboard
 from ...answers.selection import BoardQuery
-from ...answers.types import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
+from ...answers.types.leaderboard import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
 from .listing import listing
