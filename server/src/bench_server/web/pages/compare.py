@@ -116,7 +116,10 @@ def compare_page(
             csv_href=address("/api/v1/compare.csv", parameters),
             image_href=address("/compare/card.png", parameters),
             modes=_modes(answer, parameters),
-            single=_single(answer),
+            single=sum(
+                any(cell and cell.scope == "machines" for cell in row.cells)
+                for row in answer.rows[: answer.common_cells]
+            ),
             chart=_chart(answer),
             heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
             charts=worth.of_comparison(answer),
@@ -164,12 +167,6 @@ def _title(answer: CompareAnswer) -> str:
     more = len(answer.things) - 2
     title = " and ".join(thing.name for thing in answer.things[:2])
     return f"{title} and {more} more" if more > 0 else title
-
-
-def _single(answer: CompareAnswer) -> int:
-    """In how many of the common rows some comparison is of one machine with one machine."""
-    common = answer.rows[: answer.common_cells]
-    return sum(any(cell and cell.scope == "machines" for cell in row.cells) for row in common)
 
 
 def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice, ...]:

@@ -56,6 +56,7 @@ def hardware_page(
     """Fill the context. Raises NotFound if this hardware has no figures."""
     answer = hardware.hardware(session, slug, of_operator, prices)
     own_price, own_energy_price = prices.of_reader.get(slug), prices.energy_per_kwh
+    sources = published_figures(session) if answer.published else []
     return HardwarePage(
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
@@ -69,7 +70,7 @@ def hardware_page(
         price="" if own_price is None else f"{own_price:g}",
         energy_price="" if own_energy_price is None else f"{own_energy_price:g}",
         groups=by_workload(answer.figures),
-        sources=_sources(session, slug) if answer.published else (),
+        sources=tuple(source for source in sources if source.hardware_slug == slug),
     )
 
 
@@ -111,8 +112,3 @@ def _value_words(property: str, value: float) -> str:
     if property == "memory_bytes":
         return people.size(int(value))
     return f"{value:g} W" if property == "power_limit_watts" else f"{value:g}"
-
-
-def _sources(session: Session, slug: str) -> tuple[PublishedAnswer, ...]:
-    figures = published_figures(session)
-    return tuple(figure for figure in figures if figure.hardware_slug == slug)
