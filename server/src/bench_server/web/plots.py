@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
 TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
 # Pixels of a phone's plot, of a letter and a line, and from a point to its label.
-WIDTH, HEIGHT, LETTER, LINE, GAP = 270, 208, 7.2, 15, 9
+WIDTH, HEIGHT, LETTER, LINE, GAP = 270, 208, 6.3, 15, 9
 LEAST_TICKS, MOST_TICKS = 3, 6
 
 
