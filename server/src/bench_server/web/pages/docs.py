@@ -60,7 +60,7 @@ def docs_page(openapi: dict[str, Any], sample: str | None) -> DocsPage:
                 (
                     p["name"],
                     p["in"],
-                    _values(p["schema"]),
+                    _words(p["schema"]).removesuffix(" or null"),
                     p.get("description", ""),
                     _example(p["schema"]["examples"][0]),
                 )
@@ -110,40 +110,31 @@ def _answer(responses: dict[str, Any]) -> str | None:
 
 def _fields(schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, value in schema.get("properties", {}).items():
-        yield name, _type(value), value.get("description", "")
-
-
-def _type(schema: dict[str, Any]) -> str:
-    """A type in a few words: ``number or null``, ``list of BoardRow``."""
-    if "$ref" in schema:
-        return _name(schema["$ref"])
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(map(_type, schema["anyOf"])))
-    if "enum" in schema:
-        return "text"
-    if schema.get("type") == "array":
-        items = schema.get("items") or {}
-        return f"list of {_type(items)}" if items else "list"
-    if schema.get("format") == "date-time":
-        return "time"
-    kind = str(schema.get("type", "any"))
-    return "text" if kind == "string" else kind
+        yield name, _words(value), value.get("description", "")
 
 
 def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _values(schema: dict[str, Any]) -> str:
-    """A schema in a few words: ``cpu | cuda | metal``, ``integer, 1 to 200; default 50``."""
+def _words(schema: dict[str, Any]) -> str:
+    """A schema in a few words: ``cpu | cuda | metal``, ``number or null``, ``list of BoardRow``,
+    ``integer, 1 to 200; default 50``."""
+    if "$ref" in schema:
+        return _name(schema["$ref"])
     if "anyOf" in schema:
-        options = [_values(option) for option in schema["anyOf"] if option.get("type") != "null"]
-        return " | ".join(dict.fromkeys(options))
+        return " or ".join(dict.fromkeys(map(_words, schema["anyOf"])))
     if "enum" in schema:
         words = " | ".join(map(str, schema["enum"]))
+    elif schema.get("type") == "array":
+        words = f"list of {_words(schema.get('items') or {})}"
+        words += f", at most {schema['maxItems']}" if "maxItems" in schema else ""
+    elif schema.get("format") == "date-time":
+        words = "time"
     else:
-        kind = str(schema.get("const") or schema.get("type") or "any")
-        words = ", ".join([kind, *_limits(schema)])
+        words = ", ".join(
+            [str(schema.get("const") or schema.get("type") or "any"), *_limits(schema)]
+        )
     return f"{words}; default {schema['default']}" if schema.get("default") else words
 
 
@@ -156,8 +147,6 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
         yield f"{low:,} to {high:,}"
     elif high is not None:
         yield f"at most {high:,}"
-    if "items" in schema:
-        yield f"at most {schema['maxItems']} of {_values(schema['items'])}"
     if "maxLength" in schema:
         yield f"at most {schema['maxLength']:,} characters"
     if "pattern" in schema:
