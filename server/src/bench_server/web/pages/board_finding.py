@@ -9,7 +9,6 @@ from ...answers import families, leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.orders import RANK_BY
 from ...answers.types.leaderboard import HardwareScore
-from ...ranking.compare import RankedRow
 from . import board_form
 from .board_links import Metric
 
@@ -29,31 +28,28 @@ def finding(
     Args:
         any_rows: the page has rows. Rankings have none by result.
     """
-    name = _question(filters)
+    asked, firsts = _question(filters), _firsts(rankings)
     if filters.q or filters.hardware:
         found = _of_search(filters, metric, rankings, scores)
-        return f"{name}: {found}" if name else found
-    firsts = _firsts(rankings)
-    if filters.group == "result" and any_rows:
-        of = filters.workload or "every workload"
-        found = f"{'ranked' if name else 'Ranked'} results of {of}"
-    elif name and not firsts and not scores:
-        found = "no ranked results yet"
+    elif filters.group == "result" and any_rows:
+        found = f"ranked results of {filters.workload or 'every workload'}"
     elif filters.workload is None and scores:
         measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
         found = _by_score(scores, alone=len(measured) < 2)
-    elif filters.workload is None and not firsts:
-        return "No ranked results yet"
-    else:
-        boards = f"{len(firsts)} workloads" if len(firsts) > 1 else next(iter(firsts), None)
-        ((first, count),) = Counter(firsts.values()).most_common(1) or [("Who", 0)]
-        where = f"{count} of {boards}" if len(firsts) > 1 else filters.workload or boards
+    elif firsts:
+        ((first, count),) = Counter(firsts.values()).most_common(1)
+        several = f"{count} of {len(firsts)} workloads" if len(firsts) > 1 else ""
+        where = several or filters.workload or next(iter(firsts))
         behind = any(
             _ahead(filters, one) for one in rankings if firsts.get(one.workload.name) == first
         )
         words = f"ranks first on {{}}{_by(metric)}" if behind else metric.first
-        found = f"{first} {words.format(where)}{'' if count else '?'}"
-    return f"{name}: {found}" if name else found
+        found = f"{first} {words.format(where)}"
+    elif asked or filters.workload is None:
+        found = "no ranked results yet"
+    else:
+        found = f"who {metric.first.format(filters.workload)}?"
+    return f"{asked}: {found}" if asked else found[:1].upper() + found[1:]
 
 
 def contested(
@@ -111,8 +107,10 @@ def _of_search(
         return "No ranked hardware matches the search"
     rank, ranking, row = min(found, key=lambda one: one[0])
     ranked = sum(one.rank is not None for one in ranking.rows)
+    setup = row.figure.setup
+    in_setup = f", {setup.framework} {setup.recipe}," if filters.group == "setup" else ""
     return (
-        f"{_name(row, filters)} is {people.ordinal(rank)} of {ranked:,} on "
+        f"{row.figure.hardware}{in_setup} is {people.ordinal(rank)} of {ranked:,} on "
         f"{ranking.workload.name}{_by(metric)}"
     )
 
@@ -120,13 +118,6 @@ def _of_search(
 def _by(metric: Metric) -> str:
     """``, by Energy``: the metric of a rank, where it is not speed."""
     return "" if metric.value in ("throughput", "time") else f", by {metric.label}"
-
-
-def _name(row: RankedRow, filters: BoardFilters) -> str:
-    """A row's hardware; with its set-up where each set-up has a row."""
-    setup = row.figure.setup
-    own = f", {setup.framework} {setup.recipe}," if filters.group == "setup" else ""
-    return f"{row.figure.hardware}{own}"
 
 
 def _firsts(rankings: Sequence[leaderboard.Ranking]) -> dict[str, str]:
