@@ -3,13 +3,14 @@
 import gc
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 import pytest
 from tests.fakes.workloads import cell_of, variant
 
 from bench_agent.engines import engine_named, is_installed
-from bench_agent.engines.seam import Data, Engine, Session
+from bench_agent.engines.seam import Data, Engine, HasForms, Session
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import Precision, Recipe
@@ -66,6 +67,18 @@ def tiny_data(workload: Workload) -> Data:
     test_x, test_y = seeded.generated_data(workload.data_set, "test")
     order = seeded.order(workload.data_set.train_samples, 0)
     return Data(train_x, train_y, test_x, test_y, order)
+
+
+@contextmanager
+def form_of(framework: str, form: str) -> Iterator[Engine]:
+    """An engine whose sessions are opened in a form."""
+    engine = installed(framework)
+    assert isinstance(engine, HasForms)
+    plain, engine.form = engine.form, form
+    try:
+        yield engine
+    finally:
+        engine.form = plain
 
 
 def without_dropout(workload: Workload) -> Workload:

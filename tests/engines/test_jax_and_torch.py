@@ -8,8 +8,6 @@ import pytest
 from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent.engines import common
-from bench_agent.engines.torch import optimizer
-from bench_agent.engines.torch.products import TorchProducts
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.layers import Conv2D
 from bench_protocol.catalogue.matrix import Device
@@ -45,6 +43,9 @@ def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
 @pytest.mark.parametrize("step", [1, 2, 10, 1000])
 def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
     """Both formulas, in double precision, on the same moments."""
+    installed("torch")
+    from bench_agent.engines.torch import optimizer
+
     settings = Adam(learning_rate=0.01, epsilon=1e-3)
     ((rate, epsilon),) = optimizer.torch_adam_values(settings, np.array([step]))
     mean, square = 0.3, 0.02
@@ -169,13 +170,13 @@ def test_an_lstm_that_onednn_lacks_trains_by_pytorchs_own_kernels(
     from bench_agent.engines.torch import model
 
     with_onednn = []
+    forward = torch.nn.LSTM.forward
 
-    class Watched(torch.nn.LSTM):  # type: ignore[misc]
-        def forward(self, x: Any) -> Any:
-            with_onednn.append(torch.backends.mkldnn.enabled)
-            return super().forward(x)
+    def watched(lstm: Any, x: Any) -> Any:
+        with_onednn.append(torch.backends.mkldnn.enabled)
+        return forward(lstm, x)
 
-    monkeypatch.setattr(torch.nn, "LSTM", Watched)
+    monkeypatch.setattr(torch.nn.LSTM, "forward", watched)
     monkeypatch.setattr(model, "_onednn_has_bfloat16", lambda: False)
     workload = variant(without_dropout(small(workload_named("fashion-lstm"), 32)), optimizer=SGD())
     for precision, expected in (("float32", True), ("mixed_bfloat16", False)):
@@ -190,6 +191,8 @@ def test_torchs_matrix_product_is_that_of_a_dense_layer(monkeypatch: pytest.Monk
     slower than training that honest results were in doubt (``own_product``)."""
     installed("torch")
     import torch
+
+    from bench_agent.engines.torch.products import TorchProducts
 
     second: list[tuple[int, ...]] = []
     multiply = torch.mm

@@ -2,19 +2,20 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
-from tests.fakes.workloads import TINY, small, variant
+from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import WrongResult
 from bench_agent.worker import environment
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.seeded import initial_weights
-from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.workloads import SGD, Adam, RMSprop, Workload
 
 from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
@@ -42,15 +43,6 @@ def test_a_closed_session_trains_no_more(opened: Opener) -> None:
         session.train_block(1)
 
 
-def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
-    from bench_agent.engines.tensorflow import metal_probe as probe
-
-    stock, _, safe, _ = probe.forms()
-    assert probe.deviation(stock) < probe.TOLERANCE
-    assert probe.deviation(safe) < probe.TOLERANCE
-    assert probe.right_form((stock, safe)) == "stock"
-
-
 def test_a_matrix_product_is_waited_for_by_reading_a_value(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,96 +61,112 @@ def test_a_matrix_product_is_waited_for_by_reading_a_value(
     assert len(read) == 1
 
 
-@pytest.mark.parametrize("operation", ["dense", "conv"])
-def test_the_probe_finds_a_planted_fault(operation: str) -> None:
-    """A fusion that forgets the bias, as if the device had it."""
-    from dataclasses import replace
+Wrong = Callable[[str], bool]
+"""Whether an operation is wrong in a form with these layers."""
 
+
+def never(layers: str) -> bool:
+    return False
+
+
+def always(layers: str) -> bool:
+    return True
+
+
+def in_stock_layers(layers: str) -> bool:
+    return layers == "stock"
+
+
+def while_fused(layers: str) -> bool:
+    return "TURN_OFF_REMAPPER" not in os.environ
+
+
+def planted(
+    dense: Wrong = never, conv: Wrong = never, updates: Wrong = never, optimizer: str = ""
+) -> tuple[Any, ...]:
+    """The probe's forms on a device that forgets a part of the bias, or makes updates of an
+    optimiser 5 % too large."""
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, _, safe, _ = probe.forms()
-    right = getattr(stock, operation)
-    wrong = replace(stock, **{operation: lambda x, kernel, bias: right(x, kernel, 0.99 * bias)})
-    assert probe.right_form((wrong, safe)) == "safe"
-    with pytest.raises(WrongResult, match="deviate"):
-        probe.right_form((wrong,))
+    def changed(form: Any) -> Any:
+        def layer(right: Any, wrong: Wrong) -> Any:
+            return lambda x, kernel, bias: right(
+                x, kernel, 0.99 * bias if wrong(form.layers) else bias
+            )
+
+        def train(settings: Any, gradients: Any) -> Any:
+            moved = form.train(settings, gradients)
+            return 1.05 * moved if settings.kind == optimizer and updates(form.layers) else moved
+
+        return replace(
+            form, dense=layer(form.dense, dense), conv=layer(form.conv, conv), train=train
+        )
+
+    return tuple(map(changed, probe.forms()))
+
+
+@pytest.fixture
+def no_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe's switch of the remapper ends with the test."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    os.environ.pop("TURN_OFF_REMAPPER", None)
 
 
 @pytest.mark.parametrize(
-    ("wrong_where", "layers", "switch"),
+    ("faults", "layers", "switch"),
     [
-        (lambda: False, "stock", None),
-        (lambda: "TURN_OFF_REMAPPER" not in os.environ, "stock", "1"),  # the remapper is at fault
-        (lambda: True, "safe", None),
+        ({}, "stock", None),
+        ({"dense": in_stock_layers}, "safe", None),
+        ({"conv": in_stock_layers}, "safe", None),
+        ({"dense": while_fused}, "stock", "1"),
+        *(
+            ({"updates": while_fused, "optimizer": kind} | more, layers, "1")
+            for kind in ("rmsprop", "adam", "sgd")
+            for more, layers in (({}, "stock"), ({"dense": in_stock_layers}, "safe"))
+        ),
     ],
 )
-def test_a_wrong_fusion_is_switched_off_before_the_layers_are_changed(
-    monkeypatch: pytest.MonkeyPatch,
-    wrong_where: Callable[[], bool],
-    layers: str,
-    switch: str | None,
+@pytest.mark.usefixtures("no_switch")
+def test_the_first_right_form_is_chosen(
+    faults: dict[str, Any], layers: str, switch: str | None
 ) -> None:
-    from dataclasses import replace
-
+    """A wrong fusion is switched off before the layers are changed."""
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    monkeypatch.setattr(os, "environ", dict(os.environ))
-    os.environ.pop("TURN_OFF_REMAPPER", None)
-
-    def dense(x: Any, kernel: Any, bias: Any) -> Any:
-        return stock.dense(x, kernel, 0.99 * bias if wrong_where() else bias)
-
-    stock, _, *safe = forms = probe.forms()
-    planted = tuple(replace(form, dense=dense) for form in forms[:2])
-    assert probe.right_form((*planted, *safe)) == layers
+    assert probe.right_form(planted(**faults)) == layers
     assert os.environ.get("TURN_OFF_REMAPPER") == switch
 
 
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ({"dense": always}, "deviates from NumPy; stock: dense and convolution layers by"),
+        ({"updates": always, "optimizer": "rmsprop"}, "stock: the updates of RMSprop by 5"),
+    ],
+)
+@pytest.mark.usefixtures("no_switch")
+def test_what_is_wrong_in_every_form_is_no_result(faults: dict[str, Any], message: str) -> None:
+    from bench_agent.engines.tensorflow import metal_probe as probe
+
+    with pytest.raises(WrongResult, match=message):
+        probe.right_form(planted(**faults))
+
+
 @pytest.mark.parametrize("tuned", [False, True])
-@pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()], ids=lambda o: o.kind)
-def test_the_probe_finds_the_updates_right_on_a_cpu(optimizer: Optimizer, tuned: bool) -> None:
+def test_the_probe_finds_a_cpu_right_and_nan_wrong(tuned: bool) -> None:
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, *_ = probe.forms(tuned=tuned)
-    assert probe.update_deviation(stock, optimizer) < probe.UPDATE_TOLERANCE / 10
-
-
-@pytest.mark.parametrize("fused", ["rmsprop", "adam", "sgd"])
-@pytest.mark.parametrize(("wrong_layers", "layers"), [(False, "stock"), (True, "safe")])
-def test_a_wrong_fusion_of_an_optimiser_switches_the_remapper_off(
-    monkeypatch: pytest.MonkeyPatch, fused: str, wrong_layers: bool, layers: str
-) -> None:
-    """As if the plug-in made updates 5 % too large while it fuses."""
-    from dataclasses import replace
-
-    from bench_agent.engines.tensorflow import metal_probe as probe
-
-    monkeypatch.setattr(os, "environ", dict(os.environ))
-    os.environ.pop("TURN_OFF_REMAPPER", None)
-
-    def train(settings: Any, gradients: Any) -> Any:
-        moved = stock.train(settings, gradients)
-        wrong = settings.kind == fused and "TURN_OFF_REMAPPER" not in os.environ
-        return 1.05 * moved if wrong else moved
-
-    stock, *_ = forms = probe.forms()
-    planted = [replace(form, train=train) for form in forms]
-    if wrong_layers:
-        broken = {"dense": lambda x, kernel, bias: stock.dense(x, kernel, 0.99 * bias)}
-        planted[:2] = [replace(form, **broken) for form in planted[:2]]
-    assert probe.right_form(tuple(planted)) == layers
-    assert os.environ["TURN_OFF_REMAPPER"] == "1"
-
-
-def test_updates_that_are_wrong_in_every_form_are_no_result() -> None:
-    from dataclasses import replace
-
-    from bench_agent.engines.tensorflow import metal_probe as probe
-
-    stock, *_ = probe.forms()
-    never = replace(stock, train=lambda settings, gradients: np.full(256, np.nan, np.float32))
-    with pytest.raises(WrongResult, match="stock: the updates of RMSprop by inf"):
-        probe.right_form((never,))
+    stock, _, safe, _ = probe.forms(tuned=tuned)
+    assert probe.deviation(stock) < probe.TOLERANCE
+    assert probe.deviation(safe) < probe.TOLERANCE
+    for optimizer in probe.OPTIMIZERS:
+        assert probe.update_deviation(stock, optimizer) < probe.UPDATE_TOLERANCE / 10
+    nan = replace(
+        stock,
+        dense=lambda x, kernel, bias: stock.dense(x, kernel, bias) / 0.0 * 0.0,
+        train=lambda settings, gradients: np.full(256, np.nan, np.float32),
+    )
+    assert probe.deviation(nan) == probe.update_deviation(nan, SGD()) == float("inf")
 
 
 def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:
@@ -169,38 +177,24 @@ def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:
     assert passed.items() <= recorded.items()
 
 
-def test_the_probe_takes_nan_for_wrong() -> None:
-    from dataclasses import replace
+def composed(workload: Workload, *, safe: bool = False) -> Any:
+    """A session of ``tuned`` with updates of small operations, in steps of 16 samples."""
+    from bench_agent.engines.tensorflow import keras_model, steps
 
-    from bench_agent.engines.tensorflow import metal_probe as probe
-
-    stock, *_ = probe.forms()
-    broken = replace(stock, dense=lambda x, kernel, bias: stock.dense(x, kernel, bias) / 0.0 * 0.0)
-    assert probe.deviation(broken) == float("inf")
+    model = keras_model.build(workload, initial_weights(workload), safe=safe)
+    layers: Literal["stock", "safe"] = "safe" if safe else "stock"
+    cell = cell_of(workload, "tensorflow", "tuned", 16)
+    data = tiny_data(workload)
+    return steps.StepsSession(workload, cell, data, model, layers, "/CPU:0", fused_updates=False)
 
 
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])
 def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
     import tensorflow as tf
 
-    from bench_agent.engines.tensorflow import keras_model, steps
-
-    workload = variant(small(workload_named(name), 64), optimizer=SGD())
-    workload = variant(
-        workload, layers=tuple(layer for layer in workload.layers if layer.kind != "dropout")
-    )
+    workload = variant(without_dropout(small(workload_named(name), 64)), optimizer=SGD())
     stock = losses(opened("tensorflow", workload, "tuned", 16), 3)
-    model = keras_model.build(workload, initial_weights(workload), safe=True)
-    session = steps.StepsSession(
-        workload,
-        model,
-        16,
-        tiny_data(workload),
-        "safe",
-        "/CPU:0",
-        precision="float32",
-        fused_updates=False,
-    )
+    session = composed(workload, safe=True)
     assert losses(session, 3) == pytest.approx(stock, rel=1e-5)
     program = session._program.get_concrete_function(*(tf.constant(0),) * 3)
     text = str(program.graph.as_graph_def())  # with the bodies of its loops
@@ -210,22 +204,9 @@ def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
 
 @pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()])
 def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) -> None:
-    from bench_agent.engines.tensorflow import keras_model, steps
-
     workload = variant(TINY, optimizer=optimizer)
     fused = losses(opened("tensorflow", workload, "tuned"), 5)
-    model = keras_model.build(workload, initial_weights(workload))
-    session = steps.StepsSession(
-        workload,
-        model,
-        16,
-        tiny_data(workload),
-        "stock",
-        "/CPU:0",
-        precision="float32",
-        fused_updates=False,
-    )
-    assert losses(session, 5) == pytest.approx(fused, rel=1e-5)
+    assert losses(composed(workload), 5) == pytest.approx(fused, rel=1e-5)
 
 
 def test_the_unrolled_lstm_is_keras_lstm() -> None:

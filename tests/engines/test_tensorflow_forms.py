@@ -1,7 +1,5 @@
 """TensorFlow's forms of ``tuned`` on CUDA, on a CPU: XLA's program trains as TensorFlow's own."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from tests.fakes.workloads import cell_of, small, variant
@@ -14,28 +12,18 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device, Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
-from .conftest import Opener, installed, losses, without_dropout
+from .conftest import Opener, form_of, losses, without_dropout
 
 PLAIN, XLA = "graph", "xla"
 BATCH, BATCHES = 16, 20
 MLP = small(workload_named("fashion-mlp"), BATCH * BATCHES + 5)
 
 
-@pytest.fixture(autouse=True)
-def _plain_again() -> Iterator[None]:
-    yield
-    engine = engine_named("tensorflow")
-    assert isinstance(engine, HasForms)
-    engine.form = PLAIN
-
-
 def in_form(
     opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
 ) -> Session:
-    engine = installed("tensorflow")
-    assert isinstance(engine, HasForms)
-    engine.form = form
-    session = opened("tensorflow", workload, "tuned", BATCH, precision)
+    with form_of("tensorflow", form):
+        session = opened("tensorflow", workload, "tuned", BATCH, precision)
     assert session.settings["jit_compile"] == str(form == XLA).lower()
     return session
 
@@ -77,12 +65,11 @@ def test_xla_trains_other_layers_as_the_plain_form(
 
 
 def test_under_xla_masks_follow_from_the_step() -> None:
-    engine, workload = installed("tensorflow"), workload_named("fashion-mlp")
-    assert isinstance(engine, HasForms)
+    workload = workload_named("fashion-mlp")
     cell = cell_of(workload, "tensorflow", "tuned")
-    engine.load(workload, cell)
-    engine.form = XLA
-    assert conformance_trace.masks_change(engine, workload, cell)
+    with form_of("tensorflow", XLA) as engine:
+        engine.load(workload, cell)
+        assert conformance_trace.masks_change(engine, workload, cell)
 
 
 @pytest.mark.parametrize("form", [PLAIN, XLA])

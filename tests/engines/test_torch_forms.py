@@ -1,6 +1,6 @@
 """PyTorch's forms of ``tuned`` on CUDA, on a CPU: the same steps, without the graph."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,6 @@ from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import HasForms, Session
-from bench_agent.engines.torch import captured
-from bench_agent.engines.torch.captured import Step
 from bench_agent.worker import conformance_trace
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
@@ -18,29 +16,20 @@ from bench_protocol.catalogue.matrix import Device, Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.training import conformance
 
-from .conftest import Opener, installed, losses, without_dropout
+from .conftest import Opener, form_of, losses, without_dropout
 
+Step = Callable[[], None]
 PLAIN, GRAPH, COMPILED = "eager", "cuda_graph", "compiled_cuda_graph"
 BATCH, BATCHES = 16, 4
 MLP = small(workload_named("fashion-mlp"), BATCH * BATCHES + 5)
 CNN = small(workload_named("mnist-cnn"), BATCH * BATCHES + 5)
 
 
-@pytest.fixture(autouse=True)
-def _plain_again() -> Iterator[None]:
-    yield
-    engine = engine_named("torch")
-    assert isinstance(engine, HasForms)
-    engine.form = PLAIN
-
-
 def in_form(
     opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
 ) -> Session:
-    engine = installed("torch")
-    assert isinstance(engine, HasForms)
-    engine.form = form
-    return opened("torch", workload, "tuned", BATCH, precision)
+    with form_of("torch", form):
+        return opened("torch", workload, "tuned", BATCH, precision)
 
 
 def trained(session: Session) -> list[np.ndarray]:
@@ -78,6 +67,8 @@ def recorded(step: Step) -> Step:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
+    from bench_agent.engines.torch import captured
+
     calls: list[tuple[Any, ...]] = []
 
     class Recorder(TorchDispatchMode):  # type: ignore[misc]
@@ -109,19 +100,18 @@ def recorded(step: Step) -> Step:
 def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, optimizer: Optimizer
 ) -> None:
-    monkeypatch.setattr(captured, "as_it_is", recorded)
+    monkeypatch.setattr("bench_agent.engines.torch.captured.as_it_is", recorded)
     same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
 
 
 def test_a_recorded_step_draws_new_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a replay of a graph does: its random numbers are operations too."""
-    monkeypatch.setattr(captured, "as_it_is", recorded)
-    engine, workload = installed("torch"), workload_named("fashion-mlp")
-    assert isinstance(engine, HasForms)
+    monkeypatch.setattr("bench_agent.engines.torch.captured.as_it_is", recorded)
+    workload = workload_named("fashion-mlp")
     cell = cell_of(workload, "torch", "tuned")
-    engine.load(workload, cell)
-    engine.form = GRAPH
-    assert conformance_trace.masks_change(engine, workload, cell)
+    with form_of("torch", GRAPH) as engine:
+        engine.load(workload, cell)
+        assert conformance_trace.masks_change(engine, workload, cell)
 
 
 @pytest.mark.long
@@ -142,17 +132,15 @@ def test_a_layer_that_cannot_be_compiled_is_no_compiled_form(opened: Opener) -> 
 def test_the_captured_step_conforms(name: str) -> None:
     workload = workload_named(name)
     cell = cell_of(workload, "torch", "tuned")
-    engine = installed("torch")
-    assert isinstance(engine, HasForms)
-    engine.load(workload, cell)
-    engine.form = GRAPH
     nonce = "5e" * 32
-    traces = conformance_trace.both(engine, workload, cell, nonce)
-    verdict = conformance.verdict(
-        cell, workload, traces, conformance_trace.recomputed(workload, nonce)
-    )
+    with form_of("torch", GRAPH) as engine:
+        engine.load(workload, cell)
+        traces = conformance_trace.both(engine, workload, cell, nonce)
+        masks_change = conformance_trace.masks_change(engine, workload, cell)
+    references = conformance_trace.recomputed(workload, nonce)
+    verdict = conformance.verdict(cell, workload, traces, references)
     assert verdict.kind == "conformant", verdict
-    assert conformance_trace.masks_change(engine, workload, cell)
+    assert masks_change
 
 
 def test_forms_are_for_tuned_on_cuda() -> None:

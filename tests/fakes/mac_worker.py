@@ -24,7 +24,7 @@ from bench_agent.base.messages import FoundDevice  # noqa: E402
 from bench_agent.worker import conformance_trace  # noqa: E402
 from bench_agent.worker import main as worker  # noqa: E402
 from bench_agent.worker.repeat import seeded  # noqa: E402
-from bench_protocol.catalogue.matrix import Cell, DeviceKind  # noqa: E402
+from bench_protocol.catalogue.matrix import Cell  # noqa: E402
 from bench_protocol.catalogue.workloads import Workload  # noqa: E402
 
 ON_METAL = ("tensorflow", "mlx")
@@ -33,8 +33,6 @@ ON_METAL = ("tensorflow", "mlx")
 @dataclass
 class MacEngine(FakeEngine):
     """A framework of a Mac: on Metal if it has a GPU build."""
-
-    device_kinds: tuple[DeviceKind, ...] = ("metal", "cpu")
 
     def devices(self) -> list[FoundDevice]:
         cpu = FoundDevice(kind="cpu", index=0, name="CPU")

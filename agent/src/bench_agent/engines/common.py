@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bench_protocol.catalogue.matrix import DeviceKind, Precision, Recipe
 
+from ..base.precisions import ALL_PRECISIONS
 from ..base.precisions import why_not as why_no_precision
 
 EVALUATION_BATCH = 1000
@@ -22,28 +23,26 @@ EVALUATION_VALUES = 2_000_000
 LARGEST_FLOAT_DATA_BYTES = 2**30
 
 
-def why_not_here(
-    device: DeviceKind,
-    recipe: Recipe,
-    precision: Precision,
-    *,
-    device_kinds: tuple[DeviceKind, ...],
-    recipes: tuple[Recipe, ...],
-    precisions: tuple[Precision, ...],
-    tf32_on_metal: bool = False,
-) -> str | None:
-    """The reason why a device, recipe or precision cannot run, if it holds for every framework."""
-    if device not in device_kinds:
-        return f"this framework does not run on {device}"
-    if device == "metal" and not (sys.platform == "darwin" and platform.machine() == "arm64"):
-        return "metal needs macOS on Apple silicon"
-    if device == "cuda" and sys.platform == "darwin":
-        return "cuda needs an NVIDIA GPU, and macOS drives none"
-    if recipe not in recipes:
-        return f"the recipe {recipe} comes with a later version"
-    if precision not in precisions:
-        return f"this framework has no {precision} here yet"
-    return why_no_precision(device, precision, tf32_on_metal=tf32_on_metal)
+class Framework:
+    """What a framework can run. A framework that can do less says so in the same words."""
+
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+    tf32_on_metal = False
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        if device not in self.device_kinds:
+            return f"this framework does not run on {device}"
+        if device == "metal" and not (sys.platform == "darwin" and platform.machine() == "arm64"):
+            return "metal needs macOS on Apple silicon"
+        if device == "cuda" and sys.platform == "darwin":
+            return "cuda needs an NVIDIA GPU, and macOS drives none"
+        if recipe not in self.recipes:
+            return f"this framework has no recipe {recipe}"
+        if precision not in self.precisions:
+            return f"this framework has no {precision}"
+        return why_no_precision(device, precision, tf32_on_metal=self.tf32_on_metal)
 
 
 def product_scale(size: int) -> float:

@@ -1,15 +1,21 @@
-"""The order of samples: batches fed from the host, or slices of an order stored on the device.
+"""The part of a session that no framework changes, and the order of its samples: batches fed from
+the host, or slices of an order stored on the device.
 
 In every loop the first epoch has the job's order; later ones are shuffled.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .common import FRAMEWORK_SEED, as_floats
+from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.workloads import Workload
+
+from ..base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
+from .common import FRAMEWORK_SEED, Score, as_floats, evaluation_batches
 from .seam import Data
 
 
@@ -37,21 +43,63 @@ def host_batches(
             yield inputs[rows], data.train_y[rows]
 
 
-class SlicedLoop(ABC):
-    """``train_block`` of a loop whose data and order are on the device.
+class TrainingLoop(ABC):
+    """The base of all sessions. See :class:`.seam.Session`.
 
-    ``_orders`` yields the order of each epoch. ``_position`` counts the steps of the current epoch,
-    ``_trained`` all steps.
+    ``_trained`` counts the steps since the session was opened or rewound.
     """
 
-    _data: Data
-    _orders: Iterator[NDArray[np.int32]]
-    _steps_per_epoch: int
-    _position: int = 0
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+    _loss: Any
     _trained: int = 0
 
+    def __init__(self, workload: Workload, cell: Cell, data: Data) -> None:
+        self._workload = workload
+        self._data = data
+        self._batch_size = cell.batch_size
+        self._steps_per_epoch = len(data.order) // cell.batch_size
+        self._pipeline = cell.recipe == "pipeline"
+        self._on_cpu = cell.device.kind == "cpu"
+        self._compute: Any = COMPUTE_TYPES[cell.precision]
+        self._scale = loss_scale(cell.precision)
+        self._mixed_settings = mixed_settings(cell.precision)
+
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "loop"
+
+    @abstractmethod
     def _begin(self) -> None:
-        """Start the first epoch."""
+        """Start the first epoch; no step is counted."""
+
+    @abstractmethod
+    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Logits (samples, classes) of some pictures, dropout off, copied to the host."""
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def step_count(self) -> int:
+        return self._trained
+
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
+        score = Score()
+        for inputs, labels in evaluation_batches(x, y):
+            score.add(self._inferred(inputs), labels)
+        return score.result()
+
+
+class SlicedLoop(TrainingLoop):
+    """``train_block`` of a loop whose data and order are on the device.
+
+    ``_orders`` yields the order of each epoch. ``_position`` counts the steps of the current epoch.
+    """
+
+    _orders: Iterator[NDArray[np.int32]]
+    _position: int = 0
+
+    def _begin(self) -> None:
         self._position = self._trained = 0
         self._orders = orders(self._data)
         self._reorder(next(self._orders))

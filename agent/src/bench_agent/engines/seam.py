@@ -146,10 +146,7 @@ class Engine(Protocol):
     import_name: str
     distributions: tuple[str, ...]
     """Distributions whose versions identify the framework, the main one first."""
-    device_kinds: tuple[DeviceKind, ...]
     recipes: tuple[Recipe, ...]
-    precisions: tuple[Precision, ...]
-    """Those that its sessions really compute in; a device may have fewer."""
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         """Reason why this combination cannot run, or None."""

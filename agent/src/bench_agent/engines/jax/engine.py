@@ -6,20 +6,20 @@ import traceback
 from importlib.util import find_spec
 from typing import Any
 
-from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
-from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
-from ..common import available_cores, why_not_here
+from ...base.precisions import COMPUTE_TYPES
+from ..common import Framework, available_cores
 from ..seam import Data, Engine, Products, Session
 
 # jax-mps' module (PyPI), and JAX's name of its platform; elsewhere a platform is named as the kind.
 MPS_PLUGIN, MPS = "jax_plugins.mps", "mps"
 
 
-class Jax:
+class Jax(Framework):
     """See :class:`..seam.Engine`."""
 
     name = "jax"
@@ -31,23 +31,10 @@ class Jax:
         "jax-cuda13-plugin",
         "jax-mps",
     )
-    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-    precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
         self._device: Any = None
         self._compute = COMPUTE_TYPES["float32"]
-
-    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
-        return why_not_here(
-            device,
-            recipe,
-            precision,
-            device_kinds=self.device_kinds,
-            recipes=self.recipes,
-            precisions=self.precisions,
-        )
 
     def load(self, workload: Workload, cell: Cell) -> None:
         """Import JAX and make the device its default.
@@ -145,12 +132,8 @@ class Jax:
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         from .sessions import FedSession, TunedSession
 
-        if cell.recipe == "tuned":
-            return TunedSession(workload, weights, cell.batch_size, data, cell.precision)
-        pipeline = cell.recipe == "pipeline"
-        return FedSession(
-            workload, weights, cell.batch_size, data, cell.precision, pipeline=pipeline
-        )
+        session = TunedSession if cell.recipe == "tuned" else FedSession
+        return session(workload, cell, data, weights)
 
 
 def _prepare() -> None:

@@ -7,20 +7,10 @@ kernels (height, width, in, out), dense and LSTM kernels (in, out).
 from collections.abc import Callable
 from typing import Any, NamedTuple, assert_never
 
-from bench_protocol.catalogue.layers import (
-    LSTM,
-    BatchNorm,
-    Branch,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalAveragePool2D,
-    Layer,
-    MaxPool2D,
-    Residual,
-    ZeroPad2D,
-)
+import jax
+import jax.numpy as jnp
+
+from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import weights_of
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
@@ -47,8 +37,6 @@ def forward(workload: Workload, *, fast: bool, drop: Drop | None = None) -> Forw
     form = Form(fast, drop or dropout)
 
     def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
-        import jax
-
         first = number * len(workload.layers)  # a separate number for each layer of each step
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
             own_key = None if key is None else jax.random.fold_in(key, first + index)
@@ -67,62 +55,51 @@ class Form(NamedTuple):
 
 def mean_loss(logits: Any, labels: Any) -> Any:
     """Softmax cross-entropy of whole-number labels, averaged over the batch."""
-    import jax
-    import jax.numpy as jnp
-
     logarithms = jax.nn.log_softmax(logits)
     picked = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
     return -jnp.mean(picked)
 
 
-def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
-    import jax
-    import jax.numpy as jnp
-
+def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
     match layer:
-        case Conv2D():
+        case layers.Conv2D():
             x = _convolution(layer, x, values["kernel"], form.fast) + values["bias"]
-        case BatchNorm():
+        case layers.BatchNorm():
             mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
             scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
             x = x * scale + (values["beta"] - mean * scale)
-        case Residual():
-            main = _branch(layer, "main", values, x, key, form)
-            return jax.nn.relu(main + _branch(layer, "shortcut", values, x, key, form))
-        case MaxPool2D():
+        case layers.Residual():
+            main = _branch(layer.branch("main", x.shape[1:]), values, x, key, form)
+            shortcut = _branch(layer.branch("shortcut", x.shape[1:]), values, x, key, form)
+            return jax.nn.relu(main + shortcut)
+        case layers.MaxPool2D():
             return _max_pool(x, layer, form.fast)
-        case ZeroPad2D():
+        case layers.ZeroPad2D():
             width = (layer.size, layer.size)
             return jnp.pad(x, ((0, 0), width, width, (0, 0)))
-        case GlobalAveragePool2D():
+        case layers.GlobalAveragePool2D():
             return jnp.mean(x, axis=(1, 2))
-        case Dropout():
+        case layers.Dropout():
             return x if key is None else form.drop(x, layer.rate, key)
-        case Flatten():
+        case layers.Flatten():
             return x.reshape(x.shape[0], -1)
-        case Dense():
+        case layers.Dense():
             x = x @ values["kernel"] + values["bias"]
-        case LSTM():
+        case layers.LSTM():
             return _lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
         case _:
             assert_never(layer)
     return jax.nn.relu(x) if layer.activation == "relu" else x
 
 
-def _branch(
-    block: Residual, name: Branch, values: dict[str, Any], x: Any, key: Any, form: Form
-) -> Any:
-    import jax
-
-    for index, part in enumerate(block.branch(name, x.shape[1:])):
+def _branch(parts: list[layers.Part], values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
+    for index, part in enumerate(parts):
         own_key = None if key is None else jax.random.fold_in(key, index)
         x = _layer(part.layer, weights_of(part, values), x, own_key, form)
     return x
 
 
-def _convolution(layer: Conv2D, x: Any, kernel: Any, fast: bool) -> Any:
-    import jax
-
+def _convolution(layer: layers.Conv2D, x: Any, kernel: Any, fast: bool) -> Any:
     zeros = layer.padding_zeros(x.shape[1:])
     if fast and x.shape[-1] >= MANY_CHANNELS and jax.default_backend() == "cpu":
         return convolution_as_product(x, kernel, layer.stride, zeros)
@@ -143,8 +120,6 @@ def convolution_as_product(x: Any, kernel: Any, stride: int, zeros: Any) -> Any:
         kernel: (size, size, channels, filters).
         zeros: padding before and after rows and columns.
     """
-    import jax.numpy as jnp
-
     size = kernel.shape[0]
     x = jnp.pad(x, ((0, 0), *zeros, (0, 0)))
     last_row, last_column = (length - size for length in x.shape[1:3])
@@ -156,10 +131,7 @@ def convolution_as_product(x: Any, kernel: Any, stride: int, zeros: Any) -> Any:
     return jnp.concatenate(inputs, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
 
 
-def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:
-    import jax
-    import jax.numpy as jnp
-
+def _max_pool(x: Any, layer: layers.MaxPool2D, fast: bool) -> Any:
     size = layer.size
     if not (fast and size == layer.stride):
         window, strides = (1, size, size, 1), (1, layer.stride, layer.stride, 1)
@@ -179,18 +151,12 @@ def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:
 
 def dropout(x: Any, rate: float, key: Any) -> Any:
     """``x`` with a share of its values zero and the others scaled."""
-    import jax
-    import jax.numpy as jnp
-
     mask = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(mask, x / (1 - rate), 0.0)
 
 
 def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
     """Last output of an LSTM, (batch, steps, features) to (batch, units)."""
-    import jax
-    import jax.numpy as jnp
-
     # Compute the products of the inputs for all time steps at once; the rest is sequential.
     inputs = jnp.swapaxes(x @ kernel + bias, 0, 1)
     zeros = jnp.zeros((x.shape[0], recurrent_kernel.shape[0]), x.dtype)
@@ -208,9 +174,6 @@ def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
 
 def initial_state(optimizer: Optimizer, parameters: Parameters) -> Any:
     """The optimiser's state: copies of the parameters, filled with zeros."""
-    import jax
-    import jax.numpy as jnp
-
     copies = 2 if isinstance(optimizer, Adam) else 1
     return tuple(jax.tree.map(jnp.zeros_like, parameters) for _ in range(copies))
 
@@ -224,9 +187,6 @@ def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, num
     Returns:
         New parameters and state.
     """
-    import jax
-    import jax.numpy as jnp
-
     match settings:
         case RMSprop():
             rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from ..common import product_scale
 
 
@@ -11,8 +14,6 @@ def synchronize(arrays: Any) -> None:
     Args:
         arrays: an array, or any nesting of arrays.
     """
-    import jax
-
     jax.block_until_ready(arrays)
 
 
@@ -20,9 +21,6 @@ class JaxProducts:
     """See :class:`..seam.Products`."""
 
     def __init__(self, size: int, dtype: str) -> None:
-        import jax
-        import jax.numpy as jnp
-
         most = product_scale(size)
         matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-most, maxval=most)
         self._matrix = self._result = matrix.astype(dtype)

@@ -1,23 +1,23 @@
 """JAX's training loops."""
 
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.layers import Conv2D
-from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import trained_tensors
 
-from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
-from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
-from ..loop import SlicedLoop, host_batches
+from ..common import FRAMEWORK_SEED, resident
+from ..loop import SlicedLoop, TrainingLoop, host_batches
 from ..seam import Data, Dropped
 from . import model
 from .products import synchronize
@@ -28,53 +28,31 @@ BATCHES_AHEAD = 2
 STEPS_PER_CALL = 16
 
 
-class JaxSession(ABC):
-    """The base of JAX's loops. See :class:`..seam.Session`.
+class JaxSession(TrainingLoop):
+    """The base of JAX's loops.
 
     ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
     step does not traverse dictionaries; ``_tree`` restores the layers at compilation. Parameters of
     frozen layers are separate.
     """
 
-    layers: Literal["stock", "safe"] = "stock"
-    settings: Mapping[str, str]
-    counted_by: Literal["optimizer", "loop"] = "loop"
     fast = False
-    _trained: int = 0
 
-    def __init__(
-        self,
-        workload: Workload,
-        weights: Weights,
-        data: Data,
-        precision: Precision,
-    ) -> None:
-        import jax
-        import jax.numpy as jnp
-
-        self._workload = workload
-        self._data = data
-        self._compute = COMPUTE_TYPES[precision]
-        self._scale = loss_scale(precision)
+    def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
+        super().__init__(workload, cell, data)
         self._forward = model.forward(workload, fast=self.fast)
         self._frozen = _on_device(weights[: workload.frozen_layers])
         self._set_start(weights)
         self._key = jax.random.key(FRAMEWORK_SEED)
-        self._loss: Any = jnp.float32(float("nan"))
+        self._loss = jnp.float32(float("nan"))
         self._evaluated: Any = None
 
     def _set_start(self, weights: Weights) -> None:
         """Set the starting weights and an empty optimiser state."""
-        import jax
-
         self._state: list[Any] = []  # freed first
         trained = _on_device(weights[self._workload.frozen_layers :])
         state = (trained, model.initial_state(self._workload.optimizer, trained))
         self._state, self._tree = jax.tree.flatten(state)
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Start the first epoch; no step is counted."""
 
     def rewind(self, weights: Weights) -> None:
         self._set_start(weights)
@@ -83,12 +61,7 @@ class JaxSession(ABC):
     def sync(self) -> None:
         synchronize((self._state, self._loss))
 
-    def loss(self) -> float:
-        return float(self._loss)
-
     def parameter_count(self) -> int:
-        import jax
-
         return sum(array.size for array in jax.tree.leaves(self._parameters()))
 
     def peak_memory_bytes(self) -> int | None:
@@ -99,21 +72,13 @@ class JaxSession(ABC):
         peak = statistics.get("peak_bytes_in_use")
         return None if peak is None else int(peak)
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
-        import jax
-
+    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         if self._evaluated is None:
             self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
-        score = Score()
-        for inputs, labels in evaluation_batches(x, y):
-            score.add(np.asarray(self._evaluated(self._parameters(), inputs)), labels)
-        return score.result()
+        return np.asarray(self._evaluated(self._parameters(), x))
 
     def placement(self) -> str:
         return str(self._device())
-
-    def step_count(self) -> int:
-        return self._trained
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         parameters = self._parameters()
@@ -141,8 +106,6 @@ class JaxSession(ABC):
 
     def _parameters(self) -> model.Parameters:
         """Parameters of all layers, the frozen ones first."""
-        import jax
-
         trained, _ = jax.tree.unflatten(self._tree, self._state)
         return [*self._frozen, *trained]
 
@@ -155,9 +118,6 @@ class JaxSession(ABC):
         forward: model.Forward | None = None,
     ) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes)."""
-        import jax
-        import jax.numpy as jnp
-
         parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
         return (forward or self._forward)(parameters, x, key, number).astype(jnp.float32)
 
@@ -170,8 +130,6 @@ class JaxSession(ABC):
         Returns:
             The new state and the batch's mean loss.
         """
-        import jax
-
         trained, moments = jax.tree.unflatten(self._tree, state)
 
         def loss_of(trained: Any) -> Any:
@@ -192,27 +150,15 @@ class FedSession(JaxSession):
     device before the step that needs them, and reads the loss on request.
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        weights: Weights,
-        batch_size: int,
-        data: Data,
-        precision: Precision,
-        *,
-        pipeline: bool,
-    ) -> None:
-        super().__init__(workload, weights, data, precision)
-        import jax
-
-        self._batch_size, self._pipeline = batch_size, pipeline
+    def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
+        super().__init__(workload, cell, data, weights)
         self._begin()
-        self._read = (lambda loss: loss) if pipeline else float
+        self._read = (lambda loss: loss) if self._pipeline else float
         self._compiled = jax.jit(self._step)
         self.settings = {
             "loop": "jit of a step",
-            "input": f"device_put, {BATCHES_AHEAD} ahead" if pipeline else "NumPy batches",
-            **mixed_settings(precision),
+            "input": f"device_put, {BATCHES_AHEAD} ahead" if self._pipeline else "NumPy batches",
+            **self._mixed_settings,
         }
 
     def _begin(self) -> None:
@@ -230,8 +176,6 @@ class FedSession(JaxSession):
             del batch  # freed, so that the next batch reuses its memory, which is in the caches
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
-        import jax
-
         # A compiled step copies its NumPy arguments as any compiled function does.
         received = jax.jit(lambda x: x)
         batches = [received(x) for x, _ in islice(self._batches, count)]
@@ -239,15 +183,11 @@ class FedSession(JaxSession):
 
 
 def _on_device(weights: Weights) -> model.Parameters:
-    import jax.numpy as jnp
-
     return [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
 
 
 def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
     """Batches on the device, the next ones in transfer (like flax's ``prefetch_to_device``)."""
-    import jax
-
     ahead = deque(jax.device_put(batch) for batch in islice(batches, BATCHES_AHEAD))
     while True:
         yield ahead.popleft()
@@ -266,26 +206,13 @@ class TunedSession(SlicedLoop, JaxSession):
 
     fast = True
 
-    def __init__(
-        self,
-        workload: Workload,
-        weights: Weights,
-        batch_size: int,
-        data: Data,
-        precision: Precision,
-    ) -> None:
-        super().__init__(workload, weights, data, precision)
-        import jax
-        import jax.numpy as jnp
-
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
+    def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
+        super().__init__(workload, cell, data, weights)
         self._x = jnp.asarray(resident(data.train_x))
         self._y = jnp.asarray(data.train_y)
         self._begin()
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
-        on_cpu = self._device().platform == "cpu"
-        self._looped = not (convolves and on_cpu)
+        self._looped = not (convolves and self._on_cpu)
         program = self._steps if self._looped else self._single
         self._program = jax.jit(program, donate_argnums=0)
         many = self._looped and self._steps_per_epoch >= STEPS_PER_CALL
@@ -295,20 +222,16 @@ class TunedSession(SlicedLoop, JaxSession):
             "steps_per_call": str(STEPS_PER_CALL) if many else "1",
             "input": "gather on the device",
             "data_on_device": str(self._x.dtype),
-            "large_convolutions": "matrix products" if on_cpu else "XLA's",
-            **mixed_settings(precision),
+            "large_convolutions": "matrix products" if self._on_cpu else "XLA's",
+            **self._mixed_settings,
         }
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
-        import jax
-
         gather = jax.jit(self._batch)
         batches = [gather((self._x, self._y, self._order), step) for step in range(count)]
         return [np.asarray(x) for x, _ in batches]
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        import jax.numpy as jnp
-
         self._order = jnp.asarray(order)
 
     def _train(self, first: int, count: int) -> None:
@@ -331,8 +254,6 @@ class TunedSession(SlicedLoop, JaxSession):
 
     def _ready(self, program: Any) -> Any:
         """The program, compiled now: its first call may come in a timed block."""
-        import jax
-
         return jax.jit(program, donate_argnums=0).lower(*self._arguments(0, 0)).compile()
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
@@ -343,9 +264,6 @@ class TunedSession(SlicedLoop, JaxSession):
 
     def _batch(self, data: Any, step: Any) -> Any:
         """Pictures and labels of a step of the epoch, gathered on the device."""
-        import jax
-        import jax.numpy as jnp
-
         data_x, data_y, order = data
         batch = self._batch_size
         rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
@@ -361,9 +279,6 @@ class TunedSession(SlicedLoop, JaxSession):
 
     def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""
-        import jax
-        import jax.numpy as jnp
-
         first, trained, count = numbers
 
         def body(offset: Any, carry: Any) -> Any:

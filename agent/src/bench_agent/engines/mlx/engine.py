@@ -6,43 +6,30 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import Cell, DeviceKind
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
-from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
-from ..common import available_cores, why_not_here
+from ...base.precisions import COMPUTE_TYPES
+from ..common import FRAMEWORK_SEED, Framework, available_cores
 from ..cpu import blas
 from ..cpu import chains as cpu_chains
 from ..seam import Data, Engine, Products, Session
 
 
-class Mlx:
+class Mlx(Framework):
     """See :class:`..seam.Engine`."""
 
     name = "mlx"
     import_name = "mlx.core"
     distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
-    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+    tf32_on_metal = True
 
     def __init__(self) -> None:
         self._blas = ""
         self._blas_threads: int | None = None
         self._compute = COMPUTE_TYPES["float32"]
-
-    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
-        return why_not_here(
-            device,
-            recipe,
-            precision,
-            device_kinds=self.device_kinds,
-            recipes=self.recipes,
-            precisions=self.precisions,
-            tf32_on_metal=True,
-        )
 
     def load(self, workload: Workload, cell: Cell) -> None:
         """Import MLX and make the device its default.
@@ -113,26 +100,15 @@ class Mlx:
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import mlx.core as mx
 
-        from .. import common
         from . import model as mlx_model
         from .sessions import FedSession, TunedSession
 
-        mx.random.seed(common.FRAMEWORK_SEED)
+        mx.random.seed(FRAMEWORK_SEED)
         model = mlx_model.build(workload, weights)
         if cell.recipe != "tuned":
-            pipeline = cell.recipe == "pipeline"
-            return FedSession(
-                workload, model, cell.batch_size, data, cell.precision, pipeline=pipeline
-            )
-        return TunedSession(
-            workload,
-            model,
-            cell.batch_size,
-            data,
-            cell.precision,
-            on_cpu=cell.device.kind == "cpu",
-            may_compile=os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0"),
-        )
+            return FedSession(workload, cell, data, model)
+        may_compile = os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0")
+        return TunedSession(workload, cell, data, model, may_compile=may_compile)
 
     def _prepare(self) -> None:
         """Settings that must be made before the first import of MLX."""

@@ -5,26 +5,16 @@ here, dense and LSTM kernels (out, in).
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, assert_never
 
+import mlx.core as mx
 import numpy as np
+from mlx import nn, optimizers
+from mlx.utils import tree_flatten
 from numpy.typing import NDArray
 
-from bench_protocol.catalogue.layers import (
-    LSTM,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalAveragePool2D,
-    Layer,
-    MaxPool2D,
-    Part,
-    Residual,
-    Shape,
-    ZeroPad2D,
-)
+from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.payload.witness import trained_tensors
@@ -32,8 +22,6 @@ from bench_protocol.payload.witness import trained_tensors
 
 def build(workload: Workload, weights: Weights) -> Any:
     """Build the model: ``mlx.nn.Module`` from (batch, *sample_shape) to logits (batch, classes)."""
-    from mlx import nn
-
     parts: list[Any] = []
     for number, (layer, shape, values) in enumerate(
         zip(workload.layers, workload.shapes[:-1], weights, strict=True)
@@ -48,13 +36,11 @@ def build(workload: Workload, weights: Weights) -> Any:
 
 def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
     """The trained weights of a built model, in the catalogue's order and layouts."""
-    from mlx.utils import tree_flatten
-
     trained = [array for _, array in tree_flatten(model.trainable_parameters())]
     for tensor, parameter in zip(trained_tensors(workload), trained, strict=True):
         array = np.array(parameter)
         if tensor.own_name in ("kernel", "recurrent_kernel"):
-            convolves = isinstance(tensor.layer, Conv2D)
+            convolves = isinstance(tensor.layer, layers.Conv2D)
             array = array.transpose(1, 2, 3, 0) if convolves else array.T
         yield np.ascontiguousarray(array)
 
@@ -66,8 +52,6 @@ def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
 
 def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
     """The inputs and outputs of each dropout layer."""
-    from mlx import nn
-
     passes = []
     for layer in model.layers:
         before, x = x, layer(x)
@@ -76,41 +60,38 @@ def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
     return passes
 
 
-def _parts(layer: Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
+def _parts(layer: layers.Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
     """Functions and modules of one layer; ``shape`` is its input's, without the batch.
 
     The list is flat, because nested modules make every step traverse the nesting.
     """
-    import mlx.core as mx
-    from mlx import nn
-
     match layer:
-        case Conv2D():
+        case layers.Conv2D():
             convolution = nn.Conv2d(shape[2], layer.filters, layer.kernel, stride=layer.stride)
             convolution.weight = mx.array(values["kernel"].transpose(3, 0, 1, 2))
             convolution.bias = mx.array(values["bias"])
             parts = [*_padding(layer, shape), convolution]
-        case MaxPool2D():
+        case layers.MaxPool2D():
             return [nn.MaxPool2d(layer.size, layer.stride)]
-        case ZeroPad2D():
+        case layers.ZeroPad2D():
             width = (layer.size, layer.size)
             return [lambda x: mx.pad(x, [(0, 0), width, width, (0, 0)])]
-        case GlobalAveragePool2D():
+        case layers.GlobalAveragePool2D():
             return [lambda x: mx.mean(x, axis=(1, 2))]
-        case BatchNorm():
-            parts = [_normalisation(layer, values)]
-        case Residual():
-            return [_block(layer, shape, values)]
-        case Flatten():
+        case layers.BatchNorm():
+            parts = [FixedNormalisation(layer, values)]
+        case layers.Residual():
+            return [Block(layer, shape, values)]
+        case layers.Flatten():
             return [lambda x: mx.flatten(x, start_axis=1)]
-        case Dropout():
+        case layers.Dropout():
             return [nn.Dropout(layer.rate)]
-        case Dense():
+        case layers.Dense():
             dense = nn.Linear(shape[-1], layer.units)
             dense.weight = mx.array(values["kernel"].T)
             dense.bias = mx.array(values["bias"])
             parts = [dense]
-        case LSTM():
+        case layers.LSTM():
             lstm = nn.LSTM(shape[1], layer.units)
             lstm.Wx = mx.array(values["kernel"].T)
             lstm.Wh = mx.array(values["recurrent_kernel"].T)
@@ -123,86 +104,72 @@ def _parts(layer: Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
     return parts
 
 
-def _normalisation(layer: BatchNorm, values: Any) -> Any:
-    import mlx.core as mx
-    from mlx import nn
+class FixedNormalisation(nn.Module):  # type: ignore[misc]
+    """Batch normalisation in inference mode, also while training."""
 
-    class FixedNormalisation(nn.Module):  # type: ignore[misc]
-        """Batch normalisation in inference mode, also while training."""
+    def __init__(self, layer: layers.BatchNorm, values: Any) -> None:
+        super().__init__()
+        for name, value in values.items():
+            setattr(self, name, mx.array(value))
+        self.freeze(keys=["mean", "variance"])
+        self._epsilon = layer.epsilon
 
-        def __init__(self) -> None:
-            super().__init__()
-            for name, value in values.items():
-                setattr(self, name, mx.array(value))
-            self.freeze(keys=["mean", "variance"])
-
-        def __call__(self, x: Any) -> Any:
-            scale = self.gamma * mx.rsqrt(self.variance + layer.epsilon)
-            return x * scale + (self.beta - self.mean * scale)
-
-    return FixedNormalisation()
+    def __call__(self, x: Any) -> Any:
+        scale = self.gamma * mx.rsqrt(self.variance + self._epsilon)
+        return x * scale + (self.beta - self.mean * scale)
 
 
-def _block(block: Residual, shape: Shape, values: Any) -> Any:
-    from mlx import nn
+class Block(nn.Module):  # type: ignore[misc]
+    """A residual block."""
 
-    def branch(parts: list[Part]) -> Any:
-        return nn.Sequential(
-            *(
-                inner
-                for part in parts
-                for inner in _parts(part.layer, part.inputs, weights_of(part, values))
-            )
-        )
+    def __init__(self, block: layers.Residual, shape: layers.Shape, values: Any) -> None:
+        super().__init__()
 
-    class Block(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.main = branch(block.branch("main", shape))
-            self.shortcut = branch(block.branch("shortcut", shape))
+        def branch(name: layers.Branch) -> Any:
+            parts = block.branch(name, shape)
+            built = [_parts(part.layer, part.inputs, weights_of(part, values)) for part in parts]
+            return nn.Sequential(*chain(*built))
 
-        def __call__(self, x: Any) -> Any:
-            return nn.relu(self.main(x) + self.shortcut(x))
+        self.main, self.shortcut = branch("main"), branch("shortcut")
 
-    return Block()
+    def __call__(self, x: Any) -> Any:
+        return nn.relu(self.main(x) + self.shortcut(x))
 
 
-def _padding(layer: Conv2D, shape: tuple[int, ...]) -> list[Any]:
-    import mlx.core as mx
-
+def _padding(layer: layers.Conv2D, shape: tuple[int, ...]) -> list[Any]:
     rows, columns = layer.padding_zeros(shape)
     if not any((*rows, *columns)):
         return []
     return [lambda x: mx.pad(x, [(0, 0), rows, columns, (0, 0)])]
 
 
+class KerasRMSprop(optimizers.RMSprop):  # type: ignore[misc]
+    def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+        mean = self.alpha * state["v"] + (1 - self.alpha) * mx.square(gradient)
+        state["v"] = mean
+        return parameter - self.learning_rate * gradient * mx.rsqrt(mean + self.eps)
+
+
+class KerasAdam(optimizers.Adam):  # type: ignore[misc]
+    def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+        beta_1, beta_2 = self.betas
+        number = self.step.astype(mx.float32)
+        correction = mx.sqrt(1 - mx.power(beta_2, number)) / (1 - mx.power(beta_1, number))
+        mean = beta_1 * state["m"] + (1 - beta_1) * gradient
+        square = beta_2 * state["v"] + (1 - beta_2) * mx.square(gradient)
+        state["m"], state["v"] = mean, square
+        return parameter - self.learning_rate * correction * mean / (mx.sqrt(square) + self.eps)
+
+
+class KerasSGD(optimizers.SGD):  # type: ignore[misc]
+    def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+        velocity = self.momentum * state["v"] - self.learning_rate * gradient
+        state["v"] = velocity
+        return parameter + velocity
+
+
 def optimizer(settings: Optimizer) -> Any:
     """Keras' optimiser. MLX's own place epsilon and the bias correction differently."""
-    import mlx.core as mx
-    from mlx import optimizers
-
-    class KerasRMSprop(optimizers.RMSprop):  # type: ignore[misc]
-        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
-            mean = self.alpha * state["v"] + (1 - self.alpha) * mx.square(gradient)
-            state["v"] = mean
-            return parameter - self.learning_rate * gradient * mx.rsqrt(mean + self.eps)
-
-    class KerasAdam(optimizers.Adam):  # type: ignore[misc]
-        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
-            beta_1, beta_2 = self.betas
-            number = self.step.astype(mx.float32)
-            correction = mx.sqrt(1 - mx.power(beta_2, number)) / (1 - mx.power(beta_1, number))
-            mean = beta_1 * state["m"] + (1 - beta_1) * gradient
-            square = beta_2 * state["v"] + (1 - beta_2) * mx.square(gradient)
-            state["m"], state["v"] = mean, square
-            return parameter - self.learning_rate * correction * mean / (mx.sqrt(square) + self.eps)
-
-    class KerasSGD(optimizers.SGD):  # type: ignore[misc]
-        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
-            velocity = self.momentum * state["v"] - self.learning_rate * gradient
-            state["v"] = velocity
-            return parameter + velocity
-
     rate = settings.learning_rate
     match settings:
         case RMSprop():

@@ -1,7 +1,6 @@
 """MLX's training loops."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -13,15 +12,14 @@ from mlx.utils import tree_flatten, tree_map
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.layers import LSTM
-from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
-from ..common import Score, evaluation_batches, resident
+from ..common import resident
 from ..cpu import chains as cpu_chains
 from ..cpu import malloc
-from ..loop import SlicedLoop, host_batches
+from ..loop import SlicedLoop, TrainingLoop, host_batches
 from ..seam import Data, Dropped
 from . import model as mlx_model
 from .products import synchronize
@@ -30,21 +28,15 @@ from .products import synchronize
 STEPS_PER_EVALUATION = 8
 
 
-class MlxSession(ABC):
-    """The base of MLX's loops. See :class:`..seam.Session`."""
+class MlxSession(TrainingLoop):
+    """The base of MLX's loops."""
 
-    layers: Literal["stock", "safe"] = "stock"
-    settings: Mapping[str, str]
-    counted_by: Literal["optimizer", "loop"] = "optimizer"
-
-    def __init__(self, workload: Workload, model: Any, data: Data, precision: Precision) -> None:
-        self._workload = workload
+    def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
+        super().__init__(workload, cell, data)
         self._model = model
-        self._data = data
-        self._loss: Any = mx.array(float("nan"))
+        self._loss = mx.array(float("nan"))
         self._optimizer = self._new_optimizer()
-        self._compute = getattr(mx, COMPUTE_TYPES[precision])
-        self._scale = loss_scale(precision)
+        self._compute = getattr(mx, self._compute)
         # Create it once: construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
         self._dropout_passes: Callable[[Any], Any] = partial(mlx_model.dropout_passes, model)
@@ -56,10 +48,6 @@ class MlxSession(ABC):
         optimizer.init(self._model.trainable_parameters())
         return optimizer
 
-    @abstractmethod
-    def _begin(self) -> None:
-        """Start the first epoch."""
-
     def rewind(self, weights: Weights) -> None:
         mlx_model.set_trained(self._workload, self._model, weights)
         # Change the dictionary in place, because a compiled step holds it.
@@ -70,23 +58,17 @@ class MlxSession(ABC):
     def sync(self) -> None:
         synchronize(self._model.parameters(), self._optimizer.state, self._loss)
 
-    def loss(self) -> float:
-        return float(self._loss.item())
-
     def parameter_count(self) -> int:
         return sum(array.size for _, array in tree_flatten(self._model.parameters()))
 
     def peak_memory_bytes(self) -> int | None:
         return int(mx.get_peak_memory())
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
+    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         self._model.eval()
-        score = Score()
-        for inputs, labels in evaluation_batches(x, y):
-            logits = self._logits(self._model.trainable_parameters(), mx.array(inputs))
-            score.add(np.array(logits), labels)
+        logits = np.array(self._logits(self._model.trainable_parameters(), mx.array(x)))
         self._model.train()
-        return score.result()
+        return logits
 
     def _logits(self, trained: Any, x: Any) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes).
@@ -117,6 +99,10 @@ class MlxSession(ABC):
     def placement(self) -> str:
         return str(mx.default_device())
 
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "optimizer"
+
     def step_count(self) -> int:
         return int(self._optimizer.step.item())
 
@@ -138,25 +124,15 @@ class FedSession(MlxSession):
     epoch and at ``sync``, which ends each timed block.
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        model: Any,
-        batch_size: int,
-        data: Data,
-        precision: Precision,
-        *,
-        pipeline: bool,
-    ) -> None:
-        super().__init__(workload, model, data, precision)
-        self._batch_size = batch_size
-        self._steps_per_evaluation = len(data.order) // batch_size if pipeline else 1
+    def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
+        super().__init__(workload, cell, data, model)
+        self._steps_per_evaluation = self._steps_per_epoch if self._pipeline else 1
         self._begin()
         self.settings = {
-            "loop": "lazy" if pipeline else "eager",
-            "steps_per_evaluation": "a block, at most an epoch" if pipeline else "1",
+            "loop": "lazy" if self._pipeline else "eager",
+            "steps_per_evaluation": "a block, at most an epoch" if self._pipeline else "1",
             "compile": "false",
-            **mixed_settings(precision),
+            **self._mixed_settings,
         }
 
     def _begin(self) -> None:
@@ -194,25 +170,11 @@ class TunedSession(SlicedLoop, MlxSession):
     """Data on the device, batches gathered there, a compiled step, evaluated every few steps."""
 
     def __init__(
-        self,
-        workload: Workload,
-        model: Any,
-        batch_size: int,
-        data: Data,
-        precision: Precision,
-        *,
-        on_cpu: bool,
-        may_compile: bool,
+        self, workload: Workload, cell: Cell, data: Data, model: Any, *, may_compile: bool
     ) -> None:
-        super().__init__(workload, model, data, precision)
-
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
-        chains = (
-            cpu_chains.one_core_chains(batch_size, workload.trained_parameter_count)
-            if on_cpu
-            else 1
-        )
+        super().__init__(workload, cell, data, model)
+        on_cpu, weights = self._on_cpu, workload.trained_parameter_count
+        chains = cpu_chains.one_core_chains(cell.batch_size, weights) if on_cpu else 1
         memory_kept = on_cpu and malloc.keep()
         device = mx.default_device()
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
@@ -238,7 +200,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "chains": str(chains),
             "memory_kept": str(memory_kept).lower(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
-            **mixed_settings(precision),
+            **self._mixed_settings,
         }
 
     def _reorder(self, order: NDArray[np.int32]) -> None:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from ..common import FRAMEWORK_SEED
 
@@ -22,15 +23,11 @@ class Dropout:
 
     def __init__(self, step: Any) -> None:
         """``step``: integer scalar, different in each step."""
-        import tensorflow as tf
-
         self._step = tf.cast(step, tf.uint64)
         self._keys = count(FRAMEWORK_SEED)
 
     def __call__(self, x: Any, rate: float) -> Any:
         """``x`` with some values zero and the others scaled, so that the mean is unchanged."""
-        import tensorflow as tf
-
         dropped = round(rate * VALUES)
         words = tf.raw_ops.StatelessRandomUniformFullIntV2(
             shape=(-(-x.shape.num_elements() // 2),),

@@ -4,30 +4,26 @@ import os
 import sys
 from typing import Any, Literal
 
-from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import Cell, DeviceKind
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
-from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
-from ..common import why_not_here
+from ...base.precisions import COMPUTE_TYPES
+from ..common import FRAMEWORK_SEED, Framework
 from ..seam import Data, Engine, Products, Session
-from . import units
 
 GRAPH, XLA = "graph", "xla"
 THREADS = "TF_NUM_INTRAOP_THREADS"
 PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
 
 
-class TensorFlow:
+class TensorFlow(Framework):
     """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
 
     name = "tensorflow"
     import_name = "tensorflow"
     distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")
-    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-    precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
         self.form = GRAPH
@@ -35,16 +31,6 @@ class TensorFlow:
         self._compute = COMPUTE_TYPES["float32"]
         self._chains = 1
         self._layers: Literal["stock", "safe"] | None = None
-
-    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
-        return why_not_here(
-            device,
-            recipe,
-            precision,
-            device_kinds=self.device_kinds,
-            recipes=self.recipes,
-            precisions=self.precisions,
-        )
 
     def forms(self, cell: Cell) -> tuple[str, ...]:
         on_cuda = cell.recipe == "tuned" and cell.device.kind == "cuda"
@@ -59,8 +45,6 @@ class TensorFlow:
         # Keras reads it when it is imported.
         os.environ["KERAS_BACKEND"] = "tensorflow"
         device, precision = cell.device, cell.precision
-        if device.kind == "cpu" and cell.recipe == "tuned":
-            self._chains = units.chains(workload, cell.batch_size)
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
@@ -78,6 +62,10 @@ class TensorFlow:
         import keras
 
         keras.config.set_floatx("float32")
+        if device.kind == "cpu" and cell.recipe == "tuned":
+            from . import units
+
+            self._chains = units.chains(workload, cell.batch_size)
 
     def devices(self) -> list[FoundDevice]:
         os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -133,35 +121,21 @@ class TensorFlow:
         import keras
         import tensorflow as tf
 
-        from .. import common
         from . import keras_model
         from .fit import FitSession
         from .steps import StepsSession
 
-        keras.utils.set_random_seed(common.FRAMEWORK_SEED)
+        keras.utils.set_random_seed(FRAMEWORK_SEED)
         mixed = cell.precision.startswith("mixed_")
         keras.mixed_precision.set_dtype_policy(cell.precision if mixed else "float32")
         with tf.device(self._place):
             layers = self._right_layers(cell)
             model = keras_model.build(workload, weights, safe=layers == "safe")
+            trained = (workload, cell, data, model, layers, self._place)
             if cell.recipe != "tuned":
-                return FitSession(
-                    workload,
-                    model,
-                    cell.batch_size,
-                    data,
-                    layers,
-                    self._place,
-                    pipeline=cell.recipe == "pipeline",
-                )
+                return FitSession(*trained)
             return StepsSession(
-                workload,
-                model,
-                cell.batch_size,
-                data,
-                layers,
-                self._place,
-                precision=cell.precision,
+                *trained,
                 # The plug-in's own fused kernels have not been tried on a Mac.
                 fused_updates=cell.device.kind != "metal",
                 xla=self.form == XLA,

@@ -7,13 +7,15 @@ batch, so Keras stays asynchronous, as in a ``fit`` without callbacks.
 
 import gc
 from collections.abc import Iterator, Mapping
-from functools import partial
 from threading import Semaphore, Thread
 from typing import Any, Literal
 
+import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
@@ -32,38 +34,33 @@ class _Closed(BaseException):
 
 
 class FitSession(shared.KerasSession):
-    """See :class:`..seam.Session`."""
+    """A session whose steps are the batches of ``model.fit``."""
 
     def __init__(
         self,
         workload: Workload,
-        model: Any,
-        batch_size: int,
+        cell: Cell,
         data: Data,
+        model: Any,
         layers: Literal["stock", "safe"],
         place: str,
-        *,
-        pipeline: bool,
     ) -> None:
-        super().__init__(workload, model, data, layers, place)
-        import keras
-
+        super().__init__(workload, cell, data, model, layers, place)
         self._classes = workload.data_set.classes
-        calls = self._on_dataset if pipeline else self._on_arrays
+        self._arguments = self._on_dataset if self._pipeline else self._on_arrays
         model.compile(
             optimizer=keras_model.optimizer(workload.optimizer),
             loss=keras.losses.CategoricalCrossentropy(from_logits=True),
             # Keras' "auto" sees the machine's GPUs even if they are hidden, and would use XLA in a
             # CPU cell.
-            jit_compile=False if shared.on_cpu() else "auto",
+            jit_compile=False if self._on_cpu else "auto",
         )
         self.settings = {
             "loop": "model.fit",
-            "input": f"tf.data, shuffle({SHUFFLE_BUFFER})" if pipeline else "NumPy arrays",
+            "input": f"tf.data, shuffle({SHUFFLE_BUFFER})" if self._pipeline else "NumPy arrays",
             "jit_compile": str(model.jit_compile).lower(),
             **_mixed_settings(keras.config.dtype_policy()),
         }
-        self._arguments = partial(calls, batch_size)
         self._begin()
 
     def _begin(self) -> None:
@@ -74,8 +71,6 @@ class FitSession(shared.KerasSession):
         self._gate.wait()
 
     def rewind(self, weights: Weights) -> None:
-        import tensorflow as tf
-
         self.close()
         with tf.device(self._place):
             keras_model.set_trained(self._workload, self._model, weights)
@@ -96,9 +91,6 @@ class FitSession(shared.KerasSession):
         return int(self._model.optimizer.iterations.numpy())
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        import keras
-        import tensorflow as tf
-
         passes: list[Dropped] = []
         with tf.device(self._place):
             values = tf.constant(x)
@@ -111,8 +103,6 @@ class FitSession(shared.KerasSession):
         return passes
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
-        import tensorflow as tf
-
         first = next(iter(self._arguments()))
         batches = first["x"]
         if not isinstance(batches, tf.data.Dataset):
@@ -130,11 +120,10 @@ class FitSession(shared.KerasSession):
         # that sleeps up to a minute: collect it now, not during a later block.
         gc.collect()
 
-    def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
+    def _on_arrays(self) -> Iterator[Arguments]:
         """The first epoch in the job's order, later ones as ``fit`` shuffles, unless their orders
         are given."""
-        import tensorflow as tf
-
+        batch_size = self._batch_size
         for order in self._data.given_orders:
             x, y = self._samples(order[: len(order) // batch_size * batch_size])
             yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
@@ -142,14 +131,13 @@ class FitSession(shared.KerasSession):
         tf.random.set_seed(None)
         yield {"x": x, "y": y, "batch_size": batch_size, "epochs": ENDLESS_EPOCHS}
 
-    def _on_dataset(self, batch_size: int) -> Iterator[Arguments]:
+    def _on_dataset(self) -> Iterator[Arguments]:
         """Shuffled by tf.data in every epoch.
 
         A trial with numbers finds the result of its seeded shuffle. The samples are arranged so
         that the first epoch has the job's order. Where later orders are given, each epoch is a call
         of its own.
         """
-        import tensorflow as tf
 
         def shuffled(samples: Any) -> Any:
             slices = tf.data.Dataset.from_tensor_slices(samples)
@@ -160,7 +148,8 @@ class FitSession(shared.KerasSession):
         for number, order in enumerate(self._data.given_orders):
             laid_out = np.empty_like(order)
             laid_out[places] = order
-            batches = shuffled(self._samples(laid_out)).batch(batch_size, drop_remainder=True)
+            samples = shuffled(self._samples(laid_out))
+            batches = samples.batch(self._batch_size, drop_remainder=True)
             is_last = number == len(self._data.later_orders)
             epochs = ENDLESS_EPOCHS if is_last else 1
             # fit's own shuffle is for arrays.
@@ -172,9 +161,6 @@ class FitSession(shared.KerasSession):
         return as_floats(self._data.train_x[rows]), labels
 
     def _fit(self) -> None:
-        import keras
-        import tensorflow as tf
-
         gate = self._gate
 
         class Hold(keras.callbacks.Callback):  # type: ignore[misc]

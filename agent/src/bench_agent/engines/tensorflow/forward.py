@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import tensorflow as tf
+
 from bench_protocol.catalogue.layers import LSTM, Conv2D, Dropout, Layer, MaxPool2D
 
 Drop = Callable[[Any, float], Any]
@@ -46,8 +48,6 @@ def forward(
 def product(layer: Layer, kernel: Any, x: Any) -> Any:
     """The product of a convolution or dense layer, without bias and activation. ``kernel``: of all
     units or of some."""
-    import tensorflow as tf
-
     kernel = tf.cast(kernel, x.dtype)
     if isinstance(layer, Conv2D):
         return tf.nn.conv2d(x, kernel, strides=layer.stride, padding=layer.padding.upper())
@@ -55,14 +55,10 @@ def product(layer: Layer, kernel: Any, x: Any) -> Any:
 
 
 def bias_and_activation(activation: Callable[[Any], Any], bias: Any, x: Any) -> Any:
-    import tensorflow as tf
-
     return activation(tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
 
 
 def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop, unrolled: bool) -> Any:
-    import tensorflow as tf
-
     if isinstance(layer, Dropout):
         # Keras draws its seed from a variable that each step reads and writes.
         return drop(x, layer.rate)
@@ -83,8 +79,6 @@ def unrolled_lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
     Returns:
         The same type, (samples, units).
     """
-    import tensorflow as tf
-
     samples, steps, features = x.shape
     by_step = tf.reshape(tf.transpose(x, (1, 0, 2)), (steps * samples, features))
     inputs = tf.nn.bias_add(tf.matmul(by_step, kernel), bias)

@@ -3,24 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, assert_never
 
+import keras
 import numpy as np
+import tensorflow as tf
+from keras import activations, optimizers
 from numpy.typing import NDArray
 
-from bench_protocol.catalogue.layers import (
-    LSTM,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalAveragePool2D,
-    MaxPool2D,
-    Part,
-    PlainLayer,
-    Residual,
-    Shape,
-    ZeroPad2D,
-)
+from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.payload.witness import TrainedTensor, trained_tensors
@@ -36,18 +25,18 @@ def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
     Returns:
         ``keras.Sequential`` from (batch, *sample_shape) to logits (batch, classes).
     """
-    import keras
-
     shape = workload.data_set.sample_shape
-    layers = [
-        _block(layer, inputs, values, safe) if isinstance(layer, Residual) else _layer(layer, safe)
+    built = [
+        _block(layer, inputs, values, safe)
+        if isinstance(layer, layers.Residual)
+        else _layer(layer, safe)
         for layer, inputs, values in zip(
             workload.layers, workload.shapes[:-1], weights, strict=True
         )
     ]
-    model = keras.Sequential([keras.Input(shape), *layers], name="workload")
-    for index, (layer, values) in enumerate(zip(layers, weights, strict=True)):
-        if values and not isinstance(workload.layers[index], Residual):
+    model = keras.Sequential([keras.Input(shape), *built], name="workload")
+    for index, (layer, values) in enumerate(zip(built, weights, strict=True)):
+        if values and not isinstance(workload.layers[index], layers.Residual):
             layer.set_weights([np.asarray(value) for value in values.values()])
         layer.trainable = index >= workload.frozen_layers
     return model
@@ -72,11 +61,10 @@ def _weight(model: Any, tensor: TrainedTensor) -> Any:
     return getattr(getattr(layer, "cell", layer), tensor.own_name)
 
 
-def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
+def _block(block: layers.Residual, shape: layers.Shape, values: Any, safe: bool) -> Any:
     """A residual block as a separate model, with its weights."""
-    import keras
 
-    def branch(x: Any, parts: list[Part]) -> Any:
+    def branch(x: Any, parts: list[layers.Part]) -> Any:
         for part in parts:
             layer = _layer(part.layer, safe)
             layer.name = part.prefix.removesuffix(".")
@@ -93,8 +81,6 @@ def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
 
 def optimizer(settings: Optimizer) -> Any:
     """Keras' optimiser with every hyper-parameter stated."""
-    from keras import optimizers
-
     match settings:
         case RMSprop():
             return optimizers.RMSprop(
@@ -128,25 +114,42 @@ def dense_product(x: Any, kernel: Any, bias: Any) -> Any:
     tensorflow-metal fuses MatMul, BiasAdd and Relu into a wrong operation. Its matcher does not
     recognise a two-dimensional bias in a plain addition.
     """
-    import tensorflow as tf
-
     return tf.raw_ops.AddV2(x=tf.matmul(x, kernel), y=tf.reshape(bias, (1, -1)))
 
 
 def convolution(x: Any, kernel: Any, bias: Any, stride: int, padding: str) -> Any:
     """Convolution and bias for the safe layers, channels-last; as :func:`dense_product`."""
-    import tensorflow as tf
-
     product = tf.nn.conv2d(x, kernel, strides=stride, padding=padding.upper())
     return tf.raw_ops.AddV2(x=product, y=tf.reshape(bias, (1, 1, 1, -1)))
 
 
-def _layer(layer: PlainLayer, safe: bool) -> Any:
-    from keras import layers
+class FixedNormalisation(keras.layers.BatchNormalization):  # type: ignore[misc]
+    """Batch normalisation in inference mode, also while training."""
 
+    def __init__(self, activation: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.activation = activations.get(activation)
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        return self.activation(super().call(inputs, training=False, mask=mask))
+
+
+class SafeDense(keras.layers.Dense):  # type: ignore[misc]
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        return self.activation(dense_product(inputs, self.kernel, self.bias))
+
+
+class SafeConv2D(keras.layers.Conv2D):  # type: ignore[misc]
+    def call(self, inputs: Any) -> Any:
+        return self.activation(
+            convolution(inputs, self.kernel, self.bias, self.strides[0], self.padding)
+        )
+
+
+def _layer(layer: layers.PlainLayer, safe: bool) -> Any:
     match layer:
-        case Conv2D():
-            kind = _safe_convolution() if safe else layers.Conv2D
+        case layers.Conv2D():
+            kind = SafeConv2D if safe else keras.layers.Conv2D
             return kind(
                 layer.filters,
                 layer.kernel,
@@ -154,60 +157,22 @@ def _layer(layer: PlainLayer, safe: bool) -> Any:
                 padding=layer.padding,
                 activation=layer.activation,
             )
-        case MaxPool2D():
-            return layers.MaxPooling2D(layer.size, strides=layer.stride, padding="valid")
-        case ZeroPad2D():
-            return layers.ZeroPadding2D(layer.size)
-        case GlobalAveragePool2D():
-            return layers.GlobalAveragePooling2D()
-        case BatchNorm():
-            return _fixed_normalisation()(layer.activation, epsilon=layer.epsilon)
-        case Flatten():
-            return layers.Flatten()
-        case Dropout():
-            return layers.Dropout(layer.rate)
-        case Dense():
-            kind = _safe_dense() if safe else layers.Dense
+        case layers.MaxPool2D():
+            return keras.layers.MaxPooling2D(layer.size, strides=layer.stride, padding="valid")
+        case layers.ZeroPad2D():
+            return keras.layers.ZeroPadding2D(layer.size)
+        case layers.GlobalAveragePool2D():
+            return keras.layers.GlobalAveragePooling2D()
+        case layers.BatchNorm():
+            return FixedNormalisation(layer.activation, epsilon=layer.epsilon)
+        case layers.Flatten():
+            return keras.layers.Flatten()
+        case layers.Dropout():
+            return keras.layers.Dropout(layer.rate)
+        case layers.Dense():
+            kind = SafeDense if safe else keras.layers.Dense
             return kind(layer.units, activation=layer.activation)
-        case LSTM():
-            return layers.LSTM(layer.units)
+        case layers.LSTM():
+            return keras.layers.LSTM(layer.units)
         case _:
             assert_never(layer)
-
-
-def _fixed_normalisation() -> Any:
-    from keras import activations, layers
-
-    class FixedNormalisation(layers.BatchNormalization):  # type: ignore[misc]
-        """Batch normalisation in inference mode, also while training."""
-
-        def __init__(self, activation: str, **settings: Any) -> None:
-            super().__init__(**settings)
-            self.activation = activations.get(activation)
-
-        def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-            return self.activation(super().call(inputs, training=False, mask=mask))
-
-    return FixedNormalisation
-
-
-def _safe_dense() -> Any:
-    from keras import layers
-
-    class SafeDense(layers.Dense):  # type: ignore[misc]
-        def call(self, inputs: Any, training: Any = None) -> Any:
-            return self.activation(dense_product(inputs, self.kernel, self.bias))
-
-    return SafeDense
-
-
-def _safe_convolution() -> Any:
-    from keras import layers
-
-    class SafeConv2D(layers.Conv2D):  # type: ignore[misc]
-        def call(self, inputs: Any) -> Any:
-            return self.activation(
-                convolution(inputs, self.kernel, self.bias, self.strides[0], self.padding)
-            )
-
-    return SafeConv2D

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
@@ -73,8 +75,6 @@ def forms(*, tuned: bool = False) -> tuple[Form, ...]:
     Args:
         tuned: the updates are those of ``tuned``, composed of small operations; else Keras' own.
     """
-    import tensorflow as tf
-
     nn = tf.nn
     train = composed_updates if tuned else keras_updates
     stock = Form(
@@ -126,8 +126,6 @@ def why_wrong(form: Form) -> str | None:
 def deviation(form: Form) -> float:
     """Largest relative deviation of the layers from NumPy over several shapes; infinite if one is
     not finite."""
-    import tensorflow as tf
-
     random = np.random.default_rng(0)
 
     def draw(*shape: int) -> Array:
@@ -166,9 +164,6 @@ def update_deviation(form: Form, settings: Optimizer) -> float:
 
 def keras_updates(settings: Optimizer, gradients: Array) -> Array:
     """Train by Keras' own optimiser. See :data:`Train`."""
-    import keras
-    import tensorflow as tf
-
     chosen = optimizer(settings)
     weights = keras.Variable(np.zeros_like(gradients[0]), dtype="float32")
     chosen.build([weights])
@@ -180,8 +175,6 @@ def keras_updates(settings: Optimizer, gradients: Array) -> Array:
 
 def composed_updates(settings: Optimizer, gradients: Array) -> Array:
     """Train by the small operations of ``tuned``. See :data:`Train`."""
-    import tensorflow as tf
-
     weights = tf.Variable(np.zeros_like(gradients[0]))
     apply = update.update(settings, update.state_of([weights]), fused=False)
     step = tf.function(lambda gradient, number: apply([gradient], number), autograph=False)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import tensorflow as tf
+
 from ..common import product_scale
 from .shared import sync
 
@@ -14,8 +16,6 @@ class TensorFlowProducts:
     """
 
     def __init__(self, size: int, place: str, dtype: str, chains: int) -> None:
-        import tensorflow as tf
-
         self._place = place
         most = product_scale(size)
         with tf.device(place):
@@ -29,8 +29,6 @@ class TensorFlowProducts:
         self._multiply = multiply
 
     def request(self, count: int) -> None:
-        import tensorflow as tf
-
         self._parts = self._start
         with tf.device(self._place):
             for _ in range(count):
@@ -43,7 +41,5 @@ class TensorFlowProducts:
         return float(self._corner().numpy())
 
     def _corner(self) -> Any:
-        import tensorflow as tf
-
         with tf.device(self._place):
             return self._parts[-1][0, 0]

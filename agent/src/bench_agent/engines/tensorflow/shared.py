@@ -1,23 +1,18 @@
 """The base of TensorFlow's sessions: the model, its evaluation, memory and placement."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.workloads import Workload
 
-from ..common import Score, evaluation_batches
+from ..loop import TrainingLoop
 from ..seam import Data
 from . import keras_model
-
-
-def on_cpu() -> bool:
-    """Whether TensorFlow was set up without a GPU."""
-    import tensorflow as tf
-
-    return not tf.config.get_visible_devices("GPU")
 
 
 def sync(value: Any) -> None:
@@ -27,8 +22,6 @@ def sync(value: Any) -> None:
     synchronisation: plug-ins such as Metal's have no kernel for ``sync_devices``, which then
     returns at once (sync_ops.cc).
     """
-    import tensorflow as tf
-
     tf.test.experimental.sync_devices()
     value.numpy()
 
@@ -38,24 +31,23 @@ def as_host(before: Any, after: Any) -> tuple[NDArray[np.float32], NDArray[np.fl
     return before.numpy().astype(np.float32), after.numpy().astype(np.float32)
 
 
-class KerasSession:
-    """The part of :class:`..seam.Session` that does not depend on the loop."""
-
-    settings: Mapping[str, str]
+class KerasSession(TrainingLoop):
+    """The base of TensorFlow's loops."""
 
     def __init__(
         self,
         workload: Workload,
-        model: Any,
+        cell: Cell,
         data: Data,
+        model: Any,
         layers: Literal["stock", "safe"],
         place: str,
     ) -> None:
-        self._workload = workload
+        super().__init__(workload, cell, data)
         self.layers = layers
         self._place = place
         self._model = model
-        self._data = data
+        self._inference = tf.function(self._inferred_logits, autograph=False)
         # The bias of the last layer: small, and written by the last update of a step.
         self._last_variable = model.trainable_variables[-1].value
 
@@ -66,29 +58,20 @@ class KerasSession:
         return int(self._model.count_params())
 
     def peak_memory_bytes(self) -> int | None:
-        import tensorflow as tf
-
-        if on_cpu():
+        if self._on_cpu:
             return None
         try:
             return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
         except (ValueError, RuntimeError):  # a device without memory statistics
             return None
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
-        import tensorflow as tf
-
-        logits = tf.function(self._inferred, autograph=False)
-        score = Score()
+    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         with tf.device(self._place):
-            for inputs, labels in evaluation_batches(x, y):
-                score.add(logits(tf.constant(inputs)).numpy(), labels)
-        return score.result()
+            logits: NDArray[np.float32] = self._inference(tf.constant(x)).numpy()
+        return logits
 
-    def _inferred(self, x: Any) -> Any:
-        """Logits of some pictures, dropout off; float32 (batch, classes)."""
-        import tensorflow as tf
-
+    def _inferred_logits(self, x: Any) -> Any:
+        """Logits of some pictures in a graph, dropout off; float32 (batch, classes)."""
         return tf.cast(self._model(x, training=False), tf.float32)
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.layers import LSTM
-from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import resident
 from ..cpu import malloc
 from ..loop import SlicedLoop
@@ -33,18 +33,17 @@ UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
 
 class StepsSession(SlicedLoop, shared.KerasSession):
-    """See :class:`..seam.Session`."""
+    """A session that trains by one compiled program."""
 
     def __init__(
         self,
         workload: Workload,
-        model: Any,
-        batch_size: int,
+        cell: Cell,
         data: Data,
+        model: Any,
         layers: Literal["stock", "safe"],
         place: str,
         *,
-        precision: Precision,
         fused_updates: bool,
         xla: bool = False,
         indices: Literal["int32", "int64"] = "int32",
@@ -54,23 +53,16 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             xla: compile the program by XLA.
             indices: type of order and labels. TensorFlow keeps int32 on a GPU's host.
         """
-        super().__init__(workload, model, data, layers, place)
-        import tensorflow as tf
-
-        self._compute = COMPUTE_TYPES[precision]
-        self._scale = loss_scale(precision)
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
-        self._loss: Any = tf.constant(0.0)
+        super().__init__(workload, cell, data, model, layers, place)
+        self._loss = tf.constant(0.0)
         self._x = tf.constant(resident(data.train_x))
         self._indices, self._xla = indices, xla
         self._y = tf.constant(data.train_y.astype(indices))
         self._order = tf.Variable(data.order.astype(indices), trainable=False)
         self._begin()
-        self._on_cpu = shared.on_cpu()
         # Under XLA the masks follow from the step's number, and not from a state of XLA's own.
         self._own_masks = self._on_cpu or xla
-        self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
+        self._chains = units.chains(workload, cell.batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
         stock = layers == "stock"
         self._cut = units.cut(workload, model, self._chains) if stock else None
@@ -79,7 +71,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._state = update.state_of(self._variables)
         self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
-        unroll = STEPS_PER_LOOP if xla else _unroll(workload, batch_size)
+        unroll = STEPS_PER_LOOP if xla else _unroll(workload, cell.batch_size)
         self._program = self._compile(unroll)
         self.settings = {
             "loop": "tf.while_loop",
@@ -94,43 +86,30 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             "large_layers": _how(isinstance(self._cut, units.LargeLayers)),
             "dropout": "16 bits a value" if self._own_masks else "tf.nn.dropout",
             "memory_kept": str(memory_kept).lower(),
-            **mixed_settings(precision),
+            **self._mixed_settings,
         }
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        import tensorflow as tf
-
         with tf.device(self._place):
             self._order.assign(order.astype(self._indices))
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
-        import tensorflow as tf
-
         with tf.device(self._place):
             rows = tf.split(self._order[: count * self._batch_size], count)
             batches = [self._floats(some) for some in rows]
         return [batch.numpy() for batch in batches]
 
     def _train(self, first: int, count: int) -> None:
-        import tensorflow as tf
-
         with tf.device(self._place):
             scalars = (tf.constant(value) for value in (first, count, self._trained))
             self._loss = self._program(*scalars)
 
-    def loss(self) -> float:
-        return float(self._loss)
-
-    def _inferred(self, x: Any) -> Any:
+    def _inferred_logits(self, x: Any) -> Any:
         """Compute logits by the layers of the training step."""
-        import tensorflow as tf
-
         (logits,) = self._logits([tf.cast(x, self._compute)], lambda x, rate: x)
         return tf.cast(logits, tf.float32)
 
     def rewind(self, weights: Weights) -> None:
-        import tensorflow as tf
-
         with tf.device(self._place):
             keras_model.set_trained(self._workload, self._model, weights)
             if self._cut is not None:
@@ -138,20 +117,11 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             update.empty(self._state)
         self._begin()
 
-    @property
-    def counted_by(self) -> Literal["optimizer", "loop"]:
-        return "loop"  # the fused kernels get the step's number
-
-    def step_count(self) -> int:
-        return self._trained
-
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         self._write_back()
         return super().trained_parameters()
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        import tensorflow as tf
-
         self._write_back()
         passes: list[Dropped] = []
         drop = self._drop(tf.constant(self._trained + 1 + ahead))
@@ -173,8 +143,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _drop(self, number: Any) -> tf_forward.Drop:
         """The dropout of the step of this number."""
-        import tensorflow as tf
-
         stateful: tf_forward.Drop = tf.nn.dropout
         return dropout.Dropout(number) if self._own_masks else stateful
 
@@ -183,7 +151,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _compile(self, unroll: int) -> Any:
         """The program: (first step in the epoch, steps, steps trained before) -> last loss."""
-        import tensorflow as tf
 
         def program(first: Any, steps: Any, trained: Any) -> Any:
             end = first + steps
@@ -222,8 +189,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         Returns:
             The batch's mean loss, float32 scalar.
         """
-        import tensorflow as tf
-
         batch = self._batch_size
         rows = tf.slice(self._order, (step * batch,), (batch,))
         drop = self._drop(number)
@@ -239,8 +204,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _losses(self, rows: Any, drop: tf_forward.Drop) -> list[Any]:
         """The share of each chain in the batch's mean loss."""
-        import tensorflow as tf
-
         # A first dense layer has no layers before it that chains could share.
         whole = isinstance(self._cut, units.DensePair)
         parts = [rows] if whole or self._chains == 1 else tf.split(rows, self._chains)
@@ -250,7 +213,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _logits(self, parts: list[Any], drop: tf_forward.Drop) -> list[Any]:
         """Logits of the parts of a batch; where layers are cut by units, of the whole batch."""
-        import tensorflow as tf
 
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
@@ -271,19 +233,13 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         )
 
     def _pictures(self, rows: Any) -> Any:
-        import tensorflow as tf
-
         return tf.cast(self._floats(rows), self._compute)
 
     def _floats(self, rows: Any) -> Any:
-        import tensorflow as tf
-
         x = tf.gather(self._x, rows)
         return tf.cast(x, tf.float32) / np.float32(255) if x.dtype == tf.uint8 else x
 
     def _loss_of(self, logits: Any, rows: Any) -> Any:
-        import tensorflow as tf
-
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
         )
@@ -292,8 +248,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
 def _counted(body: Any, count: int, *values: Any) -> Any:
     """``values`` after a loop of known length, in which XLA sees it."""
-    import tensorflow as tf
-
     _, *after = tf.while_loop(
         lambda number, *values: number < count,
         lambda number, *values: (number + 1, *body(*values)),

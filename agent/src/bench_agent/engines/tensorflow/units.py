@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import tensorflow as tf
+
 from bench_protocol.catalogue.layers import Conv2D, Dense, Dropout, MaxPool2D
 from bench_protocol.catalogue.workloads import Workload
 
@@ -84,8 +86,6 @@ class WeightShares:
 
     def __init__(self, keras_weights: Sequence[Any], axes: Sequence[int], count: int) -> None:
         """``axes``: the axis along which each weight is cut."""
-        import tensorflow as tf
-
         self._whole, self._axes = [weight.value for weight in keras_weights], axes
         self._parts = [
             [tf.Variable(part) for part in tf.split(value, count, axis)]
@@ -103,8 +103,6 @@ class WeightShares:
 
     def read_back(self) -> None:
         """Copy the weights of Keras' layers into the shares."""
-        import tensorflow as tf
-
         for whole, parts, axis in zip(self._whole, self._parts, self._axes, strict=True):
             for part, value in zip(parts, tf.split(whole, len(parts), axis), strict=True):
                 part.assign(value)
@@ -115,8 +113,6 @@ class WeightShares:
 
     def write_back(self) -> None:
         """Copy the trained weights into Keras' layers."""
-        import tensorflow as tf
-
         for whole, parts, axis in zip(self._whole, self._parts, self._axes, strict=True):
             whole.assign(tf.concat(parts, axis))
 
@@ -134,8 +130,6 @@ class DensePair(WeightShares):
 
     def __call__(self, x: Any, forward: Forward) -> Any:
         """The model's output of the first one's input."""
-        import tensorflow as tf
-
         parts = []
         for kernel, bias, onward in self:
             outputs = tf.matmul(x, tf.cast(kernel, x.dtype))
@@ -159,8 +153,6 @@ class LargeLayers(WeightShares):
 
     def __call__(self, x: Any, forward: Forward) -> Any:
         """The model's output of the first one's input."""
-        import tensorflow as tf
-
         shares = [list(share) for share in self]
         for number, (index, after) in enumerate(pairwise([*self._indices, len(self._layers)])):
             layer, activation = self._layers[index], self._model.layers[index].activation

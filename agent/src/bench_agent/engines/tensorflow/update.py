@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
@@ -19,16 +20,12 @@ State = list[tuple[Any, Any, Any]]
 
 def state_of(variables: Sequence[Any]) -> State:
     """The state of an optimiser that has not made a step."""
-    import tensorflow as tf
-
     zeros = [[tf.Variable(tf.zeros_like(variable)) for variable in variables] for _ in range(2)]
     return list(zip(variables, *zeros, strict=True))
 
 
 def empty(state: State) -> None:
     """Set the optimiser's variables to zero."""
-    import tensorflow as tf
-
     for _, *kept in state:
         for variable in kept:
             variable.assign(tf.zeros_like(variable))
@@ -50,8 +47,6 @@ def update(optimizer: Optimizer, state: State, *, fused: bool) -> Update:
 
 
 def _rmsprop(settings: RMSprop, state: State, fused: bool) -> Update:
-    import tensorflow as tf
-
     rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
 
     def apply(gradients: Sequence[Any], number: Any) -> None:
@@ -75,8 +70,6 @@ def _rmsprop(settings: RMSprop, state: State, fused: bool) -> Update:
 
 
 def _adam(settings: Adam, state: State, fused: bool) -> Update:
-    import tensorflow as tf
-
     rate, epsilon = settings.learning_rate, settings.epsilon
     beta_1, beta_2 = settings.beta_1, settings.beta_2
     # The fused kernel computes 1 - beta in float32, so its means are larger by these
@@ -112,8 +105,6 @@ def _adam(settings: Adam, state: State, fused: bool) -> Update:
 
 
 def _sgd(settings: SGD, state: State, fused: bool) -> Update:
-    import tensorflow as tf
-
     rate, momentum = settings.learning_rate, settings.momentum
 
     def apply(gradients: Sequence[Any], number: Any) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
@@ -34,8 +35,6 @@ Capture = Callable[[Step], Step]
 
 def in_a_graph(step: Step) -> Step:
     """Warm up and capture a step; the result replays it."""
-    import torch
-
     # Autograd's nodes belong to the stream that they were made on: capture on the same one.
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -69,26 +68,21 @@ class CapturedSession(TunedSession):
     def __init__(
         self,
         workload: Workload,
-        model: Any,
-        batch_size: int,
+        cell: Cell,
         data: Data,
+        model: Any,
         device: Any,
-        precision: Precision,
         *,
         channels_last: bool,
         compiled: bool,
         capture: Capture,
     ) -> None:
-        import torch
-
         # The number of the next batch of the epoch.
         self._next = torch.zeros(1, dtype=torch.int64, device=device)
         self._order = torch.zeros(len(data.order), dtype=torch.int64, device=device)
-        super().__init__(
-            workload, model, batch_size, data, device, precision, channels_last=channels_last
-        )
-        whole = self._order[: self._steps_per_epoch * batch_size]
-        self._batches = whole.view(self._steps_per_epoch, batch_size)
+        super().__init__(workload, cell, data, model, device, channels_last=channels_last)
+        whole = self._order[: self._steps_per_epoch * cell.batch_size]
+        self._batches = whole.view(self._steps_per_epoch, cell.batch_size)
         if compiled:
             self._batch_loss = compiled_whole(self._batch_loss)
         self._replay: Any = self._prepared(capture)
@@ -100,9 +94,7 @@ class CapturedSession(TunedSession):
 
     def _prepared(self, capture: Capture) -> Step:
         """The captured step. Weights, optimiser and position are as before it."""
-        import torch
-
-        trained = [values for values in self._model.parameters() if values.requires_grad]
+        trained = self._trained_values()
         start = [values.detach().clone() for values in trained]
         replay = capture(self._step_of_next)
         with torch.no_grad():
@@ -123,14 +115,11 @@ class CapturedSession(TunedSession):
             self._replay()
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        import torch
-
         self._order.copy_(torch.from_numpy(order.astype(np.int64)))
         self._next.zero_()
 
     def _new_optimizer(self) -> DeviceOptimizer:
-        trained = [values for values in self._model.parameters() if values.requires_grad]
-        return DeviceOptimizer(self._workload.optimizer, trained)
+        return DeviceOptimizer(self._workload.optimizer, self._trained_values())
 
     def rewind(self, weights: Weights) -> None:
         torch_model.set_trained(self._workload, self._model, weights)
@@ -145,8 +134,6 @@ class CapturedSession(TunedSession):
 def compiled_whole(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function compiled by ``torch.compile``. It raises where a part cannot be compiled, so that
     no figure of a compiled form is of an eager one."""
-    import torch
-
     # Each session compiles its own, and a worker opens more than the usual limit of 8.
     torch._dynamo.config.recompile_limit = MOST_COMPILED
     compiled: Callable[..., Any] = torch.compile(function, fullgraph=True, dynamic=False)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
@@ -23,8 +24,6 @@ class DeviceOptimizer:
     """The part of ``torch.optim.Optimizer`` that a training step uses."""
 
     def __init__(self, settings: Optimizer, parameters: Sequence[Any]) -> None:
-        import torch
-
         self._settings = settings
         self._parameters = list(parameters)
         tensors = 2 if isinstance(settings, Adam) else 1
@@ -54,8 +53,6 @@ class DeviceOptimizer:
 
     def step(self) -> None:
         """Update the parameters by their gradients."""
-        import torch
-
         with torch.no_grad():
             gradients = [parameter.grad for parameter in self._parameters]
             match self._settings:
@@ -71,8 +68,6 @@ class DeviceOptimizer:
             self._number += 1
 
     def _rmsprop(self, settings: RMSprop, gradients: list[Any]) -> None:
-        import torch
-
         (squares,) = self._state
         torch._foreach_mul_(squares, settings.rho)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - settings.rho)
@@ -81,8 +76,6 @@ class DeviceOptimizer:
         torch._foreach_addcdiv_(self._parameters, gradients, roots, -settings.learning_rate)
 
     def _adam(self, settings: Adam, gradients: list[Any]) -> None:
-        import torch
-
         means, squares = self._state
         which = self._number.clamp(max=len(self._rates) - 1)
         torch._fused_adam_(

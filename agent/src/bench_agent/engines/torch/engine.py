@@ -4,14 +4,14 @@ import re
 from typing import Any
 
 from bench_protocol.catalogue.layers import Conv2D
-from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ...base.messages import FoundDevice
 from ...base.names import unknown
-from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
-from ..common import why_not_here
+from ...base.precisions import COMPUTE_TYPES
+from ..common import FRAMEWORK_SEED, Framework
 from ..seam import Data, Engine, Products, Session
 
 EAGER, GRAPH, COMPILED_GRAPH = "eager", "cuda_graph", "compiled_cuda_graph"
@@ -19,30 +19,17 @@ FORMS = (EAGER, GRAPH, COMPILED_GRAPH)
 PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
 
 
-class Torch:
+class Torch(Framework):
     """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
 
     name = "torch"
     import_name = "torch"
     distributions: tuple[str, ...] = ("torch",)
-    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-    precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
         self.form = EAGER
         self._device: Any = "cpu"
         self._compute = COMPUTE_TYPES["float32"]
-
-    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
-        return why_not_here(
-            device,
-            recipe,
-            precision,
-            device_kinds=self.device_kinds,
-            recipes=self.recipes,
-            precisions=self.precisions,
-        )
 
     def forms(self, cell: Cell) -> tuple[str, ...]:
         on_cuda = cell.recipe == "tuned" and cell.device.kind == "cuda"
@@ -122,24 +109,15 @@ class Torch:
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import torch
 
-        from .. import common
         from . import captured
         from . import model as torch_model
         from .sessions import FedSession, TunedSession
 
-        torch.manual_seed(common.FRAMEWORK_SEED)
+        torch.manual_seed(FRAMEWORK_SEED)
         device = self._device
         if cell.recipe != "tuned":
             model = torch_model.build(workload, weights)
-            return FedSession(
-                workload,
-                model,
-                cell.batch_size,
-                data,
-                device,
-                cell.precision,
-                pipeline=cell.recipe == "pipeline",
-            )
+            return FedSession(workload, cell, data, model, device)
         # Shapes never change, so cuDNN tries its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
@@ -149,7 +127,7 @@ class Torch:
         model = torch_model.build(workload, weights, channels_last=channels_last)
         if self.form not in FORMS:
             raise LookupError(unknown("form", self.form, list(FORMS)))
-        trained = (workload, model, cell.batch_size, data, device, cell.precision)
+        trained = (workload, cell, data, model, device)
         if self.form == EAGER:
             return TunedSession(*trained, channels_last=channels_last)
         return captured.CapturedSession(

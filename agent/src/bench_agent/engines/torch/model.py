@@ -8,23 +8,11 @@ from collections.abc import Iterator
 from typing import Any, assert_never
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from bench_protocol.catalogue.layers import (
-    LSTM,
-    BatchNorm,
-    Branch,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalAveragePool2D,
-    Layer,
-    MaxPool2D,
-    Residual,
-    Shape,
-    ZeroPad2D,
-)
+from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import TrainedTensor, trained_tensors
@@ -53,8 +41,6 @@ def build(workload: Workload, weights: Weights, *, channels_last: bool = False) 
         channels_last: store pictures and kernels with the channels innermost. Shapes do not
             change.
     """
-    from torch import nn
-
     builder = _Builder(channels_last)
     model = nn.Sequential()
     for index, (layer, shape, values) in enumerate(
@@ -80,7 +66,7 @@ def _in_catalogue_layout(
 ) -> NDArray[np.float32]:
     if tensor.own_name not in ("kernel", "recurrent_kernel"):
         return array
-    if isinstance(tensor.layer, Conv2D):
+    if isinstance(tensor.layer, layers.Conv2D):
         return array.transpose(2, 3, 1, 0)
     flattened = _flattened_picture(workload, tensor)
     if flattened is None:
@@ -90,24 +76,22 @@ def _in_catalogue_layout(
     return rows.reshape(tensor.shape)
 
 
-def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> Shape | None:
+def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> layers.Shape | None:
     """The picture whose flattened values a dense layer gets, as :class:`_Builder` found it."""
-    if not isinstance(tensor.layer, Dense):
+    if not isinstance(tensor.layer, layers.Dense):
         return None
     for layer, shape in reversed(
         list(zip(workload.layers, workload.shapes, strict=False))[: tensor.index]
     ):
-        if isinstance(layer, Flatten):
+        if isinstance(layer, layers.Flatten):
             return shape if len(shape) == 3 else None
-        if isinstance(layer, Dense):
+        if isinstance(layer, layers.Dense):
             return None
     return None
 
 
 def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
     """Give a built model other weights, in place; frozen layers keep theirs."""
-    import torch
-
     fresh = build(workload, weights)
     with torch.no_grad():
         for parameter, start in zip(model.parameters(), fresh.parameters(), strict=True):
@@ -115,38 +99,76 @@ def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
                 parameter.copy_(start)
 
 
+class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
+    """Batch normalisation in inference mode, also while training."""
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
+class Block(nn.Module):  # type: ignore[misc]
+    """A residual block."""
+
+    def __init__(self, main: Any, shortcut: Any) -> None:
+        super().__init__()
+        self.main, self.shortcut = main, shortcut
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.relu(self.main(x) + self.shortcut(x))
+
+
+class LastOutput(nn.LSTM):  # type: ignore[misc]
+    """PyTorch's LSTM, last output only.
+
+    In autocast PyTorch takes oneDNN's LSTM on any CPU, but oneDNN has none in bfloat16 before
+    AVX-512: the call ends with "could not create a primitive descriptor".
+    """
+
+    def forward(self, x: Any) -> Any:
+        half = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+        if not half or _onednn_has_bfloat16():
+            outputs, _ = super().forward(x)
+        else:
+            # None leaves a flag as it is.
+            with torch.backends.mkldnn.flags(
+                enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None
+            ):
+                outputs, _ = super().forward(x)
+        return outputs[:, -1]
+
+
 class _Builder:
     """Builds the layers in order and remembers the shape of the last flattened picture."""
 
     def __init__(self, channels_last: bool) -> None:
         self._channels_last = channels_last
-        self._flattened: Shape | None = None
+        self._flattened: layers.Shape | None = None
 
-    def parts(self, layer: Layer, shape: Shape, values: dict[str, NDArray[np.float32]]) -> Any:
+    def parts(self, layer: layers.Layer, shape: layers.Shape, values: Any) -> Any:
         """Modules of one layer; ``shape`` is its input's, channels-last and without the batch."""
-        from torch import nn
-
         match layer:
-            case Conv2D():
+            case layers.Conv2D():
                 parts = self._convolution(layer, shape, values)
-            case MaxPool2D():
+            case layers.MaxPool2D():
                 return [nn.MaxPool2d(layer.size, layer.stride)]
-            case Flatten():
+            case layers.Flatten():
                 self._flattened = shape if len(shape) == 3 else None
                 return [nn.Flatten()]
-            case Dropout():
+            case layers.Dropout():
                 return [nn.Dropout(layer.rate)]
-            case Dense():
+            case layers.Dense():
                 parts = [self._dense(shape, values)]
-            case LSTM():
+            case layers.LSTM():
                 return [_lstm(layer, shape, values)]
-            case ZeroPad2D():
+            case layers.ZeroPad2D():
                 return [nn.ZeroPad2d(layer.size)]
-            case GlobalAveragePool2D():
+            case layers.GlobalAveragePool2D():
                 return [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-            case BatchNorm():
+            case layers.BatchNorm():
                 parts = [_normalisation(layer, values)]
-            case Residual():
+            case layers.Residual():
                 return [self._block(layer, shape, values)]
             case _:
                 assert_never(layer)
@@ -154,10 +176,7 @@ class _Builder:
             parts.append(nn.ReLU())
         return parts
 
-    def _convolution(self, layer: Conv2D, shape: Shape, values: Any) -> list[Any]:
-        import torch
-        from torch import nn
-
+    def _convolution(self, layer: layers.Conv2D, shape: layers.Shape, values: Any) -> list[Any]:
         (top, bottom), (left, right) = layer.padding_zeros(shape)
         even = (top, left) == (bottom, right)
         convolution = nn.Conv2d(
@@ -171,28 +190,16 @@ class _Builder:
             return [convolution]
         return [nn.ZeroPad2d((left, right, top, bottom)), convolution]
 
-    def _block(self, block: Residual, shape: Shape, values: Any) -> Any:
-        from torch import nn
-
-        def branch(name: Branch) -> Any:
+    def _block(self, block: layers.Residual, shape: layers.Shape, values: Any) -> Any:
+        def branch(name: layers.Branch) -> Any:
             modules = nn.Sequential()
             for part in block.branch(name, shape):
                 modules.extend(self.parts(part.layer, part.inputs, weights_of(part, values)))
             return modules
 
-        class Block(nn.Module):  # type: ignore[misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.main, self.shortcut = branch("main"), branch("shortcut")
+        return Block(branch("main"), branch("shortcut"))
 
-            def forward(self, x: Any) -> Any:
-                return nn.functional.relu(self.main(x) + self.shortcut(x))
-
-        return Block()
-
-    def _dense(self, shape: Shape, values: Any) -> Any:
-        from torch import nn
-
+    def _dense(self, shape: layers.Shape, values: Any) -> Any:
         kernel = values["kernel"]
         if self._flattened is not None:
             # Flatten puts the channels first here, so reorder the kernel's rows instead of each
@@ -206,18 +213,7 @@ class _Builder:
         return dense
 
 
-def _normalisation(layer: BatchNorm, values: Any) -> Any:
-    import torch
-    from torch import nn
-
-    class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
-        """Batch normalisation in inference mode, also while training."""
-
-        def forward(self, x: Any) -> Any:
-            return nn.functional.batch_norm(
-                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-
+def _normalisation(layer: layers.BatchNorm, values: Any) -> Any:
     fixed = FixedNormalisation(len(values["gamma"]), eps=layer.epsilon)
     # Keras and the catalogue do not count num_batches_tracked.
     fixed.num_batches_tracked = None
@@ -228,23 +224,8 @@ def _normalisation(layer: BatchNorm, values: Any) -> Any:
     return fixed
 
 
-def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
-    """PyTorch's LSTM, last output only. The second bias is zero and not trained."""
-    import torch
-    from torch import nn
-
-    class LastOutput(nn.LSTM):  # type: ignore[misc]
-        def forward(self, x: Any) -> Any:
-            if not _onednn_lacks_lstm(x):
-                outputs, _ = super().forward(x)
-            else:
-                # None leaves a flag as it is.
-                with torch.backends.mkldnn.flags(
-                    enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None
-                ):
-                    outputs, _ = super().forward(x)
-            return outputs[:, -1]
-
+def _lstm(layer: layers.LSTM, shape: layers.Shape, values: Any) -> Any:
+    """PyTorch's second bias is zero and not trained."""
     lstm = LastOutput(shape[1], layer.units, batch_first=True)
     _set(lstm.weight_ih_l0, values["kernel"].T)
     _set(lstm.weight_hh_l0, values["recurrent_kernel"].T)
@@ -256,26 +237,10 @@ def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
     return lstm
 
 
-def _onednn_lacks_lstm(x: Any) -> bool:
-    """Whether oneDNN has no LSTM for this pass, so that PyTorch's own kernels must do.
-
-    In autocast PyTorch takes oneDNN's LSTM on any CPU, but oneDNN has none in bfloat16 before
-    AVX-512: the call ends with "could not create a primitive descriptor".
-    """
-    import torch
-
-    half = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-    return half and not _onednn_has_bfloat16()
-
-
 def _onednn_has_bfloat16() -> bool:
-    import torch
-
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _set(parameter: Any, values: NDArray[np.float32]) -> None:
-    import torch
-
     with torch.no_grad():
         parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))

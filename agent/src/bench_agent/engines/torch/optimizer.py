@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import optim
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 
@@ -29,8 +31,6 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
         case Adam():
             return _adam(settings, parameters, fused)
         case SGD():
-            from torch import optim
-
             # u <- momentum u - lr g; w <- w + u is PyTorch's rule with u = -lr buffer.
             return optim.SGD(
                 parameters, settings.learning_rate, momentum=settings.momentum, fused=fused
@@ -47,8 +47,6 @@ def own_step_count(optimizer: Any) -> int | None:
 
 def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> Any:
     """PyTorch's RMSprop adds epsilon outside the root; Keras' inside."""
-    import torch
-
     rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
 
     class KerasRMSprop(torch.optim.Optimizer):  # type: ignore[misc]
@@ -80,8 +78,6 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
 
 def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
     """PyTorch's Adam, with a rate and epsilon for each step that turn its formula into Keras'."""
-    import torch
-
     betas = (settings.beta_1, settings.beta_2)
     adam = torch.optim.Adam(
         parameters, settings.learning_rate, betas, settings.epsilon, fused=fused

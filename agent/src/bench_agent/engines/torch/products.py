@@ -2,13 +2,13 @@
 
 from typing import Any
 
+import torch
+
 from ..common import product_scale
 
 
 def synchronize(device: Any) -> None:
     """Return when the device has finished all requested work. PyTorch's CPU is never behind."""
-    import torch
-
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -20,15 +20,11 @@ class TorchProducts:
     AVX-512 PyTorch's plain bfloat16 product is eight times slower than that of its layers."""
 
     def __init__(self, size: int, device: Any, dtype: Any) -> None:
-        import torch
-
         matrix = (torch.rand((size, size), device=device) * 2 - 1) * product_scale(size)
         self._matrix = self._result = matrix.to(dtype)
         self._device = device
 
     def request(self, count: int) -> None:
-        import torch
-
         self._result = self._matrix
         for _ in range(count):
             self._result = torch.mm(self._result, self._matrix.t())

@@ -1,65 +1,48 @@
 """PyTorch's training loops."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn import functional
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from bench_protocol.catalogue.matrix import Precision
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
-from ..common import Score, as_floats, evaluation_batches, resident
+from ..common import as_floats, resident
 from ..cpu import malloc
-from ..loop import SlicedLoop
+from ..loop import SlicedLoop, TrainingLoop
 from ..seam import Data, Dropped
 from . import model as torch_model
 from .optimizer import optimizer, own_step_count
 from .products import synchronize
 
 
-class TorchSession(ABC):
-    """The base of PyTorch's loops. See :class:`..seam.Session`."""
+class TorchSession(TrainingLoop):
+    """The base of PyTorch's loops."""
 
-    layers: Literal["stock", "safe"] = "stock"
-    settings: Mapping[str, str]
-    _trained: int = 0
+    fast = False
+    """Whether updates are PyTorch's fused ones."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        model: Any,
-        data: Data,
-        device: Any,
-        precision: Precision,
-        *,
-        fast: bool,
-    ) -> None:
-        import torch
-
-        self._workload = workload
+    def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any, device: Any) -> None:
+        super().__init__(workload, cell, data)
         self._model = model.to(device)
         self._device = device
-        self._data = data
-        self._loss: Any = float("nan")
-        self._fast = fast
+        self._loss = float("nan")
         self._optimizer = self._new_optimizer()
-        compute = COMPUTE_TYPES[precision]
-        self._half: Any = None if compute == "float32" else getattr(torch, compute)
-        self._scale = loss_scale(precision)
+        self._half = None if self._compute == "float32" else getattr(torch, self._compute)
         self._model.train()
 
-    def _new_optimizer(self) -> Any:
-        trained = [value for value in self._model.parameters() if value.requires_grad]
-        return optimizer(self._workload.optimizer, trained, fast=self._fast)
+    def _trained_values(self) -> list[Any]:
+        return [values for values in self._model.parameters() if values.requires_grad]
 
-    @abstractmethod
-    def _begin(self) -> None:
-        """Start the first epoch; no step is counted."""
+    def _new_optimizer(self) -> Any:
+        return optimizer(self._workload.optimizer, self._trained_values(), fast=self.fast)
 
     def rewind(self, weights: Weights) -> None:
         torch_model.set_trained(self._workload, self._model, weights)
@@ -69,17 +52,12 @@ class TorchSession(ABC):
     def sync(self) -> None:
         synchronize(self._device)
 
-    def loss(self) -> float:
-        return float(self._loss)
-
     def parameter_count(self) -> int:
         # Includes the fixed statistics of normalisations, which PyTorch does not count as
         # parameters.
         return sum(values.numel() for values in self._model.state_dict().values())
 
     def peak_memory_bytes(self) -> int | None:
-        import torch
-
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         if self._device.type == "mps":
@@ -87,22 +65,16 @@ class TorchSession(ABC):
             return int(torch.mps.driver_allocated_memory())
         return None
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
-        import torch
-
+    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         self._model.eval()
-        score = Score()
+        inputs = torch.from_numpy(torch_model.as_channels_first(x))
         with torch.no_grad():
-            for pictures, labels in evaluation_batches(x, y):
-                inputs = torch.from_numpy(torch_model.as_channels_first(pictures))
-                score.add(self._logits(inputs.to(self._device)).cpu().numpy(), labels)
+            logits: NDArray[np.float32] = self._logits(inputs.to(self._device)).cpu().numpy()
         self._model.train()
-        return score.result()
+        return logits
 
     def _logits(self, x: Any) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes)."""
-        import torch
-
         if self._half is None:
             return self._model(x)
         with torch.autocast(self._device.type, dtype=self._half):
@@ -110,15 +82,11 @@ class TorchSession(ABC):
         return logits.float()
 
     def _backward(self, loss: Any) -> None:
-        import torch
-
         if self._scale == 1:
             loss.backward()
             return
         (loss * self._scale).backward()
-        torch._foreach_div_(
-            [p.grad for p in self._model.parameters() if p.requires_grad], self._scale
-        )
+        torch._foreach_div_([values.grad for values in self._trained_values()], self._scale)
 
     def placement(self) -> str:
         return str(next(self._model.parameters()).device)
@@ -135,8 +103,6 @@ class TorchSession(ABC):
         return torch_model.trained_parameters(self._workload, self._model)
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        import torch
-
         passes: list[Dropped] = []
 
         def note(module: Any, inputs: Any, output: Any) -> None:
@@ -153,8 +119,6 @@ class TorchSession(ABC):
         return passes
 
     def close(self) -> None:
-        import torch
-
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -168,33 +132,18 @@ class FedSession(TorchSession):
     the samples are in memory, and passing a batch on costs more than gathering it.
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        model: Any,
-        batch_size: int,
-        data: Data,
-        device: Any,
-        precision: Precision,
-        *,
-        pipeline: bool,
-    ) -> None:
-        super().__init__(workload, model, data, device, precision, fast=False)
-        import torch
-        from torch.utils.data import TensorDataset
-
+    def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any, device: Any) -> None:
+        super().__init__(workload, cell, data, model, device)
         pictures = torch_model.as_channels_first(as_floats(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
-        self._batch_size = batch_size
-        self._pipeline = pipeline
         self._begin()
         self._criterion = torch.nn.CrossEntropyLoss()
         self.settings = {
             "loop": "eager",
-            "input": "DataLoader, batches in bulk" if pipeline else "DataLoader",
+            "input": "DataLoader, batches in bulk" if self._pipeline else "DataLoader",
             "compile": "false",
-            **mixed_settings(precision),
+            **self._mixed_settings,
         }
 
     def _begin(self) -> None:
@@ -228,16 +177,12 @@ class FedSession(TorchSession):
     def _epochs(self) -> Iterator[Any]:
         """Endless batches: the first epoch in the job's order, later ones shuffled, unless their
         orders are given."""
-        from torch.utils.data import RandomSampler
-
         for order in self._data.given_orders:
             yield from self._loader(order.tolist())
         while True:
             yield from self._loader(RandomSampler(self._samples))
 
     def _loader(self, sampler: Any) -> Any:
-        from torch.utils.data import BatchSampler, DataLoader
-
         if not self._pipeline:
             return DataLoader(self._samples, self._batch_size, sampler=sampler, drop_last=True)
         batches = BatchSampler(sampler, self._batch_size, drop_last=True)
@@ -251,22 +196,19 @@ class TunedSession(SlicedLoop, TorchSession):
     On a CPU the process reuses the memory that a step frees.
     """
 
+    fast = True
+
     def __init__(
         self,
         workload: Workload,
-        model: Any,
-        batch_size: int,
+        cell: Cell,
         data: Data,
+        model: Any,
         device: Any,
-        precision: Precision,
         *,
         channels_last: bool,
     ) -> None:
-        super().__init__(workload, model, data, device, precision, fast=True)
-        import torch
-
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
+        super().__init__(workload, cell, data, model, device)
         self._batch_loss: Callable[[Any, Any], Any] = self._loss_of
         pictures = resident(data.train_x)
         self._x = torch.from_numpy(torch_model.as_channels_first(pictures)).to(device)
@@ -274,7 +216,7 @@ class TunedSession(SlicedLoop, TorchSession):
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
         self._begin()
-        memory_kept = device.type == "cpu" and malloc.keep()
+        memory_kept = self._on_cpu and malloc.keep()
         self.settings = {
             "loop": "eager",
             "input": "gather on the device",
@@ -282,12 +224,10 @@ class TunedSession(SlicedLoop, TorchSession):
             "data_on_device": str(pictures.dtype),
             "memory_format": "channels_last" if channels_last else "contiguous",
             "memory_kept": str(memory_kept).lower(),
-            **mixed_settings(precision),
+            **self._mixed_settings,
         }
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        import torch
-
         self._order = torch.from_numpy(order.astype(np.int64)).to(self._device)
 
     def _train(self, first: int, count: int) -> None:
@@ -301,14 +241,10 @@ class TunedSession(SlicedLoop, TorchSession):
         return [torch_model.as_pictures(batch) for batch in batches]
 
     def _pictures(self, rows: Any) -> Any:
-        import torch
-
         x = self._x.index_select(0, rows)
         return x.float() / 255 if x.dtype == torch.uint8 else x
 
     def _loss_of(self, x: Any, y: Any) -> Any:
-        from torch.nn import functional
-
         return functional.cross_entropy(self._logits(x), y)
 
     def _step(self, rows: Any) -> None:
