@@ -1,4 +1,9 @@
-"""Which loops a test trains: every framework with every recipe."""
+"""Which loops a test trains.
+
+A rule of the loop itself (order, counting, synchronisation, rewinding) is tested with every recipe
+of every framework. A rule of the model (layers, precision) is tested without ``pipeline``, whose
+model and arithmetic are those of ``naive``.
+"""
 
 from collections.abc import Iterable
 
@@ -11,21 +16,23 @@ PAIRS = [
     for framework in engines.names()
     for recipe in engines.engine_named(framework).recipes
 ]
+MODELS = [(framework, recipe) for framework, recipe in PAIRS if recipe != "pipeline"]
 every_framework = pytest.mark.parametrize("framework", engines.names())
 every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
+every_model = pytest.mark.parametrize(("framework", "recipe"), MODELS)
 
 
-def every_pair_with(names: Iterable[str], *, further_long: bool = False) -> pytest.MarkDecorator:
+def every_pair_with(names: Iterable[str], *, turn: int = 0) -> pytest.MarkDecorator:
     """Every pair with the first workload. With each further one every framework trains one recipe,
-    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests. With
-    ``further_long`` so is every pair, where the first workload has what the test is about."""
+    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests. Two tests with
+    different turns train each workload with both."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [
             pytest.param(
                 *(name, framework, recipe),
                 marks=[pytest.mark.long]
-                if number and (further_long or recipe != ("tuned", "naive")[number % 2])
+                if number and recipe != ("tuned", "naive")[(number + turn) % 2]
                 else [],
             )
             for number, name in enumerate(names)

@@ -3,6 +3,8 @@
 float16 is no cell on a CPU, but its code runs there, so its loss scale can be tested.
 """
 
+from collections.abc import Mapping
+
 import pytest
 from tests.fakes.workloads import small, variant
 
@@ -13,7 +15,7 @@ from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
-from .loops import every_pair, every_pair_with
+from .loops import every_model, every_pair_with
 
 BATCH = 16
 WORKLOADS = {
@@ -28,13 +30,15 @@ FLOAT16_TOLERANCE = 3e-3
 
 def must_be_float32_but_for_rounding(
     opened: Opener, framework: str, recipe: str, name: str, precision: Precision, tolerance: float
-) -> None:
-    """Losses of five steps, beside those of float32."""
+) -> Mapping[str, str]:
+    """Compare the losses of five steps with those of float32; return the recipe's settings."""
     workload = variant(WORKLOADS[name], optimizer=SGD())
     right = losses(opened(framework, workload, recipe, BATCH), 5)
-    half = losses(opened(framework, workload, recipe, BATCH, precision), 5)
+    session = opened(framework, workload, recipe, BATCH, precision)
+    half = losses(session, 5)
     assert half == pytest.approx(right, rel=tolerance)
     assert half != pytest.approx(right, rel=1e-6), "nothing was computed in half precision"
+    return session.settings
 
 
 @every_pair_with(WORKLOADS)
@@ -44,14 +48,15 @@ def test_the_losses_in_bfloat16(opened: Opener, framework: str, recipe: str, nam
     )
 
 
-@every_pair
+@every_model
 def test_the_losses_in_float16(opened: Opener, framework: str, recipe: str) -> None:
-    must_be_float32_but_for_rounding(
+    settings = must_be_float32_but_for_rounding(
         opened, framework, recipe, "fashion-mlp", "mixed_float16", FLOAT16_TOLERANCE
     )
+    assert settings["loss_scale"] in ("1024", "dynamic")
 
 
-@every_pair
+@every_model
 def test_updates_too_small_for_a_half_add_up_in_the_float32_weights(
     opened: Opener, framework: str, recipe: str
 ) -> None:
@@ -67,12 +72,6 @@ def test_updates_too_small_for_a_half_add_up_in_the_float32_weights(
         drops.append(before - after)
     assert drops[0] > 0.05
     assert drops[1] == pytest.approx(drops[0], rel=0.1)
-
-
-@every_pair
-def test_a_mixed_cell_says_what_it_computes_in(opened: Opener, framework: str, recipe: str) -> None:
-    session = opened(framework, WORKLOADS["fashion-mlp"], recipe, BATCH, "mixed_float16")
-    assert session.settings["loss_scale"] in ("1024", "dynamic")
 
 
 @pytest.mark.parametrize(

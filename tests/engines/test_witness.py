@@ -6,46 +6,27 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import cell_of, variant
 
-from bench_agent import engines
 from bench_agent.worker import conformance_trace, witness
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.layers import (
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    GlobalAveragePool2D,
-    MaxPool2D,
-    Residual,
-)
+from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.workloads import SGD
 from bench_protocol.payload.witness import trained_tensors
 
 from .conftest import Opener, installed, tiny_data, without_dropout
-from .loops import every_pair, every_pair_with
-from .test_contract import BATCH, WORKLOADS
+from .loops import every_framework, every_model, every_pair_with
+from .test_contract import BATCH, RESIDUAL, WORKLOADS
 
-SAME = Conv2D(filters=4, kernel=3, padding="same", activation="linear")
-RESIDUAL = variant(
+RESIDUAL_WORKLOAD = variant(
     WORKLOADS["mnist-cnn"],
     name="residual",
-    layers=(
-        Conv2D(filters=6, kernel=3, padding="valid"),
-        MaxPool2D(),
-        Residual(
-            main=(SAME, BatchNorm(), SAME, BatchNorm(gamma=0.5, activation="linear")),
-            shortcut=(SAME.model_copy(update={"kernel": 1}), BatchNorm(activation="linear")),
-        ),
-        GlobalAveragePool2D(),
-        Dense(units=10, activation="linear"),
-    ),
+    layers=RESIDUAL,
     optimizer=SGD(learning_rate=0.1),
 )
 FROZEN = variant(WORKLOADS["mnist-cnn"], name="frozen", frozen_layers=4)
 # The third call is longer than an unrolled body; all within the first epoch.
 READ = (1, 2, 19)
-ALL = {**WORKLOADS, "residual": RESIDUAL, "frozen": FROZEN}
+ALL = {**WORKLOADS, "residual": RESIDUAL_WORKLOAD, "frozen": FROZEN}
 
 
 @every_pair_with(ALL)
@@ -99,7 +80,7 @@ def test_masks_drop_their_share_and_change(
     assert session.step_count() == 5
 
 
-@every_pair
+@every_model
 def test_the_whole_witness_in_another_precision(
     opened: Opener, framework: str, recipe: str
 ) -> None:
@@ -142,7 +123,7 @@ def test_a_rewound_session_trains_the_same_again(
     assert session.step_count() == READ[-1]
 
 
-@every_pair
+@every_model
 def test_a_rewound_session_drops_in_other_precisions(
     opened: Opener, framework: str, recipe: str
 ) -> None:
@@ -156,7 +137,7 @@ def test_a_rewound_session_drops_in_other_precisions(
     assert witness.losses_after(session, (1, 3)) == pytest.approx(first, rel=0.2)
 
 
-@pytest.mark.parametrize("framework", engines.names())
+@every_framework
 def test_half_precision_shows_in_the_loss_before_the_first_step(
     opened: Opener, framework: str
 ) -> None:
@@ -168,13 +149,6 @@ def test_half_precision_shows_in_the_loss_before_the_first_step(
         session = opened(framework, workload, "tuned", BATCH, precision)
         losses.append(session.evaluate(data.train_x[rows], data.train_y[rows])[0])
     assert abs(losses[1] - losses[0]) > 1e-5 * losses[0]
-
-
-@pytest.mark.parametrize("framework", engines.names())
-def test_without_dropout_there_are_no_masks(opened: Opener, framework: str) -> None:
-    workload = WORKLOADS["mnist-cnn"]
-    session = opened(framework, workload, "tuned", BATCH)
-    assert witness.masks(session, workload, tiny_data(workload)) == ()
 
 
 # Planted faults of dropout: each shows in the masks.
@@ -201,7 +175,7 @@ def nothing_dropped(monkeypatch: pytest.MonkeyPatch, framework: str) -> None:
         monkeypatch.setattr(dropout.Dropout, "__call__", lambda self, x, rate: x)
 
 
-@pytest.mark.parametrize("framework", engines.names())
+@every_framework
 def test_dropout_that_does_nothing_shows(
     opened: Opener, framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
