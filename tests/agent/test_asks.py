@@ -3,14 +3,13 @@
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.agent.test_plan import HERE, planned
 from tests.agent.test_resume import OPEN, Quiet, measure
-from tests.fakes import results
+from tests.fakes import http, results
 
 from bench_agent.base.home import Home
 from bench_agent.cli.help_others import Help, with_asked
@@ -76,8 +75,8 @@ def server() -> Iterator[tuple[str, Answers]]:
     """A real server on loopback."""
     answers, over = Answers(), threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(http.Handler):
+        def answer(self) -> None:
             answers.paths.append(self.path)
             self.send_response(answers.status)
             for name, value in answers.headers.items():
@@ -88,18 +87,8 @@ def server() -> Iterator[tuple[str, Answers]]:
                 over.wait(30)
             self.wfile.write(answers.body)
 
-        def log_message(self, *_: Any) -> None: ...
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}", answers
-    finally:
-        over.set()
-        http.shutdown()
-        thread.join()
-        http.server_close()
+    with http.serving(Handler, over) as address:
+        yield address, answers
 
 
 def test_the_asks_of_this_hardware_are_read(server: tuple[str, Answers]) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.engine import FakeEngine, FakeSession
-from tests.fakes.worked import answer
+from tests.fakes.engine import FakeEngine, FakeSession, answer
 from tests.fakes.workloads import TINY, job_of
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, ProbeTask

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.fakes.engine import FakeEngine
-from tests.fakes.worked import answer
+from tests.fakes.engine import FakeEngine, answer
 from tests.fakes.workloads import TINY, job_of, variant
 
 from bench_agent.worker import conformance_trace

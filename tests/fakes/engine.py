@@ -3,18 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_agent.base.messages import FoundDevice
+from bench_agent.base.messages import Answer, FoundDevice
 from bench_agent.engines.seam import Data, Dropped, Products
+from bench_agent.worker import main as worker
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import trained_tensors
+
+from .workloads import TINY, job_of
 
 
 class FakeClock:
@@ -135,9 +138,7 @@ class FakeEngine:
     name: str = "fake"
     import_name: str = "fake"
     distributions: tuple[str, ...] = ("pytest", "not-installed-anywhere")
-    device_kinds: tuple[DeviceKind, ...] = ("cpu",)
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
-    precisions: tuple[Precision, ...] = ("float32",)
     opened_with: Data | None = None
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
@@ -177,6 +178,12 @@ class FakeEngine:
             [_dropped(rate, draw) for rate in rates] for draw in range(2)
         ]
         return self.session
+
+
+def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
+    """A worker's answer to a job of the tiny workload, in this process, and its messages."""
+    messages: list[Any] = []
+    return worker.work(job_of(TINY, **timing), messages.append, engine.clock), messages
 
 
 def _dropped(rate: float, draw: int) -> Dropped:

@@ -5,7 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from . import http
 
 
 @dataclass
@@ -31,8 +32,8 @@ class Mirror:
 def serving(mirror: Mirror) -> Iterator[Mirror]:
     """Serve until the block ends; ``mirror.url`` is the address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(http.Handler):
+        def answer(self) -> None:
             wanted = self.headers.get("Range")
             mirror.requested_ranges.append(wanted)
             if mirror.status:
@@ -52,17 +53,6 @@ def serving(mirror: Mirror) -> Iterator[Mirror]:
             if mirror.stalls:
                 mirror.ended.wait(60)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    mirror.url = f"http://127.0.0.1:{server.server_port}/file"
-    try:
+    with http.serving(Handler, mirror.ended) as address:
+        mirror.url = f"{address}/file"
         yield mirror
-    finally:
-        mirror.ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()

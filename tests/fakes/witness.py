@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,6 +15,8 @@ from bench_protocol.base.errors import InvalidProof
 from bench_protocol.signing import cosignatures, merkle, note
 from bench_protocol.signing.cosignatures import WitnessKey
 from bench_protocol.signing.receipts import parse_checkpoint
+
+from . import http
 
 AT = datetime(2026, 11, 21, 5, tzinfo=UTC)
 
@@ -34,8 +35,8 @@ def serving(answer: Callable[[str, bytes], Reply | None]) -> Iterator[str]:
     """Serve POST on loopback; gives the address. None: it says nothing until the test ends."""
     ended = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Handler(http.Handler):
+        def answer(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             reply = answer(self.path, body)
             if reply is None:
@@ -51,19 +52,8 @@ def serving(answer: Callable[[str, bytes], Reply | None]) -> Iterator[str]:
                 while reply.drips and not ended.wait(0.02):
                     self.wfile.write(b".")
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http.serving(Handler, ended) as address:
+        yield address
 
 
 @dataclass

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from sqlalchemy import text
 from tests.fakes import results
+from tests.fakes.outboxes import put_new, sent
 from tests.fakes.projected import settled
-from tests.fakes.sending import put, sent
 from tests.system.conftest import Agent
 
 from bench_agent.base.errors import HomeProblem, LogContradiction, ServerUnreachable
@@ -24,7 +24,7 @@ from bench_server.db.store import Store
 
 
 def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
-    put(home, 3)
+    put_new(home, 3)
     identities = sent(home, client)
     answers = [entry.answer for entry in Outbox(home.outbox).sent()]
     assert [answer["id"] for answer in answers if answer] == identities
@@ -35,9 +35,9 @@ def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
 
 
 def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
-    put(home)
+    put_new(home)
     sent(home, client)  # enrolls
-    put(home, 1, client)
+    put_new(home, 1, client)
     (bound,) = sent(home, client)
     stored = json.loads(client.fetch(f"/api/v1/results/{bound}?wait=10"))
     verdicts = {v["check"]: v for v in stored["verdicts"]}
@@ -48,7 +48,7 @@ def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
 
 
 def test_nothing_is_sent_before_a_person_agreed(address: str, home: Home) -> None:
-    put(home)
+    put_new(home)
     fresh = Client(address, load_or_create_key(home), home)
     with pytest.raises(ServerUnreachable, match="bench-agent submit asks"):
         sent(home, fresh)
@@ -61,7 +61,7 @@ def test_nothing_is_sent_before_a_person_agreed(address: str, home: Home) -> Non
     assert "a hash that tells this machine from others" in refused.stderr
     assert httpx.get(f"{address}/api/v1/results").json()["results"] == []
     assert agent("submit", "--server", address, "--yes").code == 0
-    put(home)
+    put_new(home)
     assert agent("submit", "--server", address).code == 0
 
 
@@ -69,12 +69,12 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     address: str, home: Home, client: Client, database: str
 ) -> None:
     agent = Agent(home.root)
-    put(home)
+    put_new(home)
     output = agent("submit", "--server", address).stdout
     assert output.startswith(
         "1 sent, 0 refused\n1 of 1 stay at trust level 1: measured without a ch"
     )
-    put(home, 2, client)
+    put_new(home, 2, client)
     store = Store(database)
     with store.writing() as session:
         expire = "UPDATE challenge SET expires_at = '2020-01-01 00:00:00.000000' WHERE id = :id"
@@ -86,7 +86,7 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     assert (
         "1 of 2 stay at trust level 1: its challenge had expired when it arrived; fix: " in output
     )
-    put(home, 1, client)
+    put_new(home, 1, client)
     told = agent("submit", "--server", address).stdout
     identity = (list(Outbox(home.outbox).sent())[-1].answer or {})["id"]
     last = f"The last result is on no leaderboard:\n  {address}/results/{identity}\n"
@@ -113,10 +113,10 @@ def test_a_log_that_forgot_is_refused(
     home: Home, client: Client, database: str, tmp_path: Path
 ) -> None:
     for count in (1, 2):  # a checkpoint each
-        put(home, count)
+        put_new(home, count)
         sent(home, client)
     rewind(database, 2)
-    put(home)
+    put_new(home)
     with pytest.raises(LogContradiction, match="had 4 entries and shows 2"):
         sent(home, client)
     assert len(list(Outbox(home.outbox).pending())) == 1
@@ -129,31 +129,31 @@ def test_two_checkpoints_of_one_size_are_refused(
 ) -> None:
     """The server forgets, then logs something else up to the same size: signed by its own key."""
     for _ in range(2):  # a checkpoint each
-        put(home)
+        put_new(home)
         sent(home, client)
     rewind(database, 2)
     other = Client(client.server, results.private_key(9), Home(tmp_path / "other"))
     other.enroll()
     assert json.loads(client.fetch("/api/v1/log"))["size"] == 3
-    put(home)
+    put_new(home)
     with pytest.raises(LogContradiction, match="two different trees have size 3"):
         sent(home, client)
     other.close()
 
 
 def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, client: Client) -> None:
-    put(home)
+    put_new(home)
     (first,) = sent(home, client)
     old, new = load_or_create_key(home), next_key(home)
     answer = client.rotate(new)
     assert answer["first_key_id"] == key_id(old.public_key())
-    put(home)
+    put_new(home)
     with pytest.raises(ServerUnreachable, match="was rotated"):
         sent(home, client)
     shutil.rmtree(home.outbox)
     home.key.with_suffix(".next.pem").replace(home.key)
     renewed = Client(client.server, new, home)
-    put(home)
+    put_new(home)
     (second,) = sent(home, renewed)
     rows = [json.loads(renewed.fetch(f"/api/v1/results/{i}?wait=10")) for i in (first, second)]
     assert rows[0]["machine_id"] == rows[1]["machine_id"]
@@ -177,7 +177,7 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
 def test_looking_makes_no_key_and_says_what_it_wants(
     home: Home, client: Client, tmp_path: Path
 ) -> None:
-    put(home)
+    put_new(home)
     (identity,) = sent(home, client)
     stranger = Agent(tmp_path / "stranger")
     held = stranger("verify", f"{client.server}/results/{identity}")
@@ -201,7 +201,7 @@ def test_owners_commands_end_as_documented(home: Home, client: Client, address: 
     enrolled = agent("enroll", *at)
     assert enrolled.code == 0
     assert "published under CC-BY-4.0" in enrolled.stdout
-    put(home)
+    put_new(home)
     (identity,) = sent(home, client)
     for code, says, arguments in (
         (0, "hide done", ("results", "hide", identity, *at)),
@@ -217,7 +217,7 @@ def test_owners_commands_end_as_documented(home: Home, client: Client, address: 
 
 
 def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
-    put(home, 3)
+    put_new(home, 3)
     hidden, gone, left = sent(home, client)
     agent = Agent(home.root)
     at = ("--server", client.server)

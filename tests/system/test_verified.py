@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.fakes.sending import put, sent
+from tests.fakes.outboxes import put_new, sent
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
@@ -20,7 +20,7 @@ from bench_protocol.signing.keys import key_id
 def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
     home: Home, client: Client, tmp_path: Path
 ) -> None:
-    put(home, 2)
+    put_new(home, 2)
     identity, other = sent(home, client)
     agent, file = Agent(home.root), tmp_path / "bundle.json"
     done = agent("verify", f"{client.server}/results/{identity}", "--save", str(file))
@@ -45,7 +45,7 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
 def test_verify_says_what_a_result_shows_as_its_server_does(
     home: Home, client: Client, tmp_path: Path
 ) -> None:
-    put(home)
+    put_new(home)
     (identity,) = sent(home, client)
     address = f"{client.server}/results/{identity}"
     shown = json.loads(client.fetch(f"/api/v1/results/{identity}?wait=10"))["shows"]
@@ -72,7 +72,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
     home: Home, client: Client, database: str, tmp_path: Path
 ) -> None:
     """The bundle contains every proof that the other key may revoke, and each is checked."""
-    put(home, 2)
+    put_new(home, 2)
     early, late = sent(home, client)
     other_home = Home(tmp_path / "other")
     other = Client(client.server, load_or_create_key(other_home), other_home)
@@ -107,7 +107,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
 
 
 def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Client) -> None:
-    put(home)
+    put_new(home)
     agent, outbox = Agent(home.root), Outbox(home.outbox)
     waiting = agent("verify", str(next(outbox.pending()).path))
     assert (waiting.code, waiting.stderr) == (0, "It was not sent, so it is in no log.\n")
@@ -138,7 +138,7 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
 def test_who_kept_the_receipt_of_a_withdrawn_result_can_still_prove_it(
     home: Home, client: Client, database: str
 ) -> None:
-    put(home)
+    put_new(home)
     (identity,) = sent(home, client)
     entry = next(Outbox(home.outbox).sent())
     raw, answer = entry.raw, entry.answer
