@@ -88,6 +88,6 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
     with store.writing() as session:
         session.add(row)
     signed = datetime.fromisoformat(clocks.run_started) + took
-    agreeing = clocks.model_copy(update={"signed": signed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")})
+    agreeing = clocks.model_copy(update={"signed": results.utc_text(signed)})
     bound = {"challenge": challenge, "nonce": None, "clocks": agreeing}
     return under_nonce(result.model_copy(update=bound))

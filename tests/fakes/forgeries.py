@@ -4,19 +4,17 @@ result. The server recomputes in earnest. Tests and ``make audit`` send them all
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.payload import acts
-from bench_protocol.payload.result import Challenge, Clocks, Result, Trace
+from bench_protocol.payload.result import Challenge, Result, Trace
 from bench_protocol.training import conformance
 from bench_server.checks.verdicts import CheckVerdict, from_text
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
-from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
 from bench_server.recompute.worker import compute
@@ -25,7 +23,7 @@ from . import results
 from .authority import AUTHORITY
 from .projected import settle
 from .seeding import figures_of, seed_honestly, with_measurement, with_traces
-from .trusted import BEGAN, TOOK_NS
+from .trusted import BEGAN, TOOK, TOOK_NS, challenge_of
 
 NAME = "mnist-dense"
 DIGEST = workload_named(NAME).digest
@@ -40,9 +38,7 @@ class Scene:
     store: Store
 
     def challenge(self, key: Ed25519PrivateKey = KEY) -> Challenge:
-        asked = acts.ChallengeRequest(key_id=results.key_id(key))
-        given = challenges.give(acts.payload(asked), self.store, AUTHORITY, BEGAN, 24)
-        return Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+        return challenge_of(self.store, key, BEGAN)
 
     def honest(self, challenge: Challenge | None = None, **overrides: object) -> Result:
         """What an honest agent sends."""
@@ -63,7 +59,7 @@ class Scene:
     ) -> tuple[int, tuple[CheckVerdict, ...]]:
         """Its trust level and verdicts."""
         raw = results.sealed(result, KEY)
-        now = at or BEGAN + timedelta(seconds=TOOK_NS / 1e9)
+        now = at or BEGAN + TOOK
         (waiting,) = Inbox(self.store, AUTHORITY).accept([raw], now)
         answer = waiting.result(60)
         assert isinstance(answer, Accepted), answer
@@ -74,12 +70,7 @@ class Scene:
 
 
 def _plain(**overrides: object) -> Result:
-    finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
-    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
-    clocks = Clocks(
-        run_started=began, started=began, signed=ended,
-        started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
-    )  # fmt: skip
+    clocks = results.clocks_of(BEGAN, TOOK_NS)
     cell = results.make_cell(NAME)
     return results.make_result(key=KEY, cell=cell, clocks=clocks, **overrides)  # type: ignore[arg-type]
 

@@ -13,10 +13,10 @@ from bench_agent.remote.outbox import Entry, Outbox
 from bench_agent.remote.submit import submit
 from bench_agent.run.sign import RunClock
 from bench_agent.run.summary import RunSummary
-from bench_protocol.payload.result import Agent, Clocks, Result
+from bench_protocol.payload.result import Agent, Result
 from bench_protocol.signing.keys import key_id
 
-from .results import make_result, sealed
+from .results import clocks_of, make_result, sealed
 
 
 def put(outbox: Outbox, result: Result, key: Ed25519PrivateKey | None = None) -> Entry:
@@ -52,12 +52,7 @@ def put_new(home: Home, count: int = 1, client: Client | None = None) -> None:
         made = make_result(key=key, agent=author)
         if client is not None:
             challenge, clock = client.challenge().challenge, RunClock()
-            now, at = clock.now(), clock.started.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            end = now.since_start_ns + 2
-            clocks = Clocks(
-                run_started=at, started=at, signed=at,
-                started_ns=0, finished_ns=end, signed_ns=end,
-            )  # fmt: skip
+            clocks = clocks_of(clock.started, clock.now().since_start_ns + 2)
             made = made.model_copy(update={"challenge": challenge, "nonce": None, "clocks": clocks})
         put(Outbox(home.outbox), made, key)
 

@@ -1,6 +1,7 @@
 """Results and envelopes for tests: complete and plausible, with overrides."""
 
 import itertools
+from datetime import datetime, timedelta
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -69,6 +70,23 @@ def make_machine(
         os=OperatingSystem(
             name="macos" if apple else "linux", version="14.6" if apple else "12", **system
         ),
+    )
+
+
+def utc_text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def clocks_of(began: datetime, took_ns: int) -> Clocks:
+    """The clocks of a run that began then, took that long, and was signed at its end."""
+    start, end = map(utc_text, (began, began + timedelta(microseconds=took_ns / 1e3)))
+    return Clocks(
+        run_started=start,
+        started=start,
+        signed=end,
+        started_ns=0,
+        finished_ns=took_ns,
+        signed_ns=took_ns,
     )
 
 

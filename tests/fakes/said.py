@@ -29,7 +29,7 @@ def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any
         id=f"{next(_numbers):032x}",
         key_id=results.key_id(key),
         server_origin=about.pop("server_origin", ORIGIN),
-        at=at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        at=results.utc_text(at),
         **about,
     )
     sealed = json.loads(envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(said), key))

@@ -8,11 +8,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import acts
-from bench_protocol.payload.result import Challenge, Clocks, Result
+from bench_protocol.payload.result import Challenge, Result
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
+from bench_server.log.server_keys import Authority
 
 from . import results
 from .authority import AUTHORITY
@@ -21,6 +22,15 @@ from .projected import settle
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 TOOK_NS = 60_000_000_000
 TOOK = timedelta(seconds=TOOK_NS / 1e9)
+
+
+def challenge_of(
+    store: Store, key: Ed25519PrivateKey, at: datetime, authority: Authority = AUTHORITY
+) -> Challenge:
+    """A challenge that the server gives a key."""
+    asked = acts.ChallengeRequest(key_id=results.key_id(key))
+    given = challenges.give(acts.payload(asked), store, authority, at, 24)
+    return Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
 
 
 def send(
@@ -35,9 +45,7 @@ def send(
 ) -> list[str]:
     """Accept a run of a cell that began then, one repeat for each step time; returns the
     results' ids. ``changed``: what is sent instead of a result."""
-    asked = acts.ChallengeRequest(key_id=results.key_id(key))
-    given = challenges.give(acts.payload(asked), store, AUTHORITY, began, 24)
-    challenge = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    challenge = challenge_of(store, key, began)
     sent = map(changed, made(key, steps_ns, challenge, began=began, cell=cell))
     raws = [results.sealed(result, key) for result in sent]
     waiting = Inbox(store, AUTHORITY).accept(raws, began + TOOK)
@@ -59,11 +67,7 @@ def made(
 ) -> list[Result]:
     """A run of a cell under a challenge of that time, one repeat for each step time."""
     cell = cell or results.make_cell()
-    start, end = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (began, began + TOOK))
-    clocks = Clocks(
-        run_started=start, started=start, signed=end,
-        started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
-    )  # fmt: skip
+    clocks = results.clocks_of(began, TOOK_NS)
     return [
         results.make_result(
             key=key,

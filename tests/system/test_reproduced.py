@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
-from bench_agent.remote.client import Client, utc_text
+from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run.sign import RunClock
 from bench_protocol.payload.result import Agent as WireAgent
-from bench_protocol.payload.result import Clocks, Startup
+from bench_protocol.payload.result import Startup
 from bench_protocol.payload.witness import Window
 from bench_protocol.signing.keys import key_id
 from bench_server.db import migrate
@@ -73,21 +72,13 @@ class Owner:
             finished_ns=timing_ns + measured.blocks.total_ns,
             blocks_agree=True,
         )
-        began, end = clock.started, clock.started + timedelta(microseconds=took_ns / 1e3)
         result = results.make_result(
             agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
             machine=results.make_machine(seed=self.number),
             cell=cell,
             measurement=results.with_witness(cell, measured, window=window),
             challenge=challenge,
-            clocks=Clocks(
-                run_started=utc_text(began),
-                started=utc_text(began),
-                signed=utc_text(end),
-                started_ns=0,
-                finished_ns=took_ns,
-                signed_ns=took_ns,
-            ),
+            clocks=results.clocks_of(clock.started, took_ns),
         )
         put(Outbox(self.home.outbox), seed_honestly(result), key)
         sent = self.agent("submit", "--server", self.address, "--yes", "--json")

@@ -11,12 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.base.errors import ProtocolError
 from bench_protocol.catalogue.matrix import Cell, Device
-from bench_protocol.payload import acts
 from bench_protocol.payload.machine import OperatingSystem
-from bench_protocol.payload.result import Challenge
 from bench_server.db import migrate
 from bench_server.db.store import Store
-from bench_server.ingest import challenges, inbox, key_events, moderation
+from bench_server.ingest import inbox, key_events, moderation
 from bench_server.log import writer
 from bench_server.log.server_keys import Authority, load_authority
 from bench_server.ranking import published
@@ -25,8 +23,9 @@ from bench_server.settings import Settings
 from .. import results
 from ..client import bind
 from ..projected import project
+from ..trusted import challenge_of
 from .hardware import BESIDE, CPUS, CUDA, METAL, environment_of, machine_of
-from .measured import Session, cells_of, closed, result_of
+from .measured import Session, cells_of, result_of
 
 MARKUP = '<img src=x onerror=alert(1)>"\u202e & Sons'
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -82,9 +81,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
 
 def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
     """Post three repeats of each cell under one challenge; return the results' ids."""
-    request = acts.ChallengeRequest(key_id=results.key_id(run.key))
-    challenge = challenges.give(acts.payload(request), store, authority, run.at, 24)
-    bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
+    bound = challenge_of(store, run.key, run.at, authority)
     made = [
         result_of(
             run,
@@ -98,7 +95,9 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
     ]
     span_ns = max(result.clocks.finished_ns for result in made) + 5_000_000_000
     finished = run.at + timedelta(seconds=span_ns / 1e9)
-    envelopes = [results.sealed(closed(result, run.at, span_ns), run.key) for result in made]
+    # All repeats begin with the run and are signed at its end.
+    clocks = {"clocks": results.clocks_of(run.at, span_ns)}
+    envelopes = [results.sealed(result.model_copy(update=clocks), run.key) for result in made]
     ids = []
     for waiting in inbox.Inbox(store, authority).accept(envelopes, finished):
         answer = waiting.result()

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -14,7 +14,6 @@ from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import (
     Blocks,
     Challenge,
-    Clocks,
     Gemm,
     Measurement,
     Result,
@@ -103,20 +102,6 @@ def result_of(
     )
 
 
-def closed(result: Result, began: datetime, span_ns: int) -> Result:
-    """The result with clocks of one run: all repeats begin with it and are signed at its end."""
-    end = _text(began + timedelta(seconds=span_ns / 1e9))
-    clocks = Clocks(
-        run_started=_text(began),
-        started=_text(began),
-        started_ns=1_000,
-        finished_ns=span_ns,
-        signed=end,
-        signed_ns=span_ns,
-    )
-    return result.model_copy(update={"clocks": clocks})
-
-
 def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> Measurement:
     steps = max(1, round(2e8 / step_ns))
     count = 40 if steps > 1 else 24
@@ -183,7 +168,3 @@ def _telemetry(kind: Kind, seconds: int, dice: random.Random) -> Telemetry:
     return Telemetry(
         at_ns=tuple(1_000_000_000 * (second + 1) for second in range(count)), columns=columns
     )
-
-
-def _text(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
