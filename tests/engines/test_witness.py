@@ -151,46 +151,10 @@ def test_half_precision_shows_in_the_loss_before_the_first_step(
     assert abs(losses[1] - losses[0]) > 1e-5 * losses[0]
 
 
-# Planted faults of dropout: each shows in the masks.
+# Planted faults of dropout: each shows in the masks. `make faults` plants them in every framework.
 
 
-def nothing_dropped(monkeypatch: pytest.MonkeyPatch, framework: str) -> None:
-    """Dropout passes everything on."""
-    installed(framework)
-    if framework == "torch":
-        from torch import nn
-
-        monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x)
-    elif framework == "mlx":
-        from mlx import nn as mlx_nn
-
-        monkeypatch.setattr(mlx_nn.Dropout, "__call__", lambda self, x: x)
-    elif framework == "jax":
-        from bench_agent.engines.jax import model
-
-        monkeypatch.setattr(model, "dropout", lambda x, rate, key: x)
-    else:
-        from bench_agent.engines.tensorflow import dropout
-
-        monkeypatch.setattr(dropout.Dropout, "__call__", lambda self, x, rate: x)
-
-
-@every_framework
-def test_dropout_that_does_nothing_shows(
-    opened: Opener, framework: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nothing_dropped(monkeypatch, framework)
-    workload = WORKLOADS["fashion-mlp"]
-    session = opened(framework, workload, "tuned", BATCH)
-    session.train_block(2)
-    session.sync()
-    (mask,) = witness.masks(session, workload, tiny_data(workload))
-    assert (mask.zeros, mask.differ) == (0.0, False)
-
-
-def test_layers_left_in_inference_mode_show(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_left_in_inference_mode_show(opened: Opener) -> None:
     workload = WORKLOADS["fashion-mlp"]
     session = opened("torch", workload, "naive", BATCH)
     session._model.eval()  # type: ignore[attr-defined]

@@ -91,24 +91,12 @@ class Cluster:
                 path.write_text(f"of-{role}\n")
         subprocess.run(
             [
-                shutil.which("psql") or self.bin / "psql",
-                *(
-                    "-q",
-                    "-h",
-                    self.folder,
-                    "-p",
-                    str(self.port),
-                    "-U",
-                    self.user,
-                    "-d",
-                    "postgres",
-                    "-f",
-                    ROLES,
-                ),
+                shutil.which("psql") or self.bin / "psql", "-q", "-h", self.folder,
+                "-p", str(self.port), "-U", self.user, "-d", "postgres", "-f", ROLES,
             ],
             env=os.environ | {"TRAINMARK_SECRETS": str(secrets)},
             check=True,
-        )
+        )  # fmt: skip
 
     def _start(self, options: str) -> None:
         """Start it on its socket, with further options, which win."""

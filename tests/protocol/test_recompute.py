@@ -1,5 +1,5 @@
-"""The NumPy recomputation: by finite differences, with faults. tests/engines/test_float64.py
-compares it with another float64 computation."""
+"""The NumPy recomputation: by finite differences, with faults. The conformance tests of engines
+compare it with four frameworks."""
 
 import math
 from dataclasses import replace
