@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.agent.test_plan import HERE, planned
 from tests.agent.test_resume import OPEN, Quiet, measure
-from tests.fakes import http, results
+from tests.fakes import http_stub, results
 
 from bench_agent.base.home import Home
 from bench_agent.cli.help_others import Help, with_asked
@@ -75,7 +75,7 @@ def server() -> Iterator[tuple[str, Answers]]:
     """A real server on loopback."""
     answers, over = Answers(), threading.Event()
 
-    class Handler(http.Handler):
+    class Handler(http_stub.Handler):
         def answer(self) -> None:
             answers.paths.append(self.path)
             self.send_response(answers.status)
@@ -87,7 +87,7 @@ def server() -> Iterator[tuple[str, Answers]]:
                 over.wait(30)
             self.wfile.write(answers.body)
 
-    with http.serving(Handler, over) as address:
+    with http_stub.serving(Handler, over) as address:
         yield address, answers
 
 

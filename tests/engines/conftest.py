@@ -28,11 +28,11 @@ SMOKE = {"framework": ("mlx",), "name": ("mnist-dense", "mnist-cnn")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The short form of make test has one framework's contract on two workloads."""
+    """The short form of make test trains two workloads in one framework."""
     for item in items:
         chosen = getattr(item, "callspec", None)
         if (
-            item.path.name == "test_contract.py"
+            item.path.name == "test_conformance.py"
             and chosen is not None
             and all(chosen.params.get(name) in values for name, values in SMOKE.items())
         ):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from . import http
+from . import http_stub
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Mirror:
 def serving(mirror: Mirror) -> Iterator[Mirror]:
     """Serve until the block ends; ``mirror.url`` is the address."""
 
-    class Handler(http.Handler):
+    class Handler(http_stub.Handler):
         def answer(self) -> None:
             wanted = self.headers.get("Range")
             mirror.requested_ranges.append(wanted)
@@ -53,6 +53,6 @@ def serving(mirror: Mirror) -> Iterator[Mirror]:
             if mirror.stalls:
                 mirror.ended.wait(60)
 
-    with http.serving(Handler, mirror.ended) as address:
+    with http_stub.serving(Handler, mirror.ended) as address:
         mirror.url = f"{address}/file"
         yield mirror

@@ -16,7 +16,7 @@ from bench_protocol.signing import cosignatures, merkle, note
 from bench_protocol.signing.cosignatures import WitnessKey
 from bench_protocol.signing.receipts import parse_checkpoint
 
-from . import http
+from . import http_stub
 
 AT = datetime(2026, 11, 21, 5, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def serving(answer: Callable[[str, bytes], Reply | None]) -> Iterator[str]:
     """Serve POST on loopback; gives the address. None: it says nothing until the test ends."""
     ended = threading.Event()
 
-    class Handler(http.Handler):
+    class Handler(http_stub.Handler):
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             reply = answer(self.path, body)
@@ -52,7 +52,7 @@ def serving(answer: Callable[[str, bytes], Reply | None]) -> Iterator[str]:
                 while reply.drips and not ended.wait(0.02):
                     self.wfile.write(b".")
 
-    with http.serving(Handler, ended) as address:
+    with http_stub.serving(Handler, ended) as address:
         yield address
 
 
