@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
 from typing import Any, Literal
 
 from bench_agent.base.messages import Timing
@@ -110,6 +112,26 @@ class Planting:
 
 
 Plant = Callable[[Planting], None]
+
+
+def patched(place: str, made: Callable[[Any], Any]) -> Plant:
+    """A part of an engine is replaced once its framework is loaded.
+
+    Args:
+        place: its name in ``bench_agent.engines``, such as ``jax.model:update``.
+        made: makes the replacement of what is there.
+    """
+    module, _, names = place.partition(":")
+
+    def plant(here: Planting) -> None:
+        def patch() -> None:
+            *holders, name = names.split(".")
+            holder = reduce(getattr, holders, import_module(f"bench_agent.engines.{module}"))
+            setattr(holder, name, made(getattr(holder, name)))
+
+        here.loaded(patch)
+
+    return plant
 
 
 def nothing(here: Planting) -> None:

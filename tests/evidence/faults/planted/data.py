@@ -7,7 +7,7 @@ import numpy as np
 
 from bench_agent.engines.seam import Data
 
-from ..fault import Fault, Planting
+from ..fault import Fault, patched
 from .optimiser import JAX, MLX, TF, TORCH
 
 
@@ -21,42 +21,15 @@ def labels_off(data: Data) -> Data:
     return replace(data, train_y=np.roll(data.train_y, 1))
 
 
-def through_bfloat16(here: Planting) -> None:
-    def patch() -> None:
-        import torch
+def through_bfloat16(right: Any) -> Any:
+    import torch
 
-        from bench_agent.engines.torch import sessions
-
-        right = sessions.resident
-
-        def resident(pictures: Any) -> Any:
-            return torch.from_numpy(right(pictures)).bfloat16().float().numpy()
-
-        sessions.resident = resident
-
-    here.loaded(patch)
+    return lambda pictures: torch.from_numpy(right(pictures)).bfloat16().float().numpy()
 
 
-def not_divided(here: Planting) -> None:
-    """Pictures from 0 to 255."""
-
-    def patch() -> None:
-        from bench_agent.engines.jax import sessions
-
-        sessions.resident = lambda pictures: pictures.astype(np.float32)
-
-    here.loaded(patch)
-
-
-def multiplied(here: Planting) -> None:
-    """Pictures from 0 to 255 / 256."""
-
-    def patch() -> None:
-        from bench_agent.engines.mlx import sessions
-
-        sessions.resident = lambda pictures: pictures.astype(np.float32) * np.float32(1 / 256)
-
-    here.loaded(patch)
+def scaled(factor: float) -> Any:
+    """Pictures from 0 to 255, times a factor."""
+    return lambda _: lambda pictures: pictures.astype(np.float32) * np.float32(factor)
 
 
 FAULTS = (
@@ -65,8 +38,10 @@ FAULTS = (
     ),
     Fault(
         "F8", "resident pictures through bfloat16", "engines/torch/sessions.py", TORCH,
-        through_bfloat16,
+        patched("torch.sessions:resident", through_bfloat16),
     ),
-    Fault("N31", "pictures from 0 to 255", "engines/jax/sessions.py", JAX, not_divided),
-    Fault("N32", "pictures divided by 256", "engines/mlx/sessions.py", MLX, multiplied),
+    Fault("N31", "pictures from 0 to 255", "engines/jax/sessions.py", JAX,
+          patched("jax.sessions:resident", scaled(1))),
+    Fault("N32", "pictures divided by 256", "engines/mlx/sessions.py", MLX,
+          patched("mlx.sessions:resident", scaled(1 / 256))),
 )  # fmt: skip

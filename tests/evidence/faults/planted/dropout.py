@@ -10,7 +10,7 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ..fault import Fault, Job, Planting, Setup, changed_workload
+from ..fault import Fault, Job, Setup, changed_workload, patched
 
 TORCH, TF, MLX, JAX = (Setup("fashion-mlp", name) for name in ("torch", "tensorflow", "mlx", "jax"))
 
@@ -63,18 +63,6 @@ def _torch_layers(session: Any, change: Callable[[Any], Any]) -> None:
             change(layer)
 
 
-def tensorflow_dropout(name: str, replacement: Callable[..., Any]) -> Callable[[Planting], None]:
-    def plant(here: Planting) -> None:
-        def patch() -> None:
-            from bench_agent.engines.tensorflow import dropout
-
-            setattr(dropout.Dropout, name, replacement(getattr(dropout.Dropout, name)))
-
-        here.loaded(patch)
-
-    return plant
-
-
 def mlx_not_captured(session: Any) -> None:
     """The compiled step does not know the random state: it repeats its first mask."""
     import mlx.core as mx
@@ -87,40 +75,24 @@ def mlx_not_captured(session: Any) -> None:
     session._dropout_passes = capture(partial(model.dropout_passes, session._model))
 
 
-def jax_repeats(here: Planting) -> None:
+def jax_repeats(right: Any) -> Any:
     """The number of the step does not enter the key."""
 
-    def patch() -> None:
-        from bench_agent.engines.jax import model
+    def forward(*arguments: Any, **named: Any) -> Any:
+        apply = right(*arguments, **named)
+        return lambda parameters, x, key, number: apply(parameters, x, key, 0)
 
-        right = model.forward
-
-        def forward(*arguments: Any, **named: Any) -> Any:
-            apply = right(*arguments, **named)
-            return lambda parameters, x, key, number: apply(parameters, x, key, 0)
-
-        model.forward = forward
-
-    here.loaded(patch)
+    return forward
 
 
-def jax_step_repeats(here: Planting) -> None:
+def jax_step_repeats(right: Any) -> Any:
     """As before, in the compiled step alone: what the witness reads has other masks."""
 
-    def patch() -> None:
-        from bench_agent.engines.jax.sessions import TunedSession
+    def logits(self: Any, parameters: Any, x: Any, key: Any, number: Any = 0, *more: Any) -> Any:
+        traced = not isinstance(number, int)
+        return right(self, parameters, x, key, 1 if traced else number, *more)
 
-        right = TunedSession._logits
-
-        def logits(
-            self: Any, parameters: Any, x: Any, key: Any, number: Any = 0, *more: Any
-        ) -> Any:
-            traced = not isinstance(number, int)
-            return right(self, parameters, x, key, 1 if traced else number, *more)
-
-        TunedSession._logits = logits
-
-    here.loaded(patch)
+    return logits
 
 
 def other_rate(workload: Workload, cell: Cell, weights: Weights, data: Data) -> Job:
@@ -132,23 +104,24 @@ def other_rate(workload: Workload, cell: Cell, weights: Weights, data: Data) -> 
 
 
 TORCH_LAYER = "engines/torch/model.py"
-TF_LAYER = "engines/tensorflow/dropout.py"
+TF_LAYER, TF_DROPOUT = "engines/tensorflow/dropout.py", "tensorflow.dropout:Dropout"
 FAULTS = tuple(
     Fault(name, words, where, setup, plant, in_timed_loop=True)
     for name, words, where, setup, plant in (
         ("B8", "dropout does nothing", TORCH_LAYER, TORCH,
          lambda here: here.sessions(torch_off)),
         ("B9", "dropout does nothing", TF_LAYER, TF,
-         tensorflow_dropout("__call__", lambda _: lambda self, x, rate: x)),
+         patched(f"{TF_DROPOUT}.__call__", lambda _: lambda self, x, rate: x)),
         ("B10", "dropout's mask repeats: state not captured", "engines/mlx/sessions.py", MLX,
          lambda here: here.sessions(mlx_not_captured)),
-        ("B11", "dropout's mask repeats", "engines/jax/model.py forward", JAX, jax_repeats),
+        ("B11", "dropout's mask repeats", "engines/jax/model.py forward", JAX,
+         patched("jax.model:forward", jax_repeats)),
         ("B12", "dropout rate 0.5 in place of 0.2", "engines/jax/model.py", JAX,
          lambda here: here.jobs(other_rate)),
         ("N20", "dropout's mask repeats: constant counter", TF_LAYER, TF,
-         tensorflow_dropout("__init__", lambda right: lambda self, step: right(self, 1))),
+         patched(f"{TF_DROPOUT}.__init__", lambda right: lambda self, step: right(self, 1))),
         ("N21", "dropout's mask repeats in the step alone", "engines/jax/sessions.py", JAX,
-         jax_step_repeats),
+         patched("jax.sessions:TunedSession._logits", jax_step_repeats)),
         ("N22", "one dropout mask for all samples", TORCH_LAYER, TORCH,
          lambda here: here.sessions(torch_one_mask)),
         ("N23", "dropout without scaling", TORCH_LAYER, TORCH,

@@ -8,7 +8,7 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ..fault import Fault, Job, Planting, Setup, changed_workload
+from ..fault import Fault, Job, Setup, changed_workload, patched
 from .optimiser import JAX, MLX, TF
 
 CNN = Setup("mnist-cnn", "jax")
@@ -34,35 +34,20 @@ def narrow(workload: Workload, cell: Cell, weights: Weights, data: Data) -> Job:
     return changed_workload(workload, layers=tuple(layers)), cell, values, data
 
 
-def mean_pooling(here: Planting) -> None:
-    def plant() -> None:
-        from bench_agent.engines.jax import model
-
-        def pool(x: Any, layer: Any, fast: bool) -> Any:
-            rows, columns = x.shape[1] // 2, x.shape[2] // 2
-            x = x[:, : 2 * rows, : 2 * columns].reshape(x.shape[0], rows, 2, columns, 2, -1)
-            return x.mean(axis=(2, 4))
-
-        model._max_pool = pool
-
-    here.loaded(plant)
+def mean_pooling(x: Any, layer: Any, fast: bool) -> Any:
+    rows, columns = x.shape[1] // 2, x.shape[2] // 2
+    x = x[:, : 2 * rows, : 2 * columns].reshape(x.shape[0], rows, 2, columns, 2, -1)
+    return x.mean(axis=(2, 4))
 
 
-def one_part(here: Planting) -> None:
+def one_part(whole: Any) -> Any:
     """TensorFlow: of the dense pair only the first share reaches the output."""
 
-    def plant() -> None:
-        from bench_agent.engines.tensorflow import units
+    def first_counts(shares: Any) -> Any:
+        first, *others = whole(shares)
+        return iter([first, *((kernel, bias, onward * 0) for kernel, bias, onward in others)])
 
-        whole = units.WeightShares.__iter__
-
-        def first_counts(shares: Any) -> Any:
-            first, *others = whole(shares)
-            return iter([first, *((kernel, bias, onward * 0) for kernel, bias, onward in others)])
-
-        units.WeightShares.__iter__ = first_counts
-
-    here.loaded(plant)
+    return first_counts
 
 
 def one_chain(session: Any) -> None:
@@ -77,20 +62,9 @@ def one_chain(session: Any) -> None:
     session._step = mx.compile(step, inputs=session._state, outputs=session._state)
 
 
-def quick_exponential(here: Planting) -> None:
+def quick_exponential(right: Any) -> Any:
     """JAX: the logits pass through a coarse type before the softmax."""
-
-    def plant() -> None:
-        import jax.numpy as jnp
-
-        from bench_agent.engines.jax import model
-
-        right = model.mean_loss
-        model.mean_loss = lambda logits, labels: right(
-            logits.astype(jnp.bfloat16).astype(jnp.float32), labels
-        )
-
-    here.loaded(plant)
+    return lambda logits, labels: right(logits.astype("bfloat16").astype("float32"), labels)
 
 
 FAULTS = (
@@ -102,13 +76,16 @@ FAULTS = (
         "N5", "half of the first layer's units", "engines/jax/engine.py open", JAX,
         lambda here: here.jobs(narrow),
     ),
-    Fault("N6", "mean in place of maximum pooling", "engines/jax/model.py", CNN, mean_pooling),
+    Fault("N6", "mean in place of maximum pooling", "engines/jax/model.py", CNN,
+          patched("jax.model:_max_pool", lambda _: mean_pooling)),
     Fault(
-        "N7", "one of two shares of the dense pair", "engines/tensorflow/units.py", MLP, one_part,
+        "N7", "one of two shares of the dense pair", "engines/tensorflow/units.py", MLP,
+        patched("tensorflow.units:WeightShares.__iter__", one_part),
     ),
     Fault(
         "N8", "the first half of each batch", "engines/mlx/sessions.py _plain_step", MLX,
         lambda here: here.sessions(one_chain),
     ),
-    Fault("N9", "logits in bfloat16", "engines/jax/model.py mean_loss", JAX, quick_exponential),
+    Fault("N9", "logits in bfloat16", "engines/jax/model.py mean_loss", JAX,
+          patched("jax.model:mean_loss", quick_exponential)),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Optimizer, Workload
 
-from ..fault import Fault, Job, Plant, Planting, Setup, changed_workload
+from ..fault import Fault, Job, Plant, Planting, Setup, changed_workload, patched
 
 DENSE = "mnist-dense"
 JAX, TORCH, MLX, TF = (Setup(DENSE, name) for name in ("jax", "torch", "mlx", "tensorflow"))
@@ -39,33 +39,24 @@ def rate(factor: float) -> Plant:
     )
 
 
-def no_bias_correction(here: Planting) -> None:
-    def plant() -> None:
-        import jax
-        import jax.numpy as jnp
+def no_bias_correction(right: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
 
-        from bench_agent.engines.jax import model
+    def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
+        if settings.kind != "adam":
+            return right(settings, parameters, state, gradients, number)
+        beta_1, beta_2, rate = settings.beta_1, settings.beta_2, settings.learning_rate
+        means, squares = state
+        means = jax.tree.map(lambda m, g: beta_1 * m + (1 - beta_1) * g, means, gradients)
+        squares = jax.tree.map(lambda v, g: beta_2 * v + (1 - beta_2) * g * g, squares, gradients)
+        parameters = jax.tree.map(
+            lambda w, m, v: w - rate * m / (jnp.sqrt(v) + settings.epsilon),
+            parameters, means, squares,
+        )  # fmt: skip
+        return parameters, (means, squares)
 
-        right = model.update
-
-        def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
-            if settings.kind != "adam":
-                return right(settings, parameters, state, gradients, number)
-            beta_1, beta_2, rate = settings.beta_1, settings.beta_2, settings.learning_rate
-            means, squares = state
-            means = jax.tree.map(lambda m, g: beta_1 * m + (1 - beta_1) * g, means, gradients)
-            squares = jax.tree.map(
-                lambda v, g: beta_2 * v + (1 - beta_2) * g * g, squares, gradients
-            )
-            parameters = jax.tree.map(
-                lambda w, m, v: w - rate * m / (jnp.sqrt(v) + settings.epsilon),
-                parameters, means, squares,
-            )  # fmt: skip
-            return parameters, (means, squares)
-
-        model.update = update
-
-    here.loaded(plant)
+    return update
 
 
 def gradient_zero(index: int) -> Plant:
@@ -78,19 +69,13 @@ def gradient_zero(index: int) -> Plant:
     return lambda here: here.sessions(change)
 
 
-def epsilon_outside(here: Planting) -> None:
+def epsilon_outside(settings: Any, parameters: Any, foreach: bool) -> Any:
     """PyTorch's own RMSprop."""
+    import torch
 
-    def plant() -> None:
-        import torch
-
-        from bench_agent.engines.torch import optimizer
-
-        optimizer._rmsprop = lambda settings, parameters, foreach: torch.optim.RMSprop(
-            parameters, settings.learning_rate, alpha=settings.rho, eps=settings.epsilon
-        )
-
-    here.loaded(plant)
+    return torch.optim.RMSprop(
+        parameters, settings.learning_rate, alpha=settings.rho, eps=settings.epsilon
+    )
 
 
 def accumulated(session: Any) -> None:
@@ -117,25 +102,17 @@ def state_lost(here: Planting) -> None:
     here.sessions(change)
 
 
-def every_second(here: Planting) -> None:
+def every_second(right: Any) -> Any:
     """JAX: the gradient of every second step is computed and left out."""
+    import jax
+    import jax.numpy as jnp
 
-    def plant() -> None:
-        import jax
-        import jax.numpy as jnp
+    def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
+        new = right(settings, parameters, state, gradients, number)
+        keep = number % 2 == 1
+        return jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, (parameters, state))
 
-        from bench_agent.engines.jax import model
-
-        right = model.update
-
-        def update(settings: Any, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
-            new = right(settings, parameters, state, gradients, number)
-            keep = number % 2 == 1
-            return jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, (parameters, state))
-
-        model.update = update
-
-    here.loaded(plant)
+    return update
 
 
 def decay(session: Any) -> None:
@@ -151,7 +128,8 @@ JAX_UPDATE = "engines/jax/model.py update"
 TORCH_STEP = "engines/torch/sessions.py"
 FAULTS = (
     Fault("A1", "Adam with epsilon 1e-8", JAX_UPDATE, JAX, epsilon(1e-8)),
-    Fault("A2", "Adam without bias correction", JAX_UPDATE, JAX, no_bias_correction),
+    Fault("A2", "Adam without bias correction", JAX_UPDATE, JAX,
+          patched("jax.model:update", no_bias_correction)),
     Fault(
         "A3", "RMSprop with rho 0.99", "engines/torch/optimizer.py", CNN_NAIVE,
         settings("rmsprop", lambda _: {"rho": 0.99}),
@@ -169,7 +147,7 @@ FAULTS = (
     ),
     Fault(
         "F7", "RMSprop's epsilon outside the root", "engines/torch/optimizer.py", CNN_NAIVE,
-        epsilon_outside,
+        patched("torch.optimizer:_rmsprop", lambda _: epsilon_outside),
     ),
     Fault("H1", "learning rate 1 % too high", TORCH_STEP, HALF, rate(1.01)),
     Fault("H2", "Adam with epsilon 1e-8", TORCH_STEP, HALF, epsilon(1e-8)),
@@ -181,7 +159,8 @@ FAULTS = (
         lambda here: here.sessions(accumulated),
     ),
     Fault(
-        "N2", "every second update is left out", JAX_UPDATE, JAX, every_second, in_timed_loop=True,
+        "N2", "every second update is left out", JAX_UPDATE, JAX,
+        patched("jax.model:update", every_second), in_timed_loop=True,
     ),
     Fault(
         "N3", "weights decay by 1e-4 a step", "engines/mlx/model.py optimizer", MLX,

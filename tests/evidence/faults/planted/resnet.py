@@ -2,29 +2,22 @@
 
 from typing import Any
 
-from ..fault import Fault, Planting, Setup
+from ..fault import Fault, Setup, patched
 
 RESNET = Setup("resnet50-transfer", "torch")
 
 
-def batch_statistics(here: Planting) -> None:
-    def patch() -> None:
-        from torch.nn import functional
+def batch_statistics(right: Any) -> Any:
+    from torch.nn import functional
 
-        from bench_agent.engines.torch import model
+    def normalisation(layer: Any, values: Any) -> Any:
+        fixed = right(layer, values)
+        fixed.forward = lambda x: functional.batch_norm(
+            x, None, None, fixed.weight, fixed.bias, training=True, eps=fixed.eps
+        )
+        return fixed
 
-        right = model._normalisation
-
-        def normalisation(layer: Any, values: Any) -> Any:
-            fixed = right(layer, values)
-            fixed.forward = lambda x: functional.batch_norm(
-                x, None, None, fixed.weight, fixed.bias, training=True, eps=fixed.eps
-            )
-            return fixed
-
-        model._normalisation = normalisation
-
-    here.loaded(patch)
+    return normalisation
 
 
 def one_batch_kept(session: Any) -> None:
@@ -55,7 +48,7 @@ WHERE = "engines/torch/sessions.py"
 FAULTS = (
     Fault(
         "E1", "batch norm by the batch's statistics", "engines/torch/model.py", RESNET,
-        batch_statistics,
+        patched("torch.model:_normalisation", batch_statistics),
     ),
     Fault(
         "E2", "features of one batch kept", WHERE, RESNET,

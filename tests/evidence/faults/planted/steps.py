@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fault import Fault, Plant, Planting, Setup
+from ..fault import Fault, Plant, Setup, patched
 from .optimiser import JAX, MLX, TF, TORCH
 
 JAX_NAIVE = Setup("mnist-dense", "jax", "naive")
@@ -47,15 +47,7 @@ def unrolled(offsets: Callable[[int], list[int]]) -> Plant:
 
         return tf.function(program, autograph=False, jit_compile=False)
 
-    def plant(here: Planting) -> None:
-        def change() -> None:
-            from bench_agent.engines.tensorflow.steps import StepsSession
-
-            StepsSession._compile = compile_
-
-        here.loaded(change)
-
-    return plant
+    return patched("tensorflow.steps:StepsSession._compile", lambda _: compile_)
 
 
 def rows_of(choose: Callable[[list[Any]], list[Any]]) -> Plant:
@@ -73,26 +65,17 @@ def rows_of(choose: Callable[[list[Any]], list[Any]]) -> Plant:
     return sessions(change)
 
 
-def same_batch(here: Planting) -> None:
+def same_batch(self: Any, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
     """JAX: the loop's body does not add its turn to the first step."""
+    import jax
+    import jax.numpy as jnp
 
-    def plant() -> None:
-        import jax
-        import jax.numpy as jnp
+    first, trained, count = numbers
 
-        from bench_agent.engines.jax.sessions import TunedSession
+    def body(offset: Any, carry: Any) -> Any:
+        return self._single(carry[0], frozen, data, key, (first, trained + offset))
 
-        def steps(self: Any, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
-            first, trained, count = numbers
-
-            def body(offset: Any, carry: Any) -> Any:
-                return self._single(carry[0], frozen, data, key, (first, trained + offset))
-
-            return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))
-
-        TunedSession._steps = steps
-
-    here.loaded(plant)
+    return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))
 
 
 def half_of_calls(session: Any) -> None:
@@ -115,20 +98,12 @@ def first_batch_only(session: Any) -> None:
 def repeated_orders(change: Callable[[Any], Any], *, shuffled_only: bool = False) -> Plant:
     """The orders of later epochs; with ``shuffled_only`` not those that are given."""
 
-    def plant(here: Planting) -> None:
-        def patch() -> None:
-            from bench_agent.engines import loop
+    def orders(data: Any) -> Iterator[Any]:
+        yield from data.given_orders if shuffled_only else [data.order]
+        while True:
+            yield change(data.order)
 
-            def orders(data: Any) -> Iterator[Any]:
-                yield from data.given_orders if shuffled_only else [data.order]
-                while True:
-                    yield change(data.order)
-
-            loop.orders = orders
-
-        here.loaded(patch)
-
-    return plant
+    return patched("loop:orders", lambda _: orders)
 
 
 def second_half(order: Any) -> Any:
@@ -207,7 +182,8 @@ FAULTS = tuple(
          rows_of(lambda rows: rows[:1])),
         ("B4", "every second step left out", TORCH_LOOP, TORCH,
          rows_of(lambda rows: rows[::2])),
-        ("B5", "same batch all through a block", JAX_LOOP, JAX, same_batch),
+        ("B5", "same batch all through a block", JAX_LOOP, JAX,
+         patched("jax.sessions:TunedSession._steps", lambda _: same_batch)),
         ("B6", "half of the steps", JAX_LOOP, JAX, sessions(half_of_calls)),
         ("B7", "half of the steps", MLX_LOOP, MLX, sessions(half_of_calls)),
         ("B13", "later epochs keep the first order", "engines/loop.py orders", TORCH,
