@@ -16,14 +16,12 @@ from tests.fakes.mac_platform import become_a_mac
 
 become_a_mac()
 
-import numpy as np  # noqa: E402
 from tests.fakes.device_worker import device_self_test  # noqa: E402
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession  # noqa: E402
+from tests.fakes.quick_worker import without_data  # noqa: E402
 
 from bench_agent.base.messages import FoundDevice  # noqa: E402
-from bench_agent.worker import conformance_trace  # noqa: E402
 from bench_agent.worker import main as worker  # noqa: E402
-from bench_agent.worker.repeat import seeded  # noqa: E402
 from bench_protocol.catalogue.matrix import Cell  # noqa: E402
 from bench_protocol.catalogue.workloads import Workload  # noqa: E402
 
@@ -56,13 +54,7 @@ def main() -> int:
     worker.engine_named = named  # type: ignore[assignment]
     worker.tested = lambda task, clock: device_self_test(task)
     worker.time = SimpleNamespace(perf_counter_ns=clock)  # type: ignore[attr-defined]
-    seeded.generated_data = lambda data_set, part: (  # type: ignore[assignment]
-        np.zeros((1, *data_set.sample_shape), np.uint8),
-        np.zeros(1, np.int32),
-    )
-    seeded.order = lambda count, *_: np.zeros(count, np.int32)  # type: ignore[assignment]
-    # A fake computes no losses that a recomputation could confirm.
-    conformance_trace.all_of = lambda *arguments: ()
+    without_data()
     return worker.main()
 
 

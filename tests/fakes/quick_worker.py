@@ -19,17 +19,22 @@ class RealTimeSession(FakeSession):
         time.sleep(steps / 10_000)
 
 
-def main() -> int:
-    clock = FakeClock()
-    engine = FakeEngine(clock, RealTimeSession(clock))
-    worker.engine_named = lambda name: engine  # type: ignore[assignment]
-    # A fake computes no losses that a recomputation could confirm.
+def without_data() -> None:
+    """Make this worker generate one sample of zeros, and train no traces: a fake computes no losses
+    that a recomputation could confirm."""
     conformance_trace.all_of = lambda *arguments: ()  # type: ignore[assignment]
     seeded.generated_data = lambda data_set, part, samples=None, seed="": (  # type: ignore[assignment]
         np.zeros((1, *data_set.sample_shape), np.uint8),
         np.zeros(1, np.int32),
     )
     seeded.order = lambda count, *_: np.zeros(count, np.int32)  # type: ignore[assignment]
+
+
+def main() -> int:
+    clock = FakeClock()
+    engine = FakeEngine(clock, RealTimeSession(clock))
+    worker.engine_named = lambda name: engine  # type: ignore[assignment]
+    without_data()
     return worker.main()
 
 
