@@ -16,7 +16,7 @@ from tests.fakes.waiting import wait_for
 
 from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
-from bench_protocol.trust.asks import WantedSetup
+from bench_protocol.trust.asks import HardwareSetup
 from bench_server.answers.asks import AskAnswer
 from bench_server.db.store import Store
 from bench_server.db.tables import Ask, AskDay, Measurement, Owner
@@ -42,8 +42,8 @@ def wanted(post: Poster, hardware: str | None = None) -> dict[str, Any]:
     return document
 
 
-def setup_of(ask: dict[str, Any]) -> WantedSetup:
-    return WantedSetup(*(ask[name] for name in WantedSetup._fields))
+def setup_of(ask: dict[str, Any]) -> HardwareSetup:
+    return HardwareSetup(*(ask[name] for name in HardwareSetup._fields))
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_asks_of_one_hardware_are_a_row_for_each_reason(
 
 def test_a_sample_is_drawn_at_its_rate() -> None:
     roots = [f"{number:064x}" for number in range(5_000)]
-    setup = WantedSetup("h", "0" * 64, "torch", "cpu", "tuned", 64, "float32", "real", "long")
+    setup = HardwareSetup("h", "0" * 64, "torch", "cpu", "tuned", 64, "float32", "real", "long")
     share = sum(asks.is_drawn(root, setup, "sample") for root in roots) / len(roots)
     assert 0.01 < share < 0.03
     assert all(asks.is_drawn(root, setup, "change") for root in roots)
@@ -213,15 +213,6 @@ def test_the_projector_draws_when_a_day_begins(post: Poster, store: Store) -> No
     assert wanted(post)["day"] == "2026-11-22"
 
 
-def test_a_quiet_day_is_drawn_by_the_clock(post: Poster, store: Store) -> None:
-    post.made()
-    project(store)
-    for _ in range(2):
-        Projector(store).draw(DAY.date())
-    found = wanted(post)
-    assert (found["day"], len(found["asks"])) == ("2026-11-22", 1)
-
-
 def test_a_second_quiet_day_has_the_asks_of_the_first(
     app: FastAPI, post: Poster, store: Store
 ) -> None:
@@ -230,9 +221,10 @@ def test_a_second_quiet_day_has_the_asks_of_the_first(
     project(store)
     ids = []
     for quiet in range(3):
-        Projector(store).draw(DAY.date() + timedelta(quiet))
+        for _ in range(2):
+            Projector(store).draw(DAY.date() + timedelta(quiet))
         ids.append([ask["id"] for ask in wanted(post)["asks"]])
-    assert ids[0]
+    assert len(ids[0]) == 1
     assert ids == [ids[0]] * 3
     assert wanted(post)["day"] == "2026-11-24"
     at(app, DAY + timedelta(5))

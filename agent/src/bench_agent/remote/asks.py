@@ -15,7 +15,7 @@ from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
-from bench_protocol.trust.asks import Reason, WantedSetup
+from bench_protocol.trust.asks import HardwareSetup, Reason
 
 from ..base.errors import ServerUnreachable
 from .connection import Connection
@@ -41,9 +41,9 @@ class ServerAsk(BaseModel):
     result: str | None = None
 
     @property
-    def setup(self) -> WantedSetup:
-        """The set-up that is drawn."""
-        return WantedSetup(*(getattr(self, name) for name in WantedSetup._fields))
+    def setup(self) -> HardwareSetup:
+        """What is drawn."""
+        return HardwareSetup(*(getattr(self, name) for name in HardwareSetup._fields))
 
 
 class Draw(BaseModel):

@@ -7,7 +7,7 @@ with its submission, for the same reason. Asks are kept for a week.
 """
 
 import base64
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload.result import Asked
 from bench_protocol.statistics.change_points import LEAST_RUNS, change_points
 from bench_protocol.trust import asks
-from bench_protocol.trust.asks import REASONS, Reason, WantedSetup
+from bench_protocol.trust.asks import REASONS, HardwareSetup, Reason
 
 from ..db.tables import Ask, AskDay, LogCheckpoint, LogEntry, Submission, table_of
 from ..ranking.figures import Setup, Subject
@@ -112,8 +112,7 @@ def _drawn(connection: Connection, day: date, root: str) -> list[dict[str, Any]]
     changes = _changes(connection, day)
     top = _top(figures)
     for row in figures:
-        values = tuple(getattr(row, name) for name in WantedSetup._fields)
-        setup = WantedSetup(*values)
+        setup = _setup_of(row)
         about: str | None = None
         reason: Reason = "sample"
         if setup in outliers:
@@ -160,26 +159,26 @@ def _top(figures: Collection[Any]) -> set[str]:
     return {row.id for row in best.values()}
 
 
-def _outliers(connection: Connection, day: date) -> Mapping[WantedSetup, str]:
+def _outliers(connection: Connection, day: date) -> Mapping[HardwareSetup, str]:
     """Set-ups with an outlier in the last week, and its id."""
     rows = connection.execute(OUTLIERS, {"since": _week_before(day)})
-    return {WantedSetup(*row[:-1]): row.submission_id for row in rows}
+    return {HardwareSetup(*row[:-1]): row.submission_id for row in rows}
 
 
-def _changes(connection: Connection, day: date) -> set[WantedSetup]:
+def _changes(connection: Connection, day: date) -> set[HardwareSetup]:
     """Set-ups in which the history of a machine changed in the last week."""
     since = _week_before(day)
-    return {
-        WantedSetup(*(getattr(row, name) for name in WantedSetup._fields))
-        for row in connection.execute(MACHINES, {"since": since, "least": 2 * LEAST_RUNS})
-        if any(at >= since for at in _change_times(connection, row.id))
-    }
+    changed = set()
+    for row in connection.execute(MACHINES, {"since": since, "least": 2 * LEAST_RUNS}).all():
+        runs = connection.execute(RUNS, {"machine": row.id}).all()
+        places = change_points([run.ns_per_sample for run in runs])
+        if any(runs[place].newest_at >= since for place in places):
+            changed.add(_setup_of(row))
+    return changed
 
 
-def _change_times(connection: Connection, machine: str) -> Iterator[datetime]:
-    runs = connection.execute(RUNS, {"machine": machine}).all()
-    for place in change_points([run.ns_per_sample for run in runs]):
-        yield runs[place].newest_at
+def _setup_of(row: Any) -> HardwareSetup:
+    return HardwareSetup._make(getattr(row, name) for name in HardwareSetup._fields)
 
 
 def _is_new(connection: Connection, day: date) -> bool:
@@ -210,9 +209,9 @@ NEXT_DAY = select(func.min(_LOG.c.log_index)).where(
 NOTE = select(_CHECKPOINTS.c.note).where(_CHECKPOINTS.c.size == bindparam("size"))
 FIGURES = select(
     *(TABLE.c[name] for name in ("id", "hardware", "workload", "owners", "ns_per_sample")),
-    *(TABLE.c[name] for name in ("result_id", *WantedSetup._fields)),
+    *(TABLE.c[name] for name in ("result_id", *HardwareSetup._fields)),
 ).where(TABLE.c.level == bindparam("level"))
-MACHINES = select(TABLE.c.id, *(TABLE.c[name] for name in WantedSetup._fields)).where(
+MACHINES = select(TABLE.c.id, *(TABLE.c[name] for name in HardwareSetup._fields)).where(
     TABLE.c.level == "machine",
     TABLE.c.newest_at >= bindparam("since"),
     TABLE.c.runs >= bindparam("least"),
@@ -223,7 +222,7 @@ RUNS = (
     .order_by(TABLE.c.newest_at, TABLE.c.id)
 )
 OUTLIERS = (
-    select(*(RESULTS.c[name] for name in WantedSetup._fields), RESULTS.c.submission_id)
+    select(*(RESULTS.c[name] for name in HardwareSetup._fields), RESULTS.c.submission_id)
     .join(_SUBMISSIONS, _SUBMISSIONS.c.id == RESULTS.c.submission_id)
     .where(_SUBMISSIONS.c.received_at >= bindparam("since"), _SUBMISSIONS.c.outlier.like(FAILED))
     .where(RESULTS.c.moderation.is_(None) | (RESULTS.c.moderation != "hidden"))

@@ -15,54 +15,36 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 
+from bench_protocol.trust.asks import HardwareSetup
+
 from ..db.lists import among
 from ..db.tables import OwnerSpread, SigningKey, table_of
 from ..db.upsert import upsert
 from ..ranking import reproduction
 from ..ranking.figures import Setup, Subject
 from ..ranking.medians import counting, scaled_log
-from ..ranking.owners import CONFIRMED_LABELS
+from ..ranking.owners import CONFIRMED_LABELS, TRUSTED
 from ..ranking.reproduction import Pairs, Reproduction
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, TABLE, lineage, subject_of
 
 # Fewer confirmed owners in a set-up have no spread, and reproduce nothing.
 OWNERS_TO_REPRODUCE = 2
-SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
-
-
-class HardwareSetup(NamedTuple):
-    """One workload in one set-up on one hardware: the values of ``SAME_SETUP``."""
-
-    hardware_slug: str
-    workload_digest: str
-    setup: Setup
-
-    @classmethod
-    def of(cls, subject: Subject) -> "HardwareSetup":
-        return cls(subject.hardware_slug, subject.workload_digest, subject.setup)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The values by column."""
-        values = (self.hardware_slug, self.workload_digest, *self.setup)
-        return dict(zip(SAME_SETUP, values, strict=True))
-
-    @property
-    def id(self) -> str:
-        """The id of the hardware's aggregate."""
-        return Subject("", self.hardware_slug, "", self.workload_digest, self.setup).id
-
-    @property
-    def group(self) -> "Group":
-        """The group of set-ups that share the spread between owners."""
-        return Group(self.hardware_slug, self.setup.framework)
 
 
 class Group(NamedTuple):
-    """One framework on one hardware."""
+    """One framework on one hardware: its set-ups share the spread between owners."""
 
     hardware_slug: str
     framework: str
+
+    @classmethod
+    def of(cls, setup: HardwareSetup) -> "Group":
+        return cls(setup.hardware_slug, setup.framework)
+
+
+def setup_of(subject: Subject) -> HardwareSetup:
+    """The set-up and hardware of a result or an aggregate."""
+    return HardwareSetup(subject.hardware_slug, subject.workload_digest, *subject.setup)
 
 
 def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
@@ -81,7 +63,7 @@ def reproducible(
     of_setup: dict[HardwareSetup, dict[str, str]] = {}
     for subject in trusted:
         of_owner = lineage(subject)["owner"]
-        ids = of_setup.setdefault(HardwareSetup.of(subject), {})
+        ids = of_setup.setdefault(setup_of(subject), {})
         ids[of_owner.owner] = of_owner.id
         for label in confirmed:
             ids.setdefault(label, of_owner._replace(owner=label).id)
@@ -105,7 +87,7 @@ def update_levels(
         The subjects of the results whose level changed.
     """
     touched = set(setups)
-    groups = sorted({setup.group for setup in touched})
+    groups = sorted(set(map(Group.of, touched)))
     before = [tau(connection, group) for group in groups]
     for setup in sorted(touched):
         _update_spread(connection, setup)
@@ -117,7 +99,7 @@ def update_levels(
         change
         for setup in sorted(touched)
         for change in _changes(
-            connection.execute(MEMBERS, setup.columns).all(), confirmed, taus[setup.group]
+            connection.execute(MEMBERS, setup._asdict()).all(), confirmed, taus[Group.of(setup)]
         )
     ]
     if changes:
@@ -135,31 +117,30 @@ def tau(connection: Connection, group: Group) -> float:
 def of_result(connection: Connection, result: Any) -> Reproduction | None:
     """The comparison that the level of a stored result follows from; None for one that is not
     ranked or has not reached level 3.
-
-    Args:
-        result: its row or its :class:`~bench_server.db.tables.Measurement`.
     """
     if not result.rankable or result.trust_level < 3:
         return None
-    values = {name: getattr(result, name) for name in SAME_SETUP}
+    values = {name: getattr(result, name) for name in HardwareSetup._fields}
     times = _owner_times(connection.execute(CONFIRMED_MEMBERS, values).all())
     spread = tau(connection, Group(result.hardware_slug, result.framework))
     return _judged(result, times, spread)
 
 
 def _update_spread(connection: Connection, setup: HardwareSetup) -> None:
-    times = _owner_times(connection.execute(CONFIRMED_MEMBERS, setup.columns).all())
+    times = _owner_times(connection.execute(CONFIRMED_MEMBERS, setup._asdict()).all())
+    # The id of the hardware's aggregate.
+    id = Subject("", setup.hardware_slug, "", setup.workload_digest, Setup.of(setup)).id
     if len(times) < OWNERS_TO_REPRODUCE:
-        connection.execute(DELETE, {"of": setup.id})
+        connection.execute(DELETE, {"of": id})
         return
     pairs = reproduction.pairs_of(list(times.values()))
     row = {"owners": len(times), "squares": pairs.squares, "degrees": pairs.degrees}
-    upsert(connection, _SPREADS, [{"id": setup.id, **setup.columns, **row}])
+    upsert(connection, _SPREADS, [{"id": id, **setup._asdict(), **row}])
 
 
 def _setups_of(connection: Connection, group: Group) -> Iterator[HardwareSetup]:
     for row in connection.execute(SETUPS, group._asdict()):
-        yield HardwareSetup(row[0], row[1], Setup(*row[2:]))
+        yield HardwareSetup(*row)
 
 
 def _changes(
@@ -191,20 +172,19 @@ def _judged(result: Any, times: Mapping[str, int], spread: float) -> Reproductio
 
 # Statements, built once.
 _KEYS, _SPREADS = map(table_of, (SigningKey, OwnerSpread))
-TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
     *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level", "disturbed")),
     *(RESULTS.c[name] for name in SUBJECT_COLUMNS),
-).where(*(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP), TRUSTED)
+).where(*(RESULTS.c[name] == bindparam(name) for name in HardwareSetup._fields), TRUSTED)
 CONFIRMED_MEMBERS = select(
     *(RESULTS.c[name] for name in ("owner", "ns_per_sample", "disturbed"))
 ).where(
-    *(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP),
+    *(RESULTS.c[name] == bindparam(name) for name in HardwareSetup._fields),
     TRUSTED,
     RESULTS.c.owner.in_(CONFIRMED_LABELS),
 )
 HARDWARE_OF_OWNER = (
-    select(*(RESULTS.c[name] for name in ("hardware", "workload", *SAME_SETUP)))
+    select(*(RESULTS.c[name] for name in ("hardware", "workload", *HardwareSetup._fields)))
     .where(
         RESULTS.c.key_id.in_(select(_KEYS.c.key_id).where(_KEYS.c.owner == bindparam("owner"))),
         RESULTS.c.rankable,
@@ -217,5 +197,5 @@ _IN_GROUP = [_SPREADS.c[name] == bindparam(name) for name in Group._fields]
 SPREAD = select(
     func.sum(_SPREADS.c.squares), func.sum(_SPREADS.c.degrees), func.max(_SPREADS.c.degrees)
 ).where(*_IN_GROUP)
-SETUPS = select(*(_SPREADS.c[name] for name in SAME_SETUP)).where(*_IN_GROUP)
+SETUPS = select(*(_SPREADS.c[name] for name in HardwareSetup._fields)).where(*_IN_GROUP)
 EXISTING = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))

@@ -6,12 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from bench_protocol.trust.asks import HardwareSetup
+
 from ..ranking import aggregates, owners
 from ..ranking.aggregates import Stale
 from ..ranking.figures import Level, Subject
 from ..ranking.rows import subject_of
 from . import reproduced
-from .reproduced import HardwareSetup
+from .reproduced import setup_of
 
 OWNERS_AND_BELOW: tuple[Level, ...] = ("run", "machine", "owner")
 
@@ -38,14 +40,14 @@ NOTHING = Touched()
 def by_results(rows: Iterable[Row[Any]]) -> Touched:
     """The rows that rows of results touch, before or after a change."""
     subjects = [subject_of(row) for row in rows]
-    return Touched(Stale.above(subjects), frozenset(map(HardwareSetup.of, subjects)))
+    return Touched(Stale.above(subjects), frozenset(map(setup_of, subjects)))
 
 
 def by_kind(connection: Connection, label: str) -> Touched:
     """The rows that a change of an owner's kind touches."""
     hardware = reproduced.hardware_of_owner(connection, label)
     stale = Stale.of_owners(subject._replace(owner=label) for subject in hardware)
-    return Touched(stale, frozenset(map(HardwareSetup.of, hardware)))
+    return Touched(stale, frozenset(map(setup_of, hardware)))
 
 
 def refresh_owners(connection: Connection, touched: Touched) -> Touched:

@@ -27,7 +27,7 @@ WORDS: dict[Reason, str] = {
 }
 
 
-class WantedSetup(NamedTuple):
+class HardwareSetup(NamedTuple):
     """One workload in one set-up on one hardware."""
 
     hardware_slug: str
@@ -41,7 +41,7 @@ class WantedSetup(NamedTuple):
     timing: str
 
 
-def digest(root: str, setup: WantedSetup) -> bytes:
+def digest(root: str, setup: HardwareSetup) -> bytes:
     """SHA-256 of the root's 32 bytes and the set-up's values in UTF-8, one a line.
 
     Args:
@@ -51,11 +51,11 @@ def digest(root: str, setup: WantedSetup) -> bytes:
     return hashlib.sha256(bytes.fromhex(root) + text.encode()).digest()
 
 
-def is_drawn(root: str, setup: WantedSetup, reason: Reason) -> bool:
+def is_drawn(root: str, setup: HardwareSetup, reason: Reason) -> bool:
     """Whether the first eight bytes of the digest are below the reason's rate times 2**64."""
     return int.from_bytes(digest(root, setup)[:8]) < RATES[reason] * 2**64
 
 
-def ask_id(root: str, setup: WantedSetup) -> str:
+def ask_id(root: str, setup: HardwareSetup) -> str:
     """32 hex digits."""
     return digest(root, setup).hex()[:32]
