@@ -92,8 +92,9 @@ def test_the_other_mode_compares_the_same_software(fleet: Poster) -> None:
     assert {row["framework"] for row in common} == {"tensorflow"}
     assert compared["things"][1]["speed_up"] == pytest.approx((400 / 210 * 2) ** 0.5, rel=1e-3)
     result = get(fleet, "/results")["results"][0]["id"]
-    answer = fleet.http.get(f"/api/v1/compare?ids={MAC},{result}&mode=best")
-    assert (answer.status_code, answer.json()["field"]) == (422, "mode")
+    for field, value in (("mode", "best"), ("across", "batch_size")):
+        answer = fleet.http.get(f"/api/v1/compare?ids={MAC},{result}&{field}={value}")
+        assert (answer.status_code, answer.json()["field"]) == (422, field)
 
 
 def test_rows_of_the_same_software_are_in_the_order_of_the_matrix(post: Poster) -> None:
@@ -117,12 +118,6 @@ def test_a_search_leaves_ranks_alone(fleet: Poster, search: str) -> None:
     # What changes the question ranks again.
     (row,) = get(fleet, f"{board}&device=metal")["rows"]
     assert row["rank"] == 1
-
-
-def test_machines_that_are_searched_for_have_no_rank(fleet: Poster) -> None:
-    board = "/leaderboard?workload=mnist-cnn&group=machine"
-    assert [row["rank"] for row in get(fleet, board)["rows"]] == [1, 2]
-    assert [row["rank"] for row in get(fleet, f"{board}&q=apple")["rows"]] == [None]
 
 
 def test_the_baseline_stays_through_filters_and_has_no_interval(fleet: Poster) -> None:

@@ -12,7 +12,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.statistics.comparison import LogSample
-from bench_server.answers import overall
+from bench_server.answers import verdicts
 from bench_server.ranking.compare import Comparisons, compare, compare_all
 from bench_server.ranking.figures import UNITS, Evidence, Figure, Setup, Subject, Unit
 
@@ -26,10 +26,8 @@ def figure(times: Sequence[float], name: str, unit: Unit = UNITS[0]) -> Figure:
     subject = Subject(name.upper(), name, "w", "d", setup)
     middle = median_high(times)
     return Figure(
-        id=name, subject=subject, ns_per_sample=middle, fastest_ns=min(times),
-        slowest_ns=max(times), values=LogSample.of(times), unit=unit, repeats=len(times),
-        runs=len(times),
-        machines=1, owners=1, trust_level=3, newest_at=AT, evidence=Evidence(name),
+        name, subject, middle, min(times), max(times), LogSample.of(times), 3, AT, Evidence(name),
+        unit, repeats=len(times), runs=len(times),
     )  # fmt: skip
 
 
@@ -64,23 +62,6 @@ def test_one_machine_a_side_is_no_verdict_about_hardware(
     )
 
 
-def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
-    """2 % between machines, 1 % between runs, five runs each: half of the verdicts say that the
-    machines differ, none that the hardware does."""
-    random = np.random.default_rng(2)
-    differ = 0
-    for _ in range(PAGES):
-        of_machine = random.normal(0, 0.02, (2, 1)) + random.normal(0, 0.01, (2, 5))
-        a, b = (
-            figure(row, name) for row, name in zip(np.exp(of_machine).tolist(), "ab", strict=True)
-        )
-        found = compare(a, b, {"a": "m1", "b": "m2"})
-        differ += found.verdict_kind != "no_difference"
-        assert found.scope == "machines"
-        assert "on these two machines" in found.verdict
-    assert differ / PAGES > 0.4
-
-
 def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
     base = figure([100, 101, 99], "base")
     near = figure([97.5, 96.5, 98], "near")
@@ -106,43 +87,6 @@ def test_a_pair_and_its_reverse_are_one_comparison() -> None:
     assert [c.verdict_kind for c in together.of.values()] == ["faster", "slower", "too_few_runs"]
 
 
-def test_of_twelve_equal_things_a_false_verdict_is_rare() -> None:
-    """Pages of twelve equal hardware, five machines each, one value in twenty slow: at most 5 %
-    have a false verdict; without the correction more than 10 %."""
-    random = np.random.default_rng(5)
-    wrong = alone = 0
-    for _ in range(PAGES):
-        noise = np.exp(random.normal(0, 0.02, (12, 5))) * np.where(
-            random.random((12, 5)) < 0.05, 1.5, 1.0
-        )
-        base, *others = (figure(row, f"h{n}", "machines") for n, row in enumerate(noise.tolist()))
-        found = compare_all([(other, base) for other in others]).of.values()
-        wrong += any(comparison.verdict_kind != "no_difference" for comparison in found)
-        alone += any((comparison.p_value or 0) <= 0.05 for comparison in found)
-    assert wrong / PAGES <= 0.05
-    assert alone / PAGES > 0.1
-
-
-def test_twenty_things_are_corrected_together(http: TestClient, post: Poster) -> None:
-    """Two cells of three machines: four comparisons with the first."""
-    things = [results.make_machine(f"Intel Core i{n}", seed=n + 1) for n in range(3)]
-    for workload in ("mnist-cnn", "fashion-mlp"):
-        for n, machine in enumerate(things):
-            for run in range(3):
-                post.made(
-                    cell=results.make_cell(workload),
-                    machine=machine,
-                    run_id=f"{10 * n + run:032x}",
-                    step_ns=1_000_000 + 100_000 * n + 1_000 * run,
-                )
-    slugs = [row["slug"] for row in http.get("/api/v1/hardware").json()["hardware"]]
-    answer = http.get("/api/v1/compare", params={"ids": ",".join(sorted(slugs))}).json()
-    assert answer["comparisons"] == 4
-    cells = [cell for row in answer["rows"] for cell in row["cells"][1:]]
-    assert {cell["scope"] for cell in cells} == {"machines"}
-    assert all(cell["adjusted_p_value"] > cell["p_value"] for cell in cells)
-
-
 def over_rows(seed: int, things: int) -> tuple[list[list[tuple[Figure, Figure]]], Comparisons]:
     """Equal things beside the first one, 2 % between five machines, which are as fast or slow in
     both of two rows."""
@@ -159,7 +103,7 @@ def test_verdicts_over_all_rows_are_corrected_among_things() -> None:
     """Pages of twelve equal hardware: at most 5 % have a false one; of each alone, many more."""
     wrong = alone = 0
     for seed in range(PAGES):
-        answers = overall.verdicts_over_rows(*over_rows(seed, 12))
+        answers = verdicts.verdicts_over_rows(*over_rows(seed, 12))
         wrong += any(one["verdict_kind"] != "no_difference" for one in answers)
         alone += any(not one["speed_up_low"] <= 1 <= one["speed_up_high"] for one in answers)
         for one in answers:
@@ -174,15 +118,15 @@ def test_a_verdict_over_all_rows_is_about_its_machines() -> None:
     machines = {"a": "m1", "b": "m2", "c": "m3"}
     fast, slow = figure(FAST, "a"), figure(SLOW, "b")
     found = compare_all([(fast, slow), (figure(FAST, "c"), slow)], machines)
-    (one,) = overall.verdicts_over_rows([[(fast, slow)]], found)
+    (one,) = verdicts.verdicts_over_rows([[(fast, slow)]], found)
     assert one["verdict"] == "1.12 times as fast on these two machines (95 % CI 1.11 to 1.14)"
-    (two,) = overall.verdicts_over_rows([list(found.of)], found)
+    (two,) = verdicts.verdicts_over_rows([list(found.of)], found)
     assert two["verdict"].startswith("1.12 times as fast on these two machines (95 % CI ")
     few = figure([1, 2], "few")
     together = compare_all([(few, slow)])
-    (missing,) = overall.verdicts_over_rows([[(few, slow)]], together)
-    assert (missing["verdict_kind"], missing["verdict"]) == ("too_few_runs", overall.TOO_FEW)
-    assert overall.verdicts_over_rows([[]], found) == [dict.fromkeys(overall.FIELDS)]
+    (missing,) = verdicts.verdicts_over_rows([[(few, slow)]], together)
+    assert (missing["verdict_kind"], missing["verdict"]) == ("too_few_runs", verdicts.TOO_FEW)
+    assert verdicts.verdicts_over_rows([[]], found) == [dict.fromkeys(verdicts.FIELDS)]
 
 
 def test_the_heading_of_several_things_claims_no_more_than_its_verdict(

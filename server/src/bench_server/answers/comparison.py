@@ -29,8 +29,7 @@ from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure
 from ..ranking.score import alike, best_of, place
-from . import overall
-from .compared_things import find, names_of
+from .compared_things import ComparedId, find, names_of
 from .prices import NO_PRICES, Price, Prices
 from .types.comparison import (
     Across,
@@ -42,13 +41,7 @@ from .types.comparison import (
     ThingKind,
 )
 from .types.leaderboard import epoch_samples, rate_fields
-from .verdicts import verdicts
-
-SETUP_FIELDS = ("framework", "device", "recipe", "batch_size", "data", "timing")
-VERDICT_FIELDS = (
-    *("speed_up", "speed_up_low", "speed_up_high", "p_value", "adjusted_p_value"),
-    *("n", "n_other", "unit", "scope", "verdict_kind", "verdict"),
-)
+from .verdicts import FIELDS, verdicts, verdicts_over_rows
 
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 
@@ -66,6 +59,14 @@ class CellKey(NamedTuple):
 
 
 Side = dict[CellKey, Figure]
+
+
+class Column(NamedTuple):
+    """A thing, its figures by cell, and its price."""
+
+    thing: ComparedId
+    side: Side
+    price: Price | None
 
 
 def compare(
@@ -89,42 +90,42 @@ def compare(
     stranger = next((item for item in prices.of_reader if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
-    things_found = [find(session, item) for item in ids]
-    kinds = {thing.kind for thing, _ in things_found}
+    named = [find(session, item) for item in ids]
+    kinds = {thing.kind for thing, _ in named}
     left_out = _left_out(kinds, across)
     mode = _mode(kinds, mode)
     if mode == "best":
-        sides = _at_best([figures for _, figures in things_found])
+        sides = _at_best([figures for _, figures in named])
     else:
-        sides = [_without(_side(figures), left_out) for _, figures in things_found]
-    names = names_of([thing for thing, _ in things_found])
+        sides = [_side(figures, left_out) for _, figures in named]
+    columns = [
+        Column(thing, side, prices.of(thing.id, thing.hardware_slug, thing.hardware))
+        for (thing, _), side in zip(named, sides, strict=True)
+    ]
     keys = sorted({key for side in sides for key in side}, key=_order)
     base, *others = sides
     pairs = [(side[key], base[key]) for key in base for side in others if key in side]
     found = verdicts(session, pairs)
-    priced = [
-        prices.of(item, thing.hardware_slug, thing.hardware)
-        for item, (thing, _) in zip(ids, things_found, strict=True)
-    ]
-    rows = tuple(_row(key, sides, priced, prices, found) for key in keys)
+    rows = [_row(key, columns, prices, found) for key in keys]
     common = [row for row in rows if row.common]
     keys_of_all = [key for key in base if all(key in side for side in sides)]
-    of_first = dict.fromkeys(overall.FIELDS) | {"speed_up": 1.0 if common else None}
-    whole = overall.verdicts_over_rows(
+    of_first = dict.fromkeys(FIELDS) | {"speed_up": 1.0 if common else None}
+    of_others = verdicts_over_rows(
         [[(side[key], base[key]) for key in keys_of_all] for side in others], found
     )
+    names = names_of([column.thing for column in columns])
     things = tuple(
         ComparedThing(
-            thing.id,
-            thing.kind,
-            name,
-            thing.hardware_slug,
-            **([of_first, *whole][place]),
+            column.thing.id,
+            column.thing.kind,
+            names[place],
+            column.thing.hardware_slug,
+            **([of_first, *of_others][place]),
             scope=_scope(common, place),
             relative_energy=_relative_energy(common, place),
-            price=priced[place],
+            price=column.price,
         )
-        for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
+        for place, column in enumerate(columns)
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     as_of = position.read(session.connection()).next_index
@@ -141,11 +142,13 @@ def compare(
     )
 
 
-def _side(figures: Iterable[Figure]) -> Side:
-    """Figures by cell; the fastest if a machine has a cell on several devices."""
+def _side(figures: Iterable[Figure], left_out: tuple[str, ...]) -> Side:
+    """Figures by cell, without the axes that are compared; the fastest if a machine has a cell on
+    several devices."""
     side: Side = {}
+    nothing: dict[str, Any] = dict.fromkeys(left_out)
     for figure in figures:
-        side.setdefault(_key(figure), figure)
+        side.setdefault(_key(figure)._replace(**nothing), figure)
     return side
 
 
@@ -190,62 +193,43 @@ def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
     return () if of_machines else ("framework", "recipe", *([across] if across else ()))
 
 
-def _without(side: Side, axes: tuple[str, ...]) -> Side:
-    """The same thing with axes omitted from its cells. A set-up or result has at most one cell."""
-    nothing: dict[str, Any] = dict.fromkeys(axes)
-    return {key._replace(**nothing): figure for key, figure in side.items()}
-
-
 def _row(
-    key: CellKey,
-    sides: list[Side],
-    priced: list[Price | None],
-    prices: Prices,
-    found: Comparisons,
+    key: CellKey, columns: Sequence[Column], prices: Prices, found: Comparisons
 ) -> ComparedRow:
-    base = sides[0].get(key)
-    cells = tuple(
-        _cell(side.get(key), base, price, prices, found, first=place == 0)
-        for place, (side, price) in enumerate(zip(sides, priced, strict=True))
-    )
-    return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
+    base, cells = columns[0].side.get(key), []
+    for column in columns:
+        figure = column.side.get(key)
+        verdict: dict[str, Any] = dict.fromkeys(Comparison.__dataclass_fields__)
+        if column is columns[0]:
+            verdict["speed_up"] = 1.0
+        elif figure is not None and base is not None:
+            verdict = asdict(found.of[figure, base])
+        cells.append(figure and _cell(figure, column.price, prices, verdict))
+    return ComparedRow(**key._asdict(), common=None not in cells, cells=tuple(cells))
 
 
 def _cell(
-    thing_figure: Figure | None,
-    base: Figure | None,
-    price: Price | None,
-    prices: Prices,
-    found: Comparisons,
-    *,
-    first: bool,
-) -> ComparedCell | None:
-    if thing_figure is None:
-        return None
-    compared = None if first or base is None else found.of[thing_figure, base]
-    speed = 1e9 / thing_figure.ns_per_sample
-    joules = thing_figure.evidence.joules_per_sample
-    per_epoch = _joules_per_epoch(thing_figure)
+    figure: Figure, price: Price | None, prices: Prices, verdict: dict[str, Any]
+) -> ComparedCell:
+    speed = 1e9 / figure.ns_per_sample
+    setup = figure.setup._asdict()
+    del setup["precision"]  # it is of the row
+    joules = figure.evidence.joules_per_sample
+    per_epoch = _joules_per_epoch(figure)
     return ComparedCell(
-        **{name: getattr(thing_figure.setup, name) for name in SETUP_FIELDS},
-        **rate_fields(thing_figure),
-        repeats=thing_figure.repeats,
-        trust_level=thing_figure.trust_level,
-        provisional=thing_figure.provisional,
-        published=thing_figure.published,
+        **setup,
+        **rate_fields(figure),
+        repeats=figure.repeats,
+        trust_level=figure.trust_level,
+        provisional=figure.provisional,
+        published=figure.published,
         joules_per_epoch=per_epoch,
         samples_per_joule=1 / joules if joules else None,
-        energy_scope=thing_figure.evidence.energy_scope,
+        energy_scope=figure.evidence.energy_scope,
         energy_cost_per_epoch=prices.of_energy(per_epoch),
         samples_per_second_per_price=speed / price.amount if price else None,
-        **_verdict(compared, first=first),
+        **verdict,
     )
-
-
-def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, Any]:
-    if speed_comparison is None:
-        return {**dict.fromkeys(VERDICT_FIELDS), "speed_up": 1.0 if first else None}
-    return asdict(speed_comparison)
 
 
 def _relative_energy(common: Sequence[ComparedRow], place: int) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench_protocol.statistics import comparison
-from bench_protocol.statistics.comparison import LogSample
+from bench_protocol.statistics.comparison import LogSample, SpeedVerdict
 
 from .figures import UNITS, Figure, Kind, Unit
 from .medians import sample_of_one
@@ -123,14 +123,18 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
         unit,
         where=where(a, b, machines or {}) if scope == "machines" else "",
     )
+    return _alone(found, times.n, base.n, unit, scope)
+
+
+def _alone(found: SpeedVerdict, n: int, n_other: int, unit: Unit, scope: Scope) -> Comparison:
     return Comparison(
         speed_up=found.speed_up,
         speed_up_low=found.low,
         speed_up_high=found.high,
         p_value=found.p_value,
         adjusted_p_value=found.p_value,
-        n=times.n,
-        n_other=base.n,
+        n=n,
+        n_other=n_other,
         unit=unit,
         scope=scope,
         verdict_kind=found.kind,
@@ -141,9 +145,6 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
 def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None) -> Comparisons:
     """Compare pairs of figures that are shown together: a verdict of a difference needs an adjusted
     p-value of at most 0.05. A pair and its reverse are one comparison.
-
-    Args:
-        machines: see :func:`compare`.
     """
     alone = {pair: compare(*pair, machines) for pair in pairs}
     p_values = {
@@ -179,20 +180,11 @@ def compare_on_machines(pairs: Sequence[tuple[float, float]]) -> Comparison:
     machines = f"on {count} machine{'s' * (count != 1)}"
     times, base = zip(*pairs, strict=True)
     found = comparison.compare_pairs(times, base, machines)
+    alone = _alone(found, count, count, "machines", "machines" if count == 1 else "hardware")
+    if found.kind != "too_few_runs":
+        return alone
     few = f"{machines}; an interval needs {comparison.RUNS_FOR_A_VERDICT}"
-    return Comparison(
-        speed_up=found.speed_up,
-        speed_up_low=found.low,
-        speed_up_high=found.high,
-        p_value=found.p_value,
-        adjusted_p_value=found.p_value,
-        n=count,
-        n_other=count,
-        unit="machines",
-        scope="machines" if count == 1 else "hardware",
-        verdict_kind=found.kind,
-        verdict=few if found.kind == "too_few_runs" else found.words,
-    )
+    return replace(alone, verdict=few)
 
 
 def corrected(alone: Sequence[Comparison]) -> tuple[list[Comparison], int]:
