@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from tests.fakes import results
 
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
-from bench_protocol.catalogue.layers import Dense, Flatten, Residual
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import PRODUCTS, Device
-from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload import device_bounds
 from bench_protocol.payload.result import Blocks, Gemm
 from bench_protocol.payload.witness import LastBlock
-from bench_server.checks import bounds
 from bench_server.checks import table as result_checks
 from bench_server.checks.timing import DOUBTFUL_MEAN
 from bench_server.checks.verdicts import CheckVerdict
@@ -145,16 +142,6 @@ def test_speed_is_bounded_by_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> 
     times = (*(10_000_000,) * 9, 110_000_000)
     slow = verdict("below_peak", blocks=blocks(times), gemm=product(4))
     assert slow.passed
-
-
-@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda one: one.name)
-def test_which_workloads_have_3x3_convolutions(workload: Workload) -> None:
-    """Also inside the blocks of ResNet50."""
-    names = {"mnist-cnn", "fashion-convnet", "cifar100-vgg16", "resnet50-transfer"}
-    assert bounds.has_3x3_convolutions(workload) is (workload.name in names)
-    inside = [layer for layer in workload.layers if isinstance(layer, Residual)]
-    assert bool(inside) is (workload.name == "resnet50-transfer")
-    assert not any(isinstance(layer, Dense | Flatten) for layer in inside)
 
 
 def test_winograd_saves_products_inside_residual_blocks_too() -> None:

@@ -1,6 +1,5 @@
 """Result checks: only contradictions exclude a result from rankings, with a reason."""
 
-import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -172,13 +171,6 @@ def test_verdicts_are_read_as_they_were_written() -> None:
     verdicts = result_checks.of_result(timed(100, 100))
     assert check_verdicts.from_text(check_verdicts.as_text(verdicts)) == verdicts
     assert check_verdicts.from_text(check_verdicts.as_text(())) == ()
-
-
-def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
-    """As versions up to 0005 stored them."""
-    stored = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
-    (verdict,) = check_verdicts.from_text(json.dumps([stored]))
-    assert verdict.checked
 
 
 def test_every_check_has_a_case() -> None:

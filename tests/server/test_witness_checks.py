@@ -97,25 +97,17 @@ def test_dropout_that_does_not_drop_is_not_ranked(number: int, mask: Mask, says:
     assert verdicts(result)["witness"].sentence == says
 
 
-def test_a_loss_between_the_masks_of_dropout_passes() -> None:
-    cell = results.make_cell(DROPOUT)
-    right, steps = results.session_figures(cell), witness(cell).steps
-    for end in (right.losses, right.high):
-        losses = tuple(end[step - 1] for step in steps)
-        assert not failed(results.make_complete(cell, witness=witness(cell, losses=losses)))
-    losses = tuple(1.5 * right.high[step - 1] for step in steps)
-    result = results.make_complete(cell, witness=witness(cell, losses=losses))
-    assert failed(result) == {"witness": "unranked"}
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"steps": (1,), "losses": (START,)}, "of steps [1], not [1, 24, 64]"),
-        ({"steps": (), "losses": ()}, "of steps [], not [1, 24, 64]"),
-        ({"movements": ()}, "no movements"),
-        ({"rewound": None}, "no second reading"),
-        ({"rewound": Rewound(start_loss=START, losses=ENDS)}, "reading has no movements"),
+        ({"steps": (1,), "losses": (START,)}, "its losses after steps 1, 24, 64"),
+        ({"steps": (), "losses": ()}, "its losses after steps 1, 24, 64"),
+        ({"movements": ()}, "how far its weights moved"),
+        ({"rewound": None}, "the losses of the rewound session"),
+        (
+            {"rewound": Rewound(start_loss=START, losses=ENDS)},
+            "rewound session's weights moved",
+        ),
     ],
 )
 def test_a_part_of_a_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
@@ -153,53 +145,6 @@ def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
     }
 
 
-def test_what_happens_after_the_warm_up_shows_in_the_second_reading() -> None:
-    """Half of the steps are left out."""
-    for cell in (results.make_cell("mnist-dense"), results.make_cell("mnist-dense", batch_size=48)):
-        told = witness(cell)
-        assert told.rewound is not None
-        first, *later = told.rewound.losses
-        for changes in (
-            {"losses": (first, *(2 * (loss or 0) for loss in later))},
-            {"losses": (first, None, None)},
-            {"start_loss": 1.001 * (first or 0)},
-            {"start_loss": None},
-        ):
-            again = told.rewound.model_copy(update=changes)
-            result = results.make_complete(cell, witness=witness(cell, rewound=again))
-            assert failed(result)["witness"] == "unranked", changes
-
-
-@pytest.mark.parametrize("reading", ["first", "second"])
-def test_a_loss_without_masks_is_not_ranked(reading: str) -> None:
-    cell = results.make_cell("fashion-mlp")
-    told = witness(cell)
-    assert told.rewound is not None
-    start = told.rewound.start_loss
-    bare = (start, *told.losses[1:])
-    changed = told.model_copy(
-        update={"losses": bare}
-        if reading == "first"
-        else {"rewound": told.rewound.model_copy(update={"losses": bare})}
-    )
-    verdict = verdicts(results.make_complete(cell, witness=changed))["witness"]
-    assert verdict.effect == "unranked"
-    assert verdict.sentence == "dropout does not change the loss of step 1"
-
-
-@pytest.mark.parametrize("factor", [0.4, 1.6])
-def test_movements_of_the_second_reading_are_compared(factor: float) -> None:
-    """The losses are right; a convolution's movement may be half off."""
-    told = witness(results.make_cell())
-    assert told.rewound is not None
-    moved = tuple(factor * (norm or 0) for norm in told.rewound.movements)
-    again = told.rewound.model_copy(update={"movements": moved})
-    result = results.make_complete(witness=told.model_copy(update={"rewound": again}))
-    assert failed(result) == {"witness": "unranked"}
-    sentence = verdicts(result)["witness"].sentence
-    assert "the movement of 0/kernel in the rewound session deviates by 0.6" in sentence
-
-
 @pytest.mark.parametrize(("scale", "kind"), [("dynamic", "conformant"), ("1024", "wrong_result")])
 def test_an_update_that_overflows_may_be_left_out(scale: str, kind: str) -> None:
     """Keras leaves it out under its dynamic loss scale. The server and the agent say the same."""
@@ -214,24 +159,6 @@ def test_an_update_that_overflows_may_be_left_out(scale: str, kind: str) -> None
     judged = recomputation.session_verdict(result, invented_known(result))
     assert judged is not None
     assert judged.kind == kind
-
-
-def test_half_precision_shows_under_dropout() -> None:
-    cell = results.make_cell("fashion-mlp")
-    told = witness(cell)
-    assert told.rewound is not None
-    off = told.rewound.model_copy(update={"start_loss": 1.0004 * (told.rewound.start_loss or 0)})
-    result = results.make_complete(cell, witness=witness(cell, rewound=off))
-    assert failed(result)["witness"] == "unranked"
-    assert "without dropout" in verdicts(result)["witness"].sentence
-
-
-def test_the_losses_of_another_batch_size_are_not_ranked() -> None:
-    trained = results.make_cell("mnist-dense", batch_size=32)
-    result = results.make_complete(
-        results.make_cell("mnist-dense", batch_size=64), witness=witness(trained)
-    )
-    assert failed(result)["witness"] == "unranked"
 
 
 # The measurement of the fakes has 20 steps of warm-up and 12 blocks of 10.
@@ -337,4 +264,4 @@ def test_steps_of_any_number_cost_nothing_where_the_range_is_wide() -> None:
     )
     assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
     sentence = verdicts(result)["witness"].sentence
-    assert sentence == f"its losses are of steps [1, 24, {last}], not [1, 24, 64]"
+    assert sentence == "a current agent also sends its losses after steps 1, 24, 64"

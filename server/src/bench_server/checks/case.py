@@ -48,12 +48,10 @@ class Case:
 
     @cached_property
     def is_seeded(self) -> bool:
-        """Whether its seeds follow from its nonce."""
         return recomputation.is_seeded(self.result)
 
     @cached_property
     def jobs(self) -> Mapping[Purpose, SeededJob]:
-        """The seeded jobs of the result."""
         return {job.purpose: job for job in recomputation.jobs(self.result)}
 
     def statement(self, purpose: Purpose) -> Recomputation | None:
@@ -82,7 +80,6 @@ class Case:
 
     @property
     def architecture(self) -> str:
-        """The architecture of the machine's processor."""
         return self.result.machine.cpu.architecture
 
     @property

@@ -51,7 +51,7 @@ def _missing(case: Case) -> Iterator[str]:
     if case.workload.digest != cell.workload_digest:
         return  # what else it should have is not known
     if measured.witness is not None:
-        yield from _missing_readings(case.workload, cell.batch_size, measured.witness)
+        yield from missing_readings(case.workload, cell.batch_size, measured.witness)
     short = {
         (trace.precision or cell.precision, trace.optimizer)
         for trace in measured.traces
@@ -65,7 +65,8 @@ def _missing(case: Case) -> Iterator[str]:
         yield "a long trace"
 
 
-def _missing_readings(workload: Workload, batch_size: int, told: Witness) -> Iterator[str]:
+def missing_readings(workload: Workload, batch_size: int, told: Witness) -> Iterator[str]:
+    """What a whole witness has and this one lacks."""
     steps = witness_steps(workload, batch_size)
     if told.steps != steps:
         yield f"its losses after steps {', '.join(map(str, steps))}"

@@ -32,7 +32,6 @@ class SubmissionFacts:
 
 
 def of_submission(result: Result, facts: SubmissionFacts) -> tuple[CheckVerdict, ...]:
-    """Run every submission check. A failed repeat has none."""
     measured = result.measurement
     if measured is None:
         return ()
@@ -60,8 +59,8 @@ def _clocks(result: Result, _measured: Measurement, facts: SubmissionFacts) -> F
     clocks = result.clocks
     if facts.issued_at is None:
         return Finding(False, "clocks are only compared from a fresh challenge on", {})
-    monotonic = clocks.signed_ns / 1e9
-    wall = (_moment(clocks.signed) - _moment(clocks.run_started)).total_seconds()
+    monotonic, at = clocks.signed_ns / 1e9, datetime.fromisoformat
+    wall = (at(clocks.signed) - at(clocks.run_started)).total_seconds()
     server = (facts.received_at - facts.issued_at).total_seconds()
     tolerance = max(CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE * monotonic)
     numbers = {"monotonic_seconds": monotonic, "wall_seconds": wall, "server_seconds": server}
@@ -84,10 +83,6 @@ def _clocks(result: Result, _measured: Measurement, facts: SubmissionFacts) -> F
 def _clocks_effect(finding: Finding) -> Effect:
     """A result that waited in an outbox is only doubtful: it is fresh, and its own clocks agree."""
     return "doubtful" if "late_seconds" in finding.figures else "stale"
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 CHECKS: tuple[

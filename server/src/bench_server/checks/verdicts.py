@@ -19,12 +19,10 @@ class Finding:
     checked: bool = True
 
     def as_text(self) -> str:
-        """The finding in JSON, as it is stored."""
         return orjson.dumps(vars(self)).decode()
 
     @classmethod
     def from_text(cls, text: str) -> "Finding":
-        """A stored finding."""
         return cls(**orjson.loads(text))
 
 
@@ -41,11 +39,10 @@ class CheckVerdict:
     effect: Effect
     sentence: str
     figures: dict[str, Any]
-    checked: bool = True  # absent in stored verdicts of versions up to 0005
+    checked: bool = True
 
     @classmethod
     def of(cls, check: str, effect: Effect | EffectOf, finding: Finding) -> "CheckVerdict":
-        """The verdict of a check, from its finding."""
         if not isinstance(effect, str):
             effect = effect(finding)
         return cls(
@@ -54,10 +51,8 @@ class CheckVerdict:
 
 
 def as_text(verdicts: Iterable[CheckVerdict]) -> str:
-    """Verdicts as they are stored: a list in JSON."""
     return orjson.dumps([vars(verdict) for verdict in verdicts]).decode()
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
-    """Stored verdicts."""
     return tuple(CheckVerdict(**verdict) for verdict in orjson.loads(text))

@@ -4,13 +4,14 @@ import math
 
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.witness import Witness, may_skip_updates, trained_tensors
+from bench_protocol.payload.witness import Witness, may_skip_updates
 from bench_protocol.training import recomputation, wide_band, witness_verdict
 from bench_protocol.training.recomputed import Band
 from bench_protocol.training.witness_steps import witness_steps
 from bench_protocol.trust import shows
 
 from .case import Case
+from .evidence import missing_readings
 from .verdicts import Finding
 
 # Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
@@ -59,8 +60,9 @@ def witness(case: Case) -> Finding:
     if band is None:
         waiting = case.waits("timed")
         return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
-    if missing := _missing(case, told):
-        return _unverified(missing)
+    missing = list(missing_readings(case.workload, case.result.cell.batch_size, told))
+    if missing:  # the check "evidence" unranks it
+        return _unverified(f"a current agent also sends {', '.join(missing)}")
     passed = judged.kind == "conformant"
     if passed and start is None:
         return Finding(True, WIDE, numbers | {"verdict": shows.WIDE_BAND})
@@ -99,23 +101,6 @@ def _wrong_masks(workload: Workload, told: Witness) -> str | None:
             return f"dropout layer {number} drops {mask.zeros:.3f} of its inputs, not {rate:g}"
         if not mask.differ:
             return f"dropout layer {number} has the same mask in two steps"
-    return None
-
-
-def _missing(case: Case, told: Witness) -> str | None:
-    """The first missing part of a witness, in words; :mod:`.evidence` unranks it."""
-    workload = case.workload
-    steps = witness_steps(workload, case.result.cell.batch_size)
-    if told.steps != steps:
-        return f"its losses are of steps {list(told.steps)}, not {list(steps)}"
-    if not told.movements and any(True for _ in trained_tensors(workload)):
-        return "its witness has no movements"
-    if len(told.masks) != len(_rates(workload)):
-        return "its witness has no masks"
-    if told.rewound is None:
-        return "its witness has no second reading"
-    if told.movements and not told.rewound.movements:
-        return "its second reading has no movements"
     return None
 
 
