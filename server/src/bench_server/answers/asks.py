@@ -53,7 +53,7 @@ def asks(session: Session, hardware_slug: str | None = None) -> AsksAnswer:
     query = select(Ask).where(col(Ask.day) == day.day)
     if hardware_slug is not None:
         query = query.where(col(Ask.hardware_slug) == hardware_slug)
-    rows = sorted(session.scalars(query), key=lambda ask: (_order(ask.reason), ask.id))
+    rows = sorted(session.scalars(query), key=lambda ask: (REASONS.index(ask.reason), ask.id))
     return AsksAnswer(day.day, day.root, day.size, tuple(map(_answer, rows[:MOST_ASKS])))
 
 
@@ -76,7 +76,3 @@ def _answer(ask: Ask) -> AskAnswer:
         name: getattr(ask, name) for name in AskAnswer.__dataclass_fields__ if name not in derived
     }
     return AskAnswer(**columns, **derived)
-
-
-def _order(reason: str) -> int:
-    return REASONS.index(reason)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..ranking.figures import Figure
 from .prices import Prices
@@ -20,15 +20,12 @@ class CellFigure(FigureAnswer):
 
 def in_catalogue_order(figures: Sequence[Figure], prices: Prices) -> tuple[CellFigure, ...]:
     """Figures of the workloads this program knows, fastest first within each."""
-    return tuple(
-        _cell_figure(figure, workload.name, prices)
-        for workload in CATALOGUE
-        for figure in figures
-        if figure.subject.workload_digest == workload.digest
-    )
-
-
-def _cell_figure(figure: Figure, workload: str, prices: Prices) -> CellFigure:
-    fields = figure_fields(figure, workload_named(workload))
-    cost = prices.of_energy(fields["joules_per_epoch"])
-    return CellFigure(**fields, workload=workload, energy_cost_per_epoch=cost)
+    shown = []
+    for workload in CATALOGUE:
+        for figure in figures:
+            if figure.subject.workload_digest == workload.digest:
+                fields = figure_fields(figure, workload)
+                cost = prices.of_energy(fields["joules_per_epoch"])
+                cell = CellFigure(**fields, workload=workload.name, energy_cost_per_epoch=cost)
+                shown.append(cell)
+    return tuple(shown)

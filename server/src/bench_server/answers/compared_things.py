@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -74,9 +74,8 @@ def find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
         return ComparedId(item, "machine", name, first.hardware_slug, first.hardware), figures
     row = session.get(PublishedFigure, item)
     if row is not None:
-        copied = published.figure(row)
-        name = f"{copied.hardware}, {copied.setup.words}"
-        return _setup_thing(item, "published", name, copied), [copied]
+        name = f"{row.hardware}, {Setup.of(row).words}"
+        return _setup_thing(item, "published", name, row), [published.figure(row)]
     return _find_result(session, item)
 
 
@@ -92,14 +91,9 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
             hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",
         ) from None
-    setup, hardware = Setup.of(row), row.hardware
-    name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
-    further = (
-        f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "
-        f"{setup.timing} timing"
-    )
-    kind: ThingKind = "setup" if whole else "result"
-    thing = ComparedId(item, kind, name, row.hardware_slug, hardware, further)
+    setup = Setup.of(row)
+    name = f"{row.hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
+    thing = _setup_thing(item, "setup" if whole else "result", name, row)
     if whole:
         of_hardware = stored_figures.hardware_figures(session, row.hardware_slug)
         same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
@@ -107,13 +101,12 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
     return thing, [figure_of_result(row)] if row.rankable else []
 
 
-def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
-    setup = figure.setup
+def _setup_thing(item: str, kind: ThingKind, name: str, row: Any) -> ComparedId:
     further = (
-        f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}, "
-        f"{setup.timing} timing"
+        f"{row.workload}, batch {row.batch_size:,}, {row.data} data, on {row.device}, "
+        f"{row.timing} timing"
     )
-    return ComparedId(item, kind, name, figure.hardware_slug, figure.hardware, further)
+    return ComparedId(item, kind, name, row.hardware_slug, row.hardware, further)
 
 
 def names_of(things: Sequence[ComparedId]) -> list[str]:

@@ -108,7 +108,6 @@ class Criteria:
         return conditions
 
     def of_results(self) -> list[ColumnElement[bool]]:
-        """All conditions on results."""
         return [*self.of_rows(RESULTS), *self.of_evidence()]
 
     def environments(self) -> Select[tuple[str]]:

@@ -36,7 +36,6 @@ FAMILIES: dict[str, Family] = {
 
 
 def contains(name: str, hardware: str, device: str) -> bool:
-    """Whether a hardware is of a family, by its name and kind of device."""
     family = FAMILIES[name]
     return family.device in ("", device) and re.match(family.pattern, hardware) is not None
 

@@ -86,7 +86,6 @@ class CellFilters(SetupFilters):
 
     @property
     def criteria(self) -> Criteria:
-        """What these filters mean for rows."""
         return Criteria(
             self.model_dump(include=COLUMNS, exclude_none=True),
             search=Search(self.q, self.hardware, self.family),
@@ -211,8 +210,6 @@ class ResultFilters(CellFilters):
 
 
 class ResultPageFilters(ResultFilters):
-    """Parameters of the list of results."""
-
     verdicts: bool = Field(
         True,
         description="false: leave the findings of the checks out, nine tenths of an answer",

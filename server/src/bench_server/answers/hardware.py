@@ -1,10 +1,8 @@
 """Hardware: a list, and single ones with all of their figures."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
 from sqlalchemy import func
 from sqlalchemy import select as columns
 from sqlmodel import Session, col, select
@@ -12,6 +10,7 @@ from sqlmodel import Session, col, select
 from bench_protocol.payload.machine import Machine
 
 from ..db.tables import Submission
+from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
@@ -145,9 +144,7 @@ def _machines(
             session,
             TABLE.c.level == "machine",
             TABLE.c.machine_id.in_([row[0] for row in rows]),
-            TABLE.c.hardware_slug == slug,
-            TABLE.c.workload_digest == on_board.subject.workload_digest,
-            *(TABLE.c[name] == value for name, value in on_board.setup._asdict().items()),
+            *stored_figures.in_setup_of(on_board),
         )
         speeds = {figure.subject.machine_id: figure for figure in figures}
     nothing = dict.fromkeys(
@@ -163,13 +160,6 @@ def _machines(
         for machine_id, owner, repeats, _ in rows
     ]
     fastest_first = sorted(machines, key=lambda one: -(one.samples_per_second or 0))
-    return tuple(fastest_first), _described(session, [row[3] for row in rows])
-
-
-def _described(session: Session, result_ids: Sequence[str]) -> list[Machine]:
-    """The machines of results, as they describe themselves."""
-    payloads = session.scalars(select(Submission.payload).where(col(Submission.id).in_(result_ids)))
-    return [
-        Machine.model_validate_json(orjson.dumps(orjson.loads(payload)["predicate"]["machine"]))
-        for payload in payloads
-    ]
+    of_results = col(Submission.id).in_([row[3] for row in rows])
+    payloads = session.scalars(select(Submission.payload).where(of_results))
+    return tuple(fastest_first), [stored_result(payload).machine for payload in payloads]

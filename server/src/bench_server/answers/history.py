@@ -107,7 +107,6 @@ def changes(session: Session, machine_id: str, result_id: str) -> tuple[Change, 
 
 
 def changes_among(session: Session, runs: Sequence[Run]) -> tuple[Change, ...]:
-    """The changes of level among runs, oldest first."""
     counted = counting_runs(runs)
     places = changes_of_level(counted)
     times = [middle_of(run).ns_per_sample for run in counted]

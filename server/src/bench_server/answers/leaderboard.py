@@ -85,7 +85,6 @@ def leaderboard(
 def board(
     session: Session, workload: Workload, filters: BoardFilters, of_operator: str | None = None
 ) -> Board:
-    """One workload's board."""
     filters = filters.model_copy(update={"workload": workload.name})
     return leaderboard(session, filters, of_operator).boards[0]
 
@@ -125,7 +124,6 @@ def _board(
     filters: BoardFilters,
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
-    """A workload's board."""
     baselines, by_result = ranking.baseline, filters.group == "result"
     baseline = place(baselines) if baselines else None
     if by_result:

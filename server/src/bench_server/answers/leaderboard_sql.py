@@ -73,9 +73,6 @@ def results(
     """Ranked results of a workload in the order of ``sort`` or ``rank_by``, at most ``limit`` after
     the cursor. The cursor carries the number of rows before it, so no page counts them again.
 
-    Args:
-        energy_scope: what their energy is of; None for any.
-
     Raises:
         InvalidQuery: results are not sorted by that field.
     """

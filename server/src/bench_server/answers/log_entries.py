@@ -15,13 +15,7 @@ from bench_protocol.signing.receipts import open_checkpoint
 
 from ..checks.verdicts import Finding
 from ..db.lists import among
-from ..db.tables import (
-    Challenge,
-    Cosignature,
-    LogCheckpoint,
-    LogEntry,
-    Submission,
-)
+from ..db.tables import Challenge, Cosignature, LogCheckpoint, LogEntry, Submission
 from ..ingest import challenges
 from ..log import reader
 from ..log.server_keys import Authority
@@ -61,7 +55,6 @@ def state(session: Session, authority: Authority, license: str) -> LogAnswer:
 
 
 def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:
-    """A page of entries, starting at ``start``."""
     entries = session.exec(
         select(LogEntry)
         .where(col(LogEntry.log_index) >= start)

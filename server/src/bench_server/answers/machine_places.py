@@ -12,7 +12,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
-from ..ranking.score import best_of, place
+from ..ranking.score import best_of, kind_of, place
 from . import leaderboard, stored_figures
 from .filters import BoardFilters
 from .types.leaderboard import rate_fields
@@ -43,6 +43,9 @@ class MachinePlace:
     slower: int
 
 
+SHOWN = ("framework", "device", "recipe", "data", "timing")
+
+
 def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace, ...]:
     """A machine's places by workload, in the catalogue's order, from all of its figures."""
     best = {workload: place(of_kinds) for workload, of_kinds in best_of(figures).items()}
@@ -62,11 +65,7 @@ def _place(
 ) -> MachinePlace:
     row = next((row for row in rows if row.figure.hardware_slug == figure.hardware_slug), None)
     setup = figure.setup
-    in_setup = [
-        TABLE.c.hardware_slug == figure.hardware_slug,
-        TABLE.c.workload_digest == figure.subject.workload_digest,
-        *(TABLE.c[name] == value for name, value in setup._asdict().items()),
-    ]
+    in_setup = stored_figures.in_setup_of(figure)
     same = stored_figures.figures_where(session, TABLE.c.level == "hardware", *in_setup)
     slower = cast(TABLE.c.ns_per_sample > figure.ns_per_sample, Integer)
     counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
@@ -79,11 +78,7 @@ def _place(
         workload=workload,
         hardware=figure.hardware,
         hardware_slug=figure.hardware_slug,
-        framework=setup.framework,
-        device=setup.device,
-        recipe=setup.recipe,
-        data=setup.data,
-        timing=setup.timing,
+        **{name: getattr(setup, name) for name in SHOWN},
         **rate_fields(figure),
         rank=rank,
         ranked=ranked,
@@ -91,13 +86,8 @@ def _place(
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         in_ranked_setup=row is None or row.figure.setup == setup,
         of_ranked=row.figure.ns_per_sample / figure.ns_per_sample
-        if row and _kind(row.figure) == _kind(figure)
+        if row and kind_of(row.figure) == kind_of(figure)
         else None,
         machines=machines,
         slower=int(slower_ones),
     )
-
-
-def _kind(figure: Figure) -> tuple[str, str]:
-    """Data and timing: figures of different ones are not compared."""
-    return figure.setup.data, figure.setup.timing

@@ -88,7 +88,6 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
 
 
 def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> MachineAnswer:
-    """One machine, from all of its figures."""
     machine_id = figures[0].subject.machine_id
     newest = max(figures, key=lambda figure: figure.newest_at)
     submission, _ = stored_results.result_with_id(session, newest.evidence.result_id)
@@ -110,9 +109,6 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
 def shown_figure(figures: Sequence[Figure]) -> CellFigure:
     """The figure of a machine's card, badge and preview of links: that of its first place
     (:func:`.machine_places.places_of`), else its first figure. It needs no board.
-
-    Args:
-        figures: all of one machine.
 
     Raises:
         NotFound: none is of a workload that this server knows.

@@ -57,19 +57,13 @@ class Place(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of rows within a tier."""
-
     value: Callable[[Figure], Value]
     descending: bool
     kind: type
 
     @classmethod
     def of(cls, filters: BoardFilters, baselines: Bests) -> "Order":
-        """The order that the filters ask for: of a field, else of the ranks.
-
-        Args:
-            baselines: the figures that speed-ups are against.
-        """
+        """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
             return cls(RANK_BY[filters.rank_by or "time"], False, float)
         name = filters.sort.removeprefix("-")
@@ -131,7 +125,6 @@ def _peak_use(figure: Figure) -> float | None:
 
 
 def _epoch_samples(figure: Figure) -> int:
-    """Samples in the full batches of an epoch."""
     batch_size = figure.setup.batch_size
     return workload_named(figure.subject.workload).steps_per_epoch(batch_size) * batch_size
 

@@ -34,7 +34,6 @@ class PublishedAnswer:
 
 
 def published_figures(session: Session) -> list[PublishedAnswer]:
-    """Every published figure that was imported."""
     derived = ("samples_per_second", "license")
     names = [name for name in PublishedAnswer.__dataclass_fields__ if name not in derived]
     rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))

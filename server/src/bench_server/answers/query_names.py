@@ -97,7 +97,6 @@ def _has(session: Session, column: str, value: str) -> bool:
 
 
 def frameworks(session: Session) -> list[str]:
-    """All frameworks with a figure."""
     query = select(TABLE.c.framework).where(TABLE.c.level == "hardware").distinct()
     return sorted(session.connection().scalars(query))
 

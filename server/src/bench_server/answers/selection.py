@@ -33,25 +33,18 @@ class Selection(Parameters):
 
 
 class BoardQuery(BoardFilters, Selection):
-    """Parameters of the leaderboard."""
-
     row_type = BoardRow
 
 
 class ResultQuery(ResultPageFilters, Selection):
-    """Parameters of the list of results."""
-
     row_type = ResultAnswer
 
 
 class ResultExportQuery(ResultFilters, Selection):
-    """Parameters of an export of results."""
-
     row_type = ResultAnswer
 
 
 def names_of(row_type: Any) -> list[str]:
-    """The fields that rows of a type have."""
     return [field.name for field in fields(row_type)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.hardware import hardware_name
@@ -38,14 +38,6 @@ class Specification:
     reported: bool
 
 
-class LaunchPrice(NamedTuple):
-    """A price on the first day of sale."""
-
-    amount: float
-    currency: str
-    date: date
-
-
 def specifications(
     name: str, device: str, machines: Iterable[Machine]
 ) -> tuple[Specification, ...]:
@@ -62,13 +54,13 @@ def specifications(
     return tuple(one for one in found if one is not None)
 
 
-def launch_price(name: str) -> LaunchPrice | None:
-    """The price of a hardware at launch, where it is widely documented."""
+def launch_price(name: str) -> tuple[float, str, date] | None:
+    """Price, currency and day of a hardware at launch, where they are widely documented."""
     entry = _table()["hardware"].get(BESIDE_THE_NAME.sub("", name), {}).get("price")
     if entry is None:
         return None
     amount, _, currency, day = entry
-    return LaunchPrice(float(amount), currency, day)
+    return float(amount), currency, day
 
 
 def _of_results(

@@ -23,7 +23,6 @@ class StatementsAnswer:
 
 
 def about(session: Session, submission: Submission) -> StatementsAnswer:
-    """The server's statements about the seeded jobs of a result."""
     keys = [job.key for job in recomputation.jobs(stored_result(submission.payload))]
     stated = jobs.stated(session.connection(), keys)
     indices = sorted(item.log_index for item in stated.values())

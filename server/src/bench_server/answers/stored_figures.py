@@ -36,8 +36,15 @@ def hardware_figures(session: Session, slug: str, workload: Workload | None = No
 
 
 def machine_figures(session: Session, machine_id: str) -> list[Figure]:
-    """Every figure of a machine, fastest first."""
     return figures_where(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+
+
+def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
+    """Conditions on aggregates of the same hardware in the same set-up."""
+    subject = figure.subject
+    names = {"hardware_slug": subject.hardware_slug, "workload_digest": subject.workload_digest}
+    equal = names | subject.setup._asdict()
+    return [TABLE.c[name] == value for name, value in equal.items()]
 
 
 def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:

@@ -20,20 +20,20 @@ from .types.leaderboard import UnrankedRow, UnrankedState
 
 MOST_UNRANKED = 12
 # Columns of an unranked or withdrawn result that a board shows.
-_FOOT = (
+_SHOWN = (
     *("hardware", "hardware_slug", "workload", "framework", "device", "recipe", "batch_size"),
-    *("precision", "data", "received_at", "workload_digest"),
+    *("precision", "data", "received_at"),
 )
 GONE = table_of(Withdrawn)
 UNRANKED = (
     select(
-        *(RESULTS.c[name] for name in _FOOT),
-        *(RESULTS.c[name] for name in ("submission_id", "moderation", "unranked_reason")),
+        *(RESULTS.c[name] for name in (*_SHOWN, "workload_digest", "submission_id")),
+        *(RESULTS.c.moderation, RESULTS.c.unranked_reason),
     )
     .where(RESULTS.c.rankable.is_(False))
     .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
 )
-WITHDRAWN = select(*(GONE.c[name] for name in (*_FOOT, "id"))).order_by(
+WITHDRAWN = select(*(GONE.c[name] for name in (*_SHOWN, "workload_digest", "id"))).order_by(
     GONE.c.received_at.desc(), GONE.c.id.desc()
 )
 
@@ -65,21 +65,8 @@ def _newest_first(rows: list[UnrankedRow]) -> tuple[UnrankedRow, ...]:
 
 
 def _answer(row: Any, result_id: str, state: UnrankedState, reason: str) -> UnrankedRow:
-    return UnrankedRow(
-        result_id=result_id,
-        state=state,
-        hardware=row.hardware,
-        hardware_slug=row.hardware_slug,
-        workload=row.workload,
-        framework=row.framework,
-        device=row.device,
-        recipe=row.recipe,
-        batch_size=row.batch_size,
-        precision=row.precision,
-        data=row.data,
-        reason=reason,
-        received_at=row.received_at,
-    )
+    shown = {name: getattr(row, name) for name in _SHOWN}
+    return UnrankedRow(result_id=result_id, state=state, reason=reason, **shown)
 
 
 def _newest(

@@ -89,7 +89,7 @@ def _excludes_1(pairs: Sequence[Pair], confidence: float) -> bool:
 
 
 def _bounds(pairs: Sequence[Pair], confidence: float) -> tuple[float, float] | None:
-    """Those of the mean; see :func:`bench_server.ranking.score.overall`."""
+    """The bounds of the mean; see :func:`bench_server.ranking.score.overall`."""
     found = [interval(*pair, confidence) for pair in pairs]
     bounds = [one for one in found if one is not None]
     if not bounds or len(bounds) < len(found):
@@ -99,6 +99,6 @@ def _bounds(pairs: Sequence[Pair], confidence: float) -> tuple[float, float] | N
 
 
 def _where(pairs: Sequence[Pair], found: Comparisons) -> str:
-    """What the verdict is limited to, if a row compares one machine with one machine."""
+    """The machines that the verdict is limited to, if a row compares one machine with another."""
     limits = {where(*pair, found.machines) for pair in pairs if found.of[pair].scope == "machines"}
     return limits.pop() if len(limits) == 1 else SEVERAL_MACHINES if limits else ""

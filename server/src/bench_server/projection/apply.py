@@ -19,7 +19,6 @@ from .touched import NOTHING, Touched, refresh_all, refresh_owners
 
 
 def apply_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Apply entries in the connection's transaction."""
     touched = NOTHING
     for kind, group in groupby(entries, key=type):
         together: list[Any] = list(group)
@@ -41,9 +40,6 @@ def _add_results(
 ) -> Touched:
     """Add results in parts, so that an outlier is compared with all earlier entries, however the
     log is cut into batches.
-
-    Args:
-        touched: by earlier entries of the batch.
     """
     labels = {entry.subject.owner for entry in entries if entry.outlier is None}
     for part in compared.independent(entries, owners.first_trusted(connection, labels)):

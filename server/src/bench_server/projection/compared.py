@@ -15,11 +15,7 @@ from .measurements import ResultEntry
 
 
 def findings(connection: Connection, entries: Sequence[ResultEntry]) -> dict[str, Finding]:
-    """Compare results with other owners and store the findings.
-
-    Returns:
-        The findings by result id.
-    """
+    """Compare results with other owners and store the findings, which are returned by result id."""
     labels = {entry.subject.owner for entry in entries}
     kinds = owners.kinds_of(connection, labels) if labels else {}
     places = {
@@ -48,9 +44,6 @@ def independent(
     """Cut entries into parts in which no result is compared with another one: whose finding is not
     stored yet, and that another owner's result of the same set-up on the same hardware precedes, or
     a result that establishes its owner.
-
-    Args:
-        first_trusted: of the owners that may be established.
     """
     parts: list[list[ResultEntry]] = [[]]
     of_hardware: dict[str, set[str]] = {}

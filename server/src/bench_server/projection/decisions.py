@@ -86,7 +86,6 @@ def _confirm(connection: Connection, made: Act) -> Touched:
 
 
 def _withdraw(connection: Connection, act_index: int) -> Touched:
-    """Remove the row of a withdrawn result."""
     of_act = select(_WITHDRAWN.c.id).where(_WITHDRAWN.c.act_index == act_index)
     gone = RESULTS.c.submission_id.in_(of_act)
     touched = by_results(_rows(connection, gone))

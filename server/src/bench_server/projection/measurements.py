@@ -56,12 +56,7 @@ class ResultEntry:
         )
 
     def row(self, outlier: Finding | None, ask_id: str | None = None) -> dict[str, Any]:
-        """All columns of the result, before any act.
-
-        Args:
-            outlier: the finding of the outlier check.
-            ask_id: the ask that it answers.
-        """
+        """All columns of the result, before any act."""
         verdicts = (*self.verdicts, *outliers.verdicts(outlier))
         return {
             **self.columns,

@@ -44,11 +44,7 @@ def add_environments(connection: Connection, rows: Sequence[Mapping[str, Any]]) 
 
 
 def _answers(connection: Connection, entries: Sequence[ResultEntry]) -> dict[str, str]:
-    """Find the asks that results answer, and store them.
-
-    Returns:
-        The asks' ids by result id.
-    """
+    """Find the asks that results answer, and store their ids, which are returned by result id."""
     answers = {
         entry.submission_id: ask_id
         for entry in entries

@@ -29,7 +29,6 @@ class Lag(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Entries that are not applied yet."""
         return max(0, self.size - self.position)
 
 
@@ -47,25 +46,19 @@ def take(connection: Connection) -> Position:
     return read(connection)
 
 
-def write(connection: Connection, next_index: int) -> None:
-    """Store a position, in the transaction that applied the entries before it."""
-    _store(connection, next_index, None)
+def write(connection: Connection, next_index: int, stopped_reason: str | None = None) -> None:
+    """Store a position, in the transaction that applied the entries before it.
 
-
-def stop(connection: Connection, next_index: int, reason: str) -> None:
-    """Store why the entry at the position cannot be applied."""
-    _store(connection, next_index, reason)
+    Args:
+        stopped_reason: why the entry at the position cannot be applied.
+    """
+    row = {"id": 1, "position": next_index, "stopped_reason": stopped_reason}
+    upsert(connection, _PROJECTION, [row])
 
 
 def lag(session: Session) -> Lag:
-    """The log's size beside the position."""
     position = read(session.connection())
     return Lag(reader.size(session), *position)
-
-
-def _store(connection: Connection, next_index: int, reason: str | None) -> None:
-    row = {"id": 1, "position": next_index, "stopped_reason": reason}
-    upsert(connection, _PROJECTION, [row])
 
 
 # The number is arbitrary but unique.

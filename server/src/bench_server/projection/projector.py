@@ -156,7 +156,7 @@ class Projector:
             connection = session.connection()
             is_next = position.take(connection).next_index == start
             if is_next:
-                position.stop(connection, start, reason)
+                position.write(connection, start, reason)
         return is_next
 
     def _pause(self) -> float:

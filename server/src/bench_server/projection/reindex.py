@@ -15,13 +15,7 @@ from bench_protocol.payload import acts
 from bench_protocol.signing import envelope
 
 from ..db.store import Store
-from ..db.tables import (
-    Aggregate,
-    LogEntry,
-    Measurement,
-    Owner,
-    OwnerSpread,
-)
+from ..db.tables import Aggregate, LogEntry, Measurement, Owner, OwnerSpread
 from ..ingest import key_events, moderation
 from ..log import writer
 from ..ranking import published

@@ -49,16 +49,13 @@ class Stale:
         return Stale({level: {**self.at(level), **later.at(level)} for level in LEVELS})
 
     def at(self, level: Level) -> Mapping[str, Subject]:
-        """The subjects of a level by id."""
         return self.levels.get(level, {})
 
     def only(self, level: Level) -> "Stale":
-        """The aggregates of one level."""
         return Stale({level: self.at(level)})
 
     @property
     def owners(self) -> set[str]:
-        """The labels of the owners."""
         return {subject.owner for subject in self.at("owner").values()}
 
 

@@ -109,15 +109,12 @@ class Group:
         self.left_out = self.sum("left_out") + sum(int(row.repeats) for row in others)
 
     def sum(self, column: str) -> int:
-        """The sum of a column over those that count."""
         return sum(int(row._mapping[column]) for row in self.counted)
 
     def counts(self, row: Row[Any]) -> bool:
-        """Whether a child counts."""
         return bool(row.disturbed == self.disturbed and row.kind <= self.owners.deciding)
 
     def children(self, place: "Place", middle: Figure) -> Children:
-        """Summarise the children for their median."""
         count = self.sum("number")
         return Children(
             count=count,

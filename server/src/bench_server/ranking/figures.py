@@ -75,7 +75,6 @@ class Subject(NamedTuple):
 
     @property
     def level(self) -> Level:
-        """The aggregation level."""
         if self.run_id:
             return "run"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"

@@ -115,7 +115,6 @@ def scaled_log(ns_per_sample: float) -> int:
 
 
 def sample_of_one(ns_per_sample: float) -> LogSample:
-    """One time as a sample."""
     return LogSample(1, scaled_log(ns_per_sample) / LOG_SCALE, 0.0)
 
 

@@ -38,7 +38,6 @@ class OwnerCounts(NamedTuple):
 
     @classmethod
     def add_up(cls, numbers: Iterable[tuple[int, int]]) -> "OwnerCounts":
-        """Add up numbers of owners, each with the place of their kind."""
         sums = [0] * len(OWNER_KINDS)
         for kind, number in numbers:
             sums[kind] += number
@@ -96,7 +95,6 @@ ONE_OWNER = OwnerCounts(new=1)
 
 
 def confirmed_owners(connection: Connection) -> frozenset[str]:
-    """Labels of the confirmed owners."""
     return frozenset(connection.scalars(CONFIRMED_LABELS))
 
 

@@ -1,8 +1,7 @@
 """Published figures: copied from elsewhere, unsigned, trust level 0.
 
-They come from :mod:`.published`, which names their source. Boards show them beside
-measured figures, under separate names, and they can be a baseline. No median of measured figures
-includes them.
+They come from :mod:`bench_protocol.catalogue.published`, which names their source. Boards show them
+under separate names, and they can be a baseline. No median of measured figures includes them.
 """
 
 import math
@@ -24,6 +23,8 @@ from .figures import Evidence, Figure, Setup, Subject
 from .medians import Children, combine
 from .rows import aggregate_columns
 
+COPIED = ("framework", "device", "recipe", "batch_size", "accuracy")
+
 
 def import_published(session: Session) -> tuple[int, int]:
     """Import the data file's figures; stored ones do not change.
@@ -37,7 +38,7 @@ def import_published(session: Session) -> tuple[int, int]:
     new = [row for row in rows if row.id not in stored_ids]
     session.add_all(new)
     session.flush()
-    stand(session)
+    _refresh(session)
     return len(new), len(rows)
 
 
@@ -48,7 +49,7 @@ def remake(session: Session) -> None:
         import_published(session)
 
 
-def stand(session: Session) -> None:
+def _refresh(session: Session) -> None:
     """Recompute the aggregates of the published figures; several of one cell give their median."""
     session.execute(delete(Aggregate).where(Aggregate.level == "published"))  # type: ignore[arg-type]
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
@@ -62,7 +63,6 @@ def stand(session: Session) -> None:
 
 
 def figure(row: PublishedFigure) -> Figure:
-    """One copied figure."""
     return Figure(
         id=row.id,
         subject=Subject(
@@ -100,13 +100,9 @@ def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
         hardware_slug=f"published-{slug(copied['hardware'])}",
         workload=workload.name,
         workload_digest=workload.digest,
-        framework=copied["framework"],
-        device=copied["device"],
-        recipe=copied["recipe"],
-        batch_size=copied["batch_size"],
+        **{name: copied[name] for name in COPIED},
         precision="float32",
         data="real",
         timing="long",
         ns_per_sample=published.ns_per_sample(copied),
-        accuracy=copied["accuracy"],
     )

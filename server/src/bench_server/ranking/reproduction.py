@@ -94,11 +94,7 @@ class Reproduction(NamedTuple):
 
 
 def pairs_of(logs: Sequence[int]) -> Pairs:
-    """The differences of the owners of one set-up.
-
-    Args:
-        logs: one for each owner, as :func:`.medians.scaled_log`.
-    """
+    """The differences of the owners of one set-up, from a :func:`.medians.scaled_log` of each."""
     most = round(LOG_TOO_FAST * LOG_SCALE)
     if len(logs) > 2:
         middle = median_high(logs)
@@ -131,13 +127,7 @@ def tau_of(pairs: Pairs) -> float:
 
 
 def judge(log_time: int, others: Sequence[int], tau: float) -> Reproduction:
-    """Compare a time with those of other owners.
-
-    Args:
-        log_time: of the result.
-        others: one log time for each confirmed owner but the result's own.
-        tau: the spread between owners.
-    """
+    """Compare a log time with one of each other confirmed owner, at a spread between owners."""
     owners = len(others)
     difference = None
     if others:

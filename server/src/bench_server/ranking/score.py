@@ -57,7 +57,6 @@ class Score:
 
 
 def kind_of(figure: Figure) -> Kind:
-    """A figure's kind of data and of timing."""
     return figure.setup.data, figure.setup.timing
 
 
@@ -105,11 +104,7 @@ def _last(kind: Kind) -> tuple[bool, bool]:
 
 
 def score(best: Mapping[str, Bests], baseline: Mapping[str, Bests]) -> Score:
-    """Score a hardware.
-
-    Args:
-        best, baseline: :func:`best_of` the hardware and of the baseline.
-    """
+    """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
     pairs = [
         (workload, pair)
         for workload, base in baseline.items()

@@ -14,6 +14,11 @@ from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
 
+# Fields of an answer that a figure has under the same name.
+SAME_NAMES = (
+    *("hardware", "hardware_slug", "unit", "disturbed", "left_out", "repeats", "runs"),
+    *("machines", "tier", "trust_level", "published", "newest_at"),
+)
 Made = TypeVar("Made", bound="FigureAnswer")
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
@@ -193,7 +198,6 @@ class LeaderboardAnswer:
 def flat(
     boards: tuple[Board, ...], scores: tuple[HardwareScore, ...], as_of: int
 ) -> LeaderboardAnswer:
-    """Boards as one list."""
     return LeaderboardAnswer(
         as_of,
         tuple(
@@ -208,22 +212,10 @@ def flat(
 
 
 def workload_answer(workload: Workload) -> WorkloadAnswer:
-    definition = workload.model_dump(mode="json")
-    return WorkloadAnswer(
-        name=workload.name,
-        summary=workload.summary,
-        digest=workload.digest,
-        parameter_count=workload.parameter_count,
-        training_flops_per_sample=workload.training_flops_per_sample,
-        batch_size=workload.batch_size,
-        batch_sizes=workload.batch_sizes,
-        epochs=workload.epochs,
-        loss=workload.loss,
-        optimizer=definition["optimizer"],
-        data_set=definition["data_set"],
-        layers=definition["layers"],
-        not_measured=not_measured(workload),
-    )
+    derived = workload.model_dump(mode="json", include={"optimizer", "data_set", "layers"})
+    derived["not_measured"] = not_measured(workload)
+    names = WorkloadAnswer.__dataclass_fields__.keys() - derived.keys()
+    return WorkloadAnswer(**{name: getattr(workload, name) for name in names}, **derived)
 
 
 def made(kind: type[Made], fields: dict[str, Any]) -> Made:
@@ -264,12 +256,10 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
     machines = figure.machines_range
     return {
         **setup._asdict(),
-        "hardware": figure.hardware,
-        "hardware_slug": figure.hardware_slug,
+        **{name: getattr(figure, name) for name in SAME_NAMES},
         "machine_id": figure.subject.machine_id or None,
         **rate_fields(figure),
         "n": figure.values.n,
-        "unit": figure.unit,
         "slowest_samples_per_second": 1e9 / figure.slowest_ns,
         "fastest_samples_per_second": 1e9 / figure.fastest_ns,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
@@ -278,24 +268,15 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "spread": spread,
         "spread_between": between,
         "unsteady": unsteady(spread),
-        "disturbed": figure.disturbed,
-        "left_out": figure.left_out,
         "joules_per_epoch": None if joules is None else joules * samples,
         "samples_per_joule": 1 / joules if joules else None,
         "energy_scope": evidence.energy_scope,
         "mfu": mfu(workload, figure.hardware, setup.precision, figure.ns_per_sample),
         "accuracy": evidence.accuracy,
-        "repeats": figure.repeats,
-        "runs": figure.runs,
-        "machines": figure.machines,
         "owners": figure.owners.total,
         "confirmed_owners": figure.owners.confirmed,
         "established_owners": figure.owners.established,
         "new_owners": figure.owners.new,
         "owners_that_decide": OWNER_KINDS[figure.owners.deciding],
-        "tier": figure.tier,
-        "trust_level": figure.trust_level,
-        "published": figure.published,
-        "newest_at": figure.newest_at,
         "result_id": evidence.result_id,
     }

@@ -97,7 +97,6 @@ class ReproductionAnswer:
 
     @classmethod
     def of(cls, found: Reproduction) -> "ReproductionAnswer":
-        """The answer of a comparison."""
         return cls(sentence=found.sentence, **found._asdict())
 
 
