@@ -17,6 +17,7 @@ from bench_server.db.tables import (
     Measurement,
     Owner,
     OwnerSpread,
+    PublishedFigure,
     SigningKey,
     Submission,
 )
@@ -32,7 +33,7 @@ from .waiting import wait_for
 SETTLED_SECONDS = 30
 PROJECTED = (
     *(Measurement, Aggregate, OwnerSpread, EnvironmentRow),
-    *(Owner, SigningKey, Submission),
+    *(Owner, SigningKey, Submission, PublishedFigure),
 )
 
 

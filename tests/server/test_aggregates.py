@@ -11,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select, update
+from tests.fakes import results as fakes
 from tests.fakes.medians import figures
 
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner, table_of
+from bench_server.ingest import columns
 from bench_server.ranking import aggregates, children
 from bench_server.ranking.aggregates import Stale
 from bench_server.ranking.figures import Figure, at_level
@@ -29,7 +31,8 @@ from bench_server.ranking.rows import (
 )
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
-KEY = "0" * 64
+BASE = dict.fromkeys(RESULTS.c.keys()) | columns.of_result(fakes.make_result())
+BASE |= {"rankable": True, "verdicts": "[]"}
 OWNERS = table_of(Owner)
 _ids = itertools.count(1)
 Row = dict[str, Any]
@@ -63,34 +66,16 @@ def measurement(
     disturbed: bool = False,
 ) -> Row:
     number = next(_ids)
-    row: Row = dict.fromkeys(RESULTS.c.keys()) | {
+    row: Row = BASE | {
         "submission_id": f"{number:016x}",
-        "key_id": KEY,
         "log_index": number,
         "received_at": AT + timedelta(seconds=number),
-        "started_at": AT,
         "owner": owner,
         "machine_id": f"{owner}{machine}".ljust(16, "0"),
         "environment_id": environment,
-        "hardware": "H",
-        "hardware_slug": "h",
-        "workload": "mnist-cnn",
-        "workload_digest": "d" * 64,
-        "framework": "mlx",
-        "device": "metal",
-        "device_index": 0,
-        "recipe": "naive",
-        "batch_size": 64,
-        "precision": "float32",
         "data": "real" if real else "generated",
-        "timing": "long",
-        "cell_digest": "c" * 64,
         "run_id": f"{owner}{machine}{run}",
-        "repeat": 1,
-        "status": "measured",
-        "rankable": True,
         "trust_level": 2 + number % 3,
-        "verdicts": "[]",
         "ns_per_sample": ns,
         "spread": ns / 1e4,
         "disturbed": disturbed,

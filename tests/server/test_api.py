@@ -230,11 +230,6 @@ def test_one_result(post: Poster) -> None:
     assert answer["trust_level"] == 1
 
 
-def test_health(http: TestClient) -> None:
-    assert http.get("/healthz").json()["status"] == "ok"
-    assert http.get("/readyz").status_code == 200
-
-
 def test_the_description_is_complete(http: TestClient) -> None:
     document = http.get("/openapi.json").json()
     for path, methods in document["paths"].items():

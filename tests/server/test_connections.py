@@ -19,12 +19,7 @@ from uvicorn.server import ServerState
 from bench_server.cli.listening import Starting, bind
 from bench_server.cli.serve import files
 from bench_server.settings import Settings
-from bench_server.web.connections import (
-    LEAST_BYTES_A_SECOND,
-    BoundedProtocol,
-    Connections,
-    Limits,
-)
+from bench_server.web.connections import LEAST_BYTES_A_SECOND, BoundedProtocol, Connections, Limits
 
 HALF_HEADERS = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
 HALF_BODY = (

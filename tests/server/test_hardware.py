@@ -249,24 +249,6 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
     assert post.http.get("/api/v1/leaderboard?workload=mnist-cnn&cursor=abcd").status_code == 422
 
 
-@pytest.mark.parametrize("sort", ["", "-newest_at"])
-def test_ranks_and_speed_ups_of_results_go_on_across_pages(post: Poster, sort: str) -> None:
-    for number in (3, 1, 6, 2, 5, 4):
-        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
-        post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
-    board = f"/leaderboard?workload=mnist-cnn&group=result&sort={sort}"
-    whole = get(post.http, f"{board}&limit=6")["rows"]
-    ranks = [None] * 6 if sort else [1, 2, 3, 4, 5, 6]
-    assert [row["rank"] for row in whole] == ranks
-    assert min(row["speed_up"] for row in whole) == 1
-    cursor, paged = "", []
-    while cursor is not None:
-        page = get(post.http, f"{board}&limit=2&cursor={cursor}")
-        paged += page["rows"]
-        cursor = page["next_cursor"]
-    assert paged == whole
-
-
 @pytest.mark.parametrize("group", ["hardware", "result"])
 def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: str) -> None:
     for number in range(1, 6):
@@ -332,21 +314,6 @@ def test_compare_machines_with_prices(post: Poster) -> None:
         refused = post.http.get(f"/api/v1/compare?ids={slow},{fast}&{wrong}")
         assert refused.status_code == 422
         assert refused.json()["field"].startswith("price.")
-
-
-def test_compare_across_batch_sizes(post: Poster) -> None:
-    ids = [
-        post.made(cell=results.make_cell(batch_size=size), step_ns=size * 10_000)
-        for size in (64, 256)
-    ]
-    answer = get(post.http, f"/compare?ids={','.join(ids)}&across=batch_size")
-    assert (answer["across"], answer["common_cells"]) == ("batch_size", 1)
-    (row,) = answer["rows"]
-    assert row["batch_size"] is None
-    assert [cell["batch_size"] for cell in row["cells"]] == [64, 256]
-    assert row["cells"][1]["speed_up"] == pytest.approx(1)
-    refused = post.http.get(f"/api/v1/compare?ids=intel-core-i7-8700,{ids[0]}&across=batch_size")
-    assert refused.status_code == 422
 
 
 def test_a_rank_is_shown_beside_the_figure_that_has_it(post: Poster) -> None:

@@ -9,41 +9,30 @@ import numpy as np
 import pytest
 from sqlalchemy import insert, select
 
+from bench_protocol.statistics.comparison import LogSample
 from bench_server.db.store import Store
 from bench_server.projection import outliers
 from bench_server.projection.outliers import Place
-from bench_server.ranking.owners import NEW
-from bench_server.ranking.rows import TABLE
+from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
+from bench_server.ranking.rows import TABLE, aggregate_columns
 
 PLACE = "p" * 32
+AT = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def keep(store: Store, times: list[float], place: str = PLACE) -> None:
     """Store a hardware's aggregate and those of its owners; other columns do not matter."""
     with store.writing() as session:
-        numbers = ("value_log_mean", "value_log_variance")
-        row = {
-            **{column.name: "" for column in TABLE.c},
-            **dict.fromkeys(numbers, 0.0),
-            **dict.fromkeys(("fastest_ns", "slowest_ns", "spread"), 1.0),
-            **dict.fromkeys(("value_count", "repeats", "runs", "machines", "owners"), 1),
-            "trust_level": 1,
-            **dict.fromkeys(("confirmed_owners", "established_owners"), 0),
-            "owner_kind": NEW,
-            **dict.fromkeys(("accuracy", "joules_per_sample", "energy_scope"), None),
-            **dict.fromkeys(("machines_fastest_ns", "machines_slowest_ns"), None),
-            "disturbed": False,
-            "left_out": 0,
-            "batch_size": 64,
-            "newest_at": datetime(2026, 11, 23, tzinfo=UTC),
-        }
-        hardware = row | {
-            "id": place, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
-            "owners": len(times),
-        }  # fmt: skip
+        setup = Setup("mlx", "metal", "naive", 64, "float32", "real", "long")
+        subject = Subject("H", "h", "mnist-cnn", "d" * 64, setup)
+        blank = Figure(
+            "", subject, 1.0, 1.0, 1.0, LogSample(1, 0.0, 0.0), 1, AT, Evidence("0" * 16)
+        )
+        row = aggregate_columns("hardware", blank)
+        hardware = row | {"id": place, "owners": len(times)}
         of_owner = row | {"level": "owner", "parent_id": place}
         owners = [
-            of_owner | {"id": f"{place[-8:]}o{number:023d}", "ns_per_sample": time}
+            of_owner | {"id": owner_id(number, place), "ns_per_sample": time}
             for number, time in enumerate(times)
         ]
         session.connection().execute(insert(TABLE), [hardware, *owners])
@@ -99,17 +88,6 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
-
-
-def test_many_places_are_told_apart(store: Store) -> None:
-    places = [f"{number:032x}" for number in range(9)]
-    for number, place in enumerate(places):
-        keep(store, [1000.0 * (number + 1)] * (outliers.FEW + 1), place)
-    with store.reading() as session:
-        asked = [Place(place, "new") for place in (*places, "nobody")]
-        owners = outliers.others(session.connection(), asked)
-    middles = [math.exp(owners[Place(place, "new")].middle) for place in places]
-    assert middles == pytest.approx([1000.0 * (number + 1) for number in range(9)])
 
 
 def test_without_other_owners_there_are_no_statistics(store: Store) -> None:

@@ -21,11 +21,7 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 from bench_server.cli.project import projecting
 from bench_server.db.store import Store
-from bench_server.db.tables import (
-    Measurement,
-    Submission,
-    table_of,
-)
+from bench_server.db.tables import Measurement, Submission, table_of
 from bench_server.ingest import moderation
 from bench_server.projection import asks, position, projector, reindex
 from bench_server.projection.apply import apply_entries

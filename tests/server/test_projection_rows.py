@@ -17,9 +17,7 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import acts
 from bench_protocol.payload.result import Warn
 from bench_server.db.store import Store
-from bench_server.db.tables import (
-    Table,
-)
+from bench_server.db.tables import Table
 from bench_server.ingest import moderation
 from bench_server.log import writer
 from bench_server.projection import reindex

@@ -24,13 +24,7 @@ from bench_server.checks import table as result_checks
 from bench_server.checks import verdicts
 from bench_server.checks.case import PENDING
 from bench_server.db.store import Store
-from bench_server.db.tables import (
-    Aggregate,
-    LogEntry,
-    Measurement,
-    RecomputeJob,
-    Submission,
-)
+from bench_server.db.tables import Aggregate, LogEntry, Measurement, RecomputeJob, Submission
 from bench_server.ingest.columns import stored_result
 from bench_server.log import writer
 from bench_server.projection.projector import Projector

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, update
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
-from tests.fakes.projected import project
+from tests.fakes.projected import PROJECTED, project, rows
 from typer.testing import CliRunner
 
 from bench_protocol.payload import acts
@@ -32,20 +32,11 @@ from bench_server.projection import outliers, reindex
 from bench_server.ranking import published
 from bench_server.settings import Settings
 
-DERIVED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, PublishedFigure)
-
 
 def derived(store: Store) -> list[list[dict[str, Any]]]:
-    """Every row of the projected tables."""
+    """Every row of the projected tables, once all entries are applied."""
     project(store)
-    with store.reading() as session:
-        return [
-            sorted(
-                (row.model_dump() for row in session.scalars(select(table))),
-                key=lambda row: str(row.get("submission_id") or row),
-            )
-            for table in DERIVED
-        ]
+    return rows(store)
 
 
 def test_an_entry_that_cannot_be_projected_is_one_line(
@@ -75,7 +66,6 @@ def test_reindex_makes_the_same_rows(post: Poster, store: Store) -> None:
     with store.writing() as session:
         published.import_published(session)
     before = derived(store)
-    assert all(before)
     with store.writing() as session:
         session.execute(delete(Aggregate))
         session.execute(update(PublishedFigure).values(ns_per_sample=1))
@@ -92,7 +82,7 @@ def test_environments_of_withdrawn_results_stay_and_sort_keys_are_made_again(
     mac = post.made(machine=results.make_machine("Apple M2"))
     assert said.act(post, "withdraw", result=mac).status_code == 200
     before = derived(store)
-    assert len(before[DERIVED.index(EnvironmentRow)]) == 2
+    assert len(before[PROJECTED.index(EnvironmentRow)]) == 2
     reindex.reindex(store)
     assert derived(store) == before
     with store.writing() as session:
@@ -134,7 +124,7 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
         session.execute(update(SigningKey).values(wrong))
     reindex.reindex(store)
     assert derived(store) == before
-    found = {row["key_id"]: row for row in before[DERIVED.index(SigningKey)]}
+    found = {row["key_id"]: row for row in before[PROJECTED.index(SigningKey)]}
     assert [found[i]["status"] for i in ids] == ["rotated", "active", "revoked", "active"]
     assert [found[i]["display_name"] for i in ids] == ["Ada", "key 2", "key 3", "Ada"]
     assert audited(store).faults == ()

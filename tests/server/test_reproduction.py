@@ -1,4 +1,4 @@
-"""Reproduction: a simulation over fleets, the rule before it, and what one owner can do."""
+"""Reproduction: a simulation over fleets, and what one owner can do."""
 
 import math
 import random
@@ -45,22 +45,12 @@ def verdict(setups: Sequence[Sequence[float]], shift: float) -> str:
     return reproduction.judge(own, others, tau).verdict
 
 
-def within_ten_percent(setups: Sequence[Sequence[float]], shift: float) -> str:
-    """The rule before: two or more owners, and more than half, have a median within 10 %."""
-    times = [math.exp(time) for time in (setups[0][0] + shift, *setups[0][1:])]
-    agreeing = sum(abs(times[0] - other) <= 0.1 * other for other in times)
-    return "reproduced" if agreeing >= 2 and 2 * agreeing > len(times) else "not_reproduced"
-
-
-def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, float, float]:
+def shares(taus: Sequence[float] = TAUS) -> tuple[float, float, float, float]:
     """Of honest results with an answer the share that passes; of claims 20 % too fast with one the
     share that passes, and that of all; of honest results the share with an answer."""
     noise = random.Random(16)
     fleets = [fleet(noise, tau, owners) for tau in taus for owners in OWNERS for _ in range(FLEETS)]
-    honest, fast = (
-        [rule(setups, shift) for setups in fleets]  # type: ignore[operator]
-        for shift in (0.0, FAST)
-    )
+    honest, fast = ([verdict(setups, shift) for setups in fleets] for shift in (0.0, FAST))
     told = [one for one in honest if one != "undecided"]
     passed = fast.count("reproduced")
     return (
@@ -72,7 +62,7 @@ def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, fl
 
 
 def test_honest_results_pass_and_claims_that_are_too_fast_do_not() -> None:
-    honest, fast, _, told = shares(verdict)
+    honest, fast, _, told = shares()
     assert honest >= 0.95
     assert fast <= 0.10
     assert told > 0.5
@@ -80,17 +70,9 @@ def test_honest_results_pass_and_claims_that_are_too_fast_do_not() -> None:
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_claims_that_are_too_fast_pass_at_no_spread(tau: float) -> None:
-    _, _, fast, told = shares(verdict, [tau])
+    _, _, fast, told = shares([tau])
     assert fast <= 0.10
     assert told > 0.9 if tau <= 0.03 else told < 0.4 if tau >= 0.08 else True
-
-
-def test_the_rule_before_fails_the_simulation() -> None:
-    """A fixed window of 10 % fails honest results where owners differ, and says nothing of it."""
-    honest, fast, _, told = shares(within_ten_percent)
-    assert told == 1.0
-    assert honest < 0.95
-    assert fast > 0.10
 
 
 def test_tau_is_four_percent_without_owners_and_the_measured_one_with_many() -> None:

@@ -55,9 +55,9 @@ def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seede
         stale = Stale.above(subject_of(row) for row in rows)
         aggregates.refresh(session.connection(), stale)
         session.expire_all()
-        anew = _aggregates(session)
-        assert anew.keys() == stored.keys()
-        for identity, values in anew.items():
+        computed = _aggregates(session)
+        assert computed.keys() == stored.keys()
+        for identity, values in computed.items():
             for name, value in values.items():
                 found = stored[identity][name]
                 same = (

@@ -1,10 +1,7 @@
 """Places rest on evidence: tiers, confirmed owners, and the fastest of several set-ups."""
 
-import random
 import re
-from statistics import fmean
 
-import pytest
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
@@ -18,7 +15,7 @@ from bench_server.ingest import moderation
 from bench_server.projection import reindex
 from bench_server.ranking.compare import RankedRow, ranked
 from bench_server.ranking.figures import Figure, Setup
-from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, OwnerCounts
+from bench_server.ranking.owners import CONFIRMED, ESTABLISHED
 
 KINDS = dict.fromkeys(("c1", "c2"), CONFIRMED) | dict.fromkeys(("e1", "e2", "e3"), ESTABLISHED)
 TUNED = SETUP._replace(recipe="tuned")
@@ -36,16 +33,6 @@ def places(*rows: list[Figure]) -> list[RankedRow]:
     return ranked(figures(every, KINDS), one_each=True)
 
 
-def test_two_confirmed_owners_make_the_figure() -> None:
-    fresh = measured(1, " ".join(f"f{n}" for n in range(20)))
-    (figure,) = figures([*measured(100, "c1"), *measured(104, "c2"), *fresh], KINDS)
-    assert (figure.ns_per_sample, figure.fastest_ns, figure.values.n) == (104, 100, 2)
-    assert (figure.tier, figure.owners) == ("confirmed", OwnerCounts(2, 0, 20))
-    assert (figure.repeats, figure.machines) == (2, 2)
-    (alone,) = figures([*measured(100, "c1"), *fresh], KINDS)
-    assert (alone.ns_per_sample, alone.tier) == (100, "provisional")
-
-
 def test_a_place_rests_on_the_best_tier() -> None:
     """One owner's one repeat in a set-up that nobody else has takes no place."""
     (row,) = places(
@@ -60,11 +47,6 @@ def test_a_place_rests_on_the_best_tier() -> None:
         (10, "new"),
         (100, "several"),
     ]
-
-
-def test_real_data_goes_before_generated_within_a_tier() -> None:
-    (row,) = places(measured(100, "o1"), measured(10, "o1", setup=GENERATED))
-    assert (row.figure.setup.data, row.setups) == ("real", 1)
 
 
 def test_boards_order_by_tier_and_then_by_speed() -> None:
@@ -88,30 +70,6 @@ def test_boards_order_by_tier_and_then_by_speed() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("setups", "noise", "repeats", "bias"),
-    [(12, 0.03, 1, 0.048), (12, 0.10, 1, 0.162), (12, 0.03, 3, 0.033), (2, 0.03, 1, 0.017)],
-)
-def test_the_fastest_of_equal_set_ups_is_too_fast(
-    setups: int, noise: float, repeats: int, bias: float
-) -> None:
-    """docs/methodology.md states these figures. ``setups`` says among how many a row is first."""
-    dice = random.Random(5)
-    names = [SETUP._replace(framework=f"f{number}") for number in range(setups)]
-    found = []
-    for _ in range(300):
-        (row,) = places(
-            [
-                repeat(100 * dice.gauss(1, noise), setup=name)
-                for name in names
-                for _ in range(repeats)
-            ]
-        )
-        assert row.setups == setups
-        found.append(1 - row.figure.ns_per_sample / 100)
-    assert fmean(found) == pytest.approx(bias, abs=0.006)
-
-
 # -- on a server -----------------------------------------------------------------------------------
 
 
@@ -124,50 +82,6 @@ def board(post: Poster) -> list[dict[str, object]]:
     answer = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
     shown = ("hardware_slug", "rank", "recipe", "samples_per_second", "tier", "confirmed_owners")
     return [{name: row[name] for name in shown} for row in answer["rows"]]
-
-
-def test_twenty_fresh_owners_move_nothing(post: Poster, store: Store) -> None:
-    """Neither in the same set-up, nor in another one, nor on another hardware."""
-    brands = ("Intel(R) Core(TM) i7-8700", "Intel(R) Core(TM) i9-9900")
-    for seed in (1, 2):
-        key = results.private_key(seed)
-        post.enroll(key)
-        for number, brand in enumerate(brands, 1):
-            machine = results.make_machine(brand, seed=10 * number + seed)
-            post.made(key=key, machine=machine, step_ns=number * 1_000_000)
-        decide(store, "confirm", owner=acts.first_owner(results.key_id(key)))
-    before = board(post)
-    assert [(row["rank"], row["tier"], row["confirmed_owners"]) for row in before] == [
-        (1, "confirmed", 2),
-        (2, "confirmed", 2),
-    ]
-    for seed in range(3, 23):
-        key = results.private_key(seed)
-        post.enroll(key)
-        for brand, recipe, step_ns in (
-            (brands[0], "naive", 700_000),
-            (brands[1], "naive", 3_000_000),
-            (brands[1], "tuned", 400_000),
-            ("Intel(R) Core(TM) i3-8100", "tuned", 500_000),
-        ):
-            machine = results.make_machine(brand, seed=100 + seed)
-            cell = results.make_cell(
-                recipe=recipe, data="real" if recipe == "tuned" else "generated"
-            )
-            post.made(key=key, machine=machine, cell=cell, step_ns=step_ns)
-    after = board(post)
-    assert after[:2] == before
-    assert [(row["rank"], row["tier"]) for row in after[2:]] == [(3, "new")]
-    reindex.reindex(store)
-    assert board(post) == after
-    # One confirmed owner decides too, until there is a second one.
-    decide(store, "doubt", owner=acts.first_owner(results.key_id(results.private_key(1))))
-    assert [row["tier"] for row in board(post)] == ["provisional", "provisional", "new"]
-    decide(store, "doubt", owner=acts.first_owner(results.key_id(results.private_key(2))))
-    assert {row["tier"] for row in board(post)} == {"new"}
-    changed = board(post)
-    reindex.reindex(store)
-    assert board(post) == changed
 
 
 def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> None:

@@ -1,7 +1,5 @@
 """Long and short timings: kept apart in figures, places, comparisons, histories and scores."""
 
-import random
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -18,45 +16,11 @@ from bench_protocol.payload.witness import LastBlock
 from bench_server.ingest import columns
 from bench_server.ranking import score
 from bench_server.ranking.compare import ranked
-from bench_server.ranking.figures import Figure, Setup
+from bench_server.ranking.figures import Setup
 
-BOOST_SECONDS = 3
-SLOWER = 0.8  # speed after the boost, as a share of the boosted speed
 SHORT = SETUP._replace(timing="short")
 LONG_BLOCKS = 1_008  # of 10 steps of 1 ms
 OTHER = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
-
-
-def boosted_ns(seconds: float) -> float:
-    """The mean time of a sample over a timed part of a machine that boosts at first. At full boost
-    a sample takes 100 ns."""
-    boosted = min(seconds, BOOST_SECONDS)
-    return 100 * seconds / (boosted + SLOWER * (seconds - boosted))
-
-
-def timed(seconds: float, owner: str, noise: random.Random) -> Figure:
-    """A repeat of the boosting machine in the set-up that its duration gives."""
-    setup = SETUP._replace(timing=timing_kind("cpu", seconds * 1e9))
-    return repeat(boosted_ns(seconds) * noise.gauss(1, 0.01), owner, f"{owner}-m", setup=setup)
-
-
-def test_boosted_timings_do_not_move_the_figure_of_whole_ones() -> None:
-    """Six owners run a preset that times 2 s, five one that times 10 s. In one median the boost
-    decides: 16 % too fast. Apart, the place is that of the whole timings."""
-    noise = random.Random(12)
-    mixed, apart = [], []
-    for _ in range(200):
-        repeats = [timed(2, f"s{n}", noise) for n in range(6)]
-        repeats += [timed(10, f"l{n}", noise) for n in range(5)]
-        (row,) = ranked(figures(repeats), one_each=True)
-        apart.append(boosted_ns(10) / row.figure.ns_per_sample)
-        assert (row.figure.setup.timing, row.figure.owners.total) == ("long", 5)
-        assert [(other.setup.timing, other.owners.total) for other in row.others] == [("short", 6)]
-        alike = [repeat(r.ns_per_sample, r.subject.owner, r.subject.machine_id) for r in repeats]
-        (one,) = figures(alike)
-        mixed.append(boosted_ns(10) / one.ns_per_sample)
-    assert fmean(mixed) > 1.14
-    assert abs(fmean(apart) - 1) < 0.002
 
 
 @pytest.mark.parametrize(
