@@ -265,18 +265,6 @@ def test_one_more_vote_of_an_owner_changes_nothing(
     assert low <= figure_of([*made, *flood]).ns_per_sample <= high
 
 
-def test_a_verdict_needs_three_on_each_side() -> None:
-    few = compare(figure_of([repeat(50), repeat(50)]), figure_of([repeat(100) for _ in range(3)]))
-    assert (few.verdict_kind, few.speed_up, few.speed_up_low, few.n, few.n_other) == (
-        "too_few_runs",
-        2,
-        None,
-        2,
-        3,
-    )
-    assert few.verdict == "not enough data: needs 3 runs a side, has 2 and 3"
-
-
 @pytest.mark.parametrize("unit", ["machines", "owners"])
 def test_many_values_of_one_do_not_speak_for_others(unit: str) -> None:
     """Neither the repeats of one machine, nor the machines of one owner."""

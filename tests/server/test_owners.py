@@ -58,13 +58,6 @@ def test_thirty_days_between_recomputed_results_establish_an_owner(
     assert established(store) == []
 
 
-def test_results_without_recomputed_traces_establish_nobody(post: Poster, store: Store) -> None:
-    trusted.send(store, OLD, [STEP_NS], began=LATER)
-    identity = post.made()
-    assert post.http.get(f"/api/v1/results/{identity}").json()["trust_level"] == 2
-    assert established(store) == []
-
-
 def test_an_owner_is_established_whoever_its_keys_were(post: Poster, store: Store) -> None:
     post.enroll(OTHER)
     trusted.send(store, OLD, [STEP_NS])
@@ -115,13 +108,6 @@ def test_a_hundred_new_owners_move_no_place_median_or_bound(
     assert filtered["rows"][0]["result_id"] == first["result_id"]
     reindex.reindex(store)
     assert board(post) == [first, *others]
-
-
-def test_the_first_owner_of_a_hardware_has_a_row(post: Poster) -> None:
-    post.made()
-    (row,) = board(post)
-    assert (row["rank"], row["tier"], row["owners_that_decide"]) == (1, "new", "new")
-    assert "Owners: 1 new" in post.http.get("/?workload=mnist-cnn").text
 
 
 def test_what_establishes_an_owner_is_read_from_an_index(store: Store) -> None:

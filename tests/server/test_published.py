@@ -141,19 +141,3 @@ def test_the_operator_chooses_the_baseline(imported: TestClient, application: Fa
     score = get(imported, "/hardware/intel-core-i7-9700")["score"]
     assert (score["value"], score["terms"]) == (pytest.approx(2), 1)
     assert "of <bdi>Intel Core i7-8700</bdi>" in imported.get("/hardware/intel-core-i7-9700").text
-
-
-def test_the_baseline_is_one_for_every_page_of_a_board(post: Poster) -> None:
-    for number, brand in enumerate(("Intel Core i7-9700", "Intel Core i5-9400"), 1):
-        post.made(machine=results.make_machine(brand, seed=number), step_ns=number * 1_000_000)
-    ask = {"workload": "mnist-cnn"}
-    whole = post.http.get("/api/v1/leaderboard", params=ask).json()
-    first = post.http.get("/api/v1/leaderboard", params=ask | {"limit": "1"}).json()
-    assert first["baselines"] == whole["baselines"]
-    assert whole["baselines"][0]["hardware_slug"] == "intel-core-i5-9400"
-    assert first["rows"][0]["speed_up"] == pytest.approx(2.0)
-
-
-def test_an_unknown_baseline_is_refused(http: TestClient) -> None:
-    answer = http.get("/api/v1/leaderboard", params={"baseline": "no-such"})
-    assert (answer.status_code, answer.json()["field"]) == (422, "baseline")

@@ -14,7 +14,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..errors import InvalidQuery
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
-from ..ranking.score import Bests, Score, bests, kind_of, place, score
+from ..ranking.score import Bests, bests, kind_of, place, score
 from . import leaderboard_sql, query_names, unranked
 from .baseline import baseline_slug
 from .criteria import Search
@@ -163,19 +163,13 @@ def _scores(rankings: Sequence[Ranking]) -> tuple[HardwareScore, ...]:
             best[key][ranking.workload.name] = bests([figure, *row.others])
         if ranking.baseline:
             baseline[ranking.workload.name] = ranking.baseline
-    scored = [(*key, score(of_hardware, baseline)) for key, of_hardware in best.items()]
-    scored = sorted((one for one in scored if one[3].value), key=_score_order)
+    scores = [
+        HardwareScore(name, slug, published, None, score(of_hardware, baseline))
+        for (slug, name, published), of_hardware in best.items()
+    ]
+    ordered = sorted((one for one in scores if one.score.value), key=_score_order)
     ranks = count(1)
-    return tuple(
-        HardwareScore(
-            hardware=name,
-            hardware_slug=slug,
-            published=published,
-            rank=next(ranks) if found.complete else None,
-            score=found,
-        )
-        for slug, name, published, found in scored
-    )
+    return tuple(replace(one, rank=next(ranks) if one.score.complete else None) for one in ordered)
 
 
 def _of_family(
@@ -188,9 +182,8 @@ def _of_family(
     return tuple(one for one in scores if one.hardware_slug in slugs)
 
 
-def _score_order(one: tuple[str, str, bool, Score]) -> tuple[bool, float, str]:
-    slug, *_, found = one
-    return bool(found.missing), -(found.value or 0), slug
+def _score_order(one: HardwareScore) -> tuple[bool, float, str]:
+    return bool(one.score.missing), -(one.score.value or 0), one.hardware_slug
 
 
 def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
