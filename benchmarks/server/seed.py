@@ -1,7 +1,7 @@
 """Fills a migrated database with results, past the server: a million in minutes.
 
 Projected tables are as the projector makes them: measurements by its own functions from one result
-for each kind of hardware and cell, figures by :func:`bench_server.ranking.figures.combine`. The log
+for each kind of hardware and cell, figures by :func:`bench_server.ranking.medians.combine`. The log
 has every node. Two things are stand-ins that no measured request reads: a payload is only its
 number (:mod:`.sizes` stores whole ones), and signatures are zeros.
 """
