@@ -59,5 +59,18 @@ def default_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     assert not made, f"tests left {sorted(made)} in {Path.home()}: give their program a folder"
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file to copy from."""
+    from bench_server.db import migrate  # here: most tests need no server
+    from bench_server.db.store import Store
+
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    store = Store(f"sqlite:///{path}")
+    migrate.migrate(store.engine)
+    store.close()
+    return path
+
+
 def _hidden_in_home() -> set[str]:
     return {path.name for path in Path.home().glob(".*")}

@@ -1,6 +1,8 @@
-"""A real ``bench-server`` process on a free loopback port."""
+"""Our programs in real processes, forked from one that has their imports: they take most of a
+start."""
 
 import importlib
+import json
 import logging
 import multiprocessing
 import os
@@ -10,18 +12,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 START_SECONDS = 30
+COMMAND_SECONDS = 240
 # Settings without any rate limit.
 NO_LIMITS = {
     f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL", "CHALLENGE")
 }
 STARTING = "Starting Trainmark's server ...\n"
-# Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["bench_server.cli.start", "bench_server.app", "bench_server.cli.verify_log"]
+    [
+        *(f"bench_server.{name}" for name in ("app", "cli.start", "cli.data", "cli.verify_log")),
+        *(f"bench_agent.cli.{name}" for name in ("results", "submit", "verify")),
+    ]
 )
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+def run(entry: str, arguments: tuple[str, ...], environment: dict[str, str]) -> Ran:
+    """Run a command to its end.
+
+    Args:
+        entry: the module whose ``main`` is given the arguments.
+        environment: all variables of the command.
+    """
+    with TemporaryDirectory() as folder:
+        out, err = Path(folder) / "out", Path(folder) / "err"
+        process = FORKS.Process(target=_run, args=(entry, arguments, environment, out, err, None))
+        process.start()
+        process.join(COMMAND_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise TimeoutError(f"{arguments}: {out.read_text()}\n{err.read_text()}")
+        return Ran(process.exitcode, out.read_text(), err.read_text())
 
 
 @contextmanager
@@ -111,17 +147,17 @@ def _run(
     entry: str,
     arguments: tuple[str, ...],
     environment: dict[str, str],
-    out: Connection,
+    out: Connection | Path,
     log: Path,
     log_level: int | None,
 ) -> None:
     main = importlib.import_module(entry).main
     os.environ.clear()
     os.environ.update(environment)
-    with Path(os.devnull).open() as nothing, log.open("a") as file:
-        for number, opened in enumerate((nothing, out, file)):
+    output = out.open("w") if isinstance(out, Path) else out
+    with Path(os.devnull).open() as nothing, output, log.open("a") as file:
+        for number, opened in enumerate((nothing, output, file)):
             os.dup2(opened.fileno(), number)
-    out.close()
     if log_level is not None:
         logging.basicConfig(level=log_level)
         logging.getLogger("sqlalchemy").setLevel(log_level)  # it sets its own

@@ -64,16 +64,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Clust
         running.stop()
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file to copy from."""
-    path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    store = Store(f"sqlite:///{path}")
-    migrate.migrate(store.engine)
-    store.close()
-    return path
-
-
 @pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty, migrated database, as the role that owns its tables: some tests tamper with them.

@@ -209,7 +209,7 @@ def test_the_daily_unit_works_on_the_servers_data(tmp_path: Path) -> None:
 
 def test_scheduled_agents_run_what_the_agent_has() -> None:
     """The unit of systemd and the property list of launchd start the same command."""
-    from bench_agent.cli.main import load
+    from bench_agent.cli.main import Commands
 
     unit = (UNITS / "trainmark-agent.service").read_text()
     (started,) = re.findall(r"^ExecStart=\S+/bench-agent (.+)$", unit, re.M)
@@ -221,7 +221,7 @@ def test_scheduled_agents_run_what_the_agent_has() -> None:
     assert job["ProcessType"] == "Interactive"
     assert job["StartCalendarInterval"] == {"Hour": 3, "Minute": 0}
     name, *options = started.split()
-    assert load(name).make_context(name, options).params["yes"]
+    assert Commands.load(name).make_context(name, options).params["yes"]
     assert "SuccessExitStatus=4\n" in unit  # the machine is busy
 
 

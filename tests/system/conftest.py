@@ -1,38 +1,20 @@
 """A real server and a real agent, each in its own process."""
 
-import json
 import os
-import re
-import signal
-import subprocess
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.fakes.live import running_server
+from tests.fakes.live import Program, Ran, run, running_server
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client
-from bench_server.db import migrate
-from bench_server.db.store import open_engine
 
 BIN = Path(sys.executable).parent
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    def json(self) -> Any:
-        return json.loads(self.stdout)
 
 
 @dataclass(frozen=True)
@@ -46,14 +28,7 @@ class Agent:
         return {**inherited, "BENCH_HOME": str(self.home), **more}
 
     def __call__(self, *arguments: str, **environment: str) -> Ran:
-        done = subprocess.run(
-            [BIN / "bench-agent", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env=self.environment(**environment),
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return run("tests.fakes.agent_program", arguments, self.environment(**environment))
 
 
 @dataclass(frozen=True)
@@ -69,49 +44,30 @@ class Operator:
             "BENCH_SERVER_DATABASE_URL": self.database_url,
             "BENCH_SERVER_KEYS_DIR": str(self.home / "server-keys"),
         }
-        done = subprocess.run(
-            [BIN / "bench-server", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env=environment,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return run("bench_server.cli.main", arguments, environment)
 
 
 class Server:
     """``bench-server serve`` on a free loopback port with its own database."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, migrated_file: Path) -> None:
+        self._folder = folder
+        database = shutil.copy(migrated_file, folder / "server.db")
         self.environment = {
             **os.environ,
-            "BENCH_SERVER_DATABASE_URL": f"sqlite:///{folder / 'server.db'}",
+            "BENCH_SERVER_DATABASE_URL": f"sqlite:///{database}",
+            "BENCH_SERVER_RECOMPUTE": "auto",
         }
-        self.log = folder / "server.log"
-        self.address = ""
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Program | None = None
 
     def start(self, port: int = 0) -> str:
-        subprocess.run([BIN / "bench-server", "migrate"], env=self.environment, check=True)
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [BIN / "bench-server", "serve", "--port", str(port)],
-                env=self.environment,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        for line in self._process.stdout or ():
-            match = re.search(r"listening on (http://\S+)", line)
-            if match:
-                self.address = match.group(1)
-                return self.address
-        raise AssertionError(f"the server did not start: {self.log.read_text()}")
+        serve = ("serve", "--port", str(port))
+        self._process = Program("", self._folder, *serve, **self.environment)
+        return self._process.address()
 
     def stop(self) -> None:
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
-            assert self._process.wait(timeout=20) in (0, -signal.SIGTERM)
+            self._process.stop()
             self._process = None
 
 
@@ -121,12 +77,12 @@ def agent(tmp_path: Path) -> Agent:
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
+def make_server(tmp_path: Path, migrated_file: Path) -> Iterator[Callable[[], Server]]:
     """A server that is not started yet; always stopped at the end."""
     made: list[Server] = []
 
     def make() -> Server:
-        made.append(Server(tmp_path))
+        made.append(Server(tmp_path, migrated_file))
         return made[-1]
 
     yield make
@@ -135,12 +91,8 @@ def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path / 'server.db'}"
-    engine = open_engine(url)
-    migrate.migrate(engine)
-    engine.dispose()
-    return url
+def database(tmp_path: Path, migrated_file: Path) -> str:
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'server.db')}"
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The outbox goes to a real server in batches: requests, receipts, and what a kill leaves."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,8 +20,6 @@ from bench_agent.remote.submit import submit
 from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_protocol.signing import merkle, tiles
-from bench_server.db import migrate
-from bench_server.db.store import Store
 
 OTHERS = 300  # more than a tile holds
 
@@ -41,14 +40,11 @@ class Wire(httpx.HTTPTransport):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server whose log others have filled."""
     folder = tmp_path_factory.mktemp("server")
-    url = f"sqlite:///{folder / 'server.db'}"
-    store = Store(url)
-    migrate.migrate(store.engine)
-    store.close()
-    with running_server(url, folder) as found:
+    database = shutil.copy(migrated_file, folder / "server.db")
+    with running_server(f"sqlite:///{database}", folder) as found:
         post_as_another(found, OTHERS)
         yield found
 
@@ -62,11 +58,6 @@ def post_as_another(address: str, count: int) -> None:
         headers = {"Content-Type": "application/x-ndjson"}
         answer = http.post("/api/v1/results", content=b"\n".join(made), headers=headers)
         assert answer.status_code == 207
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "agent")
 
 
 @pytest.fixture

@@ -97,6 +97,7 @@ def test_one_run_measures_across_environments(machine: Machine) -> None:
     assert str(machine.folder) not in results["mlx"].model_dump_json()
 
 
+@pytest.mark.long  # a run starts them likewise
 def test_conformance_starts_workers_where_the_framework_is(machine: Machine) -> None:
     machine("environments", "add", str(machine.other))
     pairs = json.loads(machine("conformance", *CELL, "--json"))["pairs"]

@@ -9,19 +9,9 @@ from tests.fakes.live import Program, running_server
 from tests.fakes.projected import recomputed, settled
 from tests.system.test_reproduced import Owner
 
-from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, RecomputeJob
 from bench_server.settings import Settings
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path / 'server.db'}"
-    store = Store(url)
-    migrate.migrate(store.engine)
-    store.close()
-    return url
 
 
 def statements(database: str) -> int:

@@ -23,20 +23,15 @@ from bench_protocol.payload.result import Agent as WireAgent
 from bench_protocol.payload.result import Startup
 from bench_protocol.payload.witness import Window
 from bench_protocol.signing.keys import key_id
-from bench_server.db import migrate
-from bench_server.db.store import open_engine
 
 
 @pytest.fixture
-def operator(tmp_path: Path) -> Operator:
-    return Operator(f"sqlite:///{tmp_path / 'server.db'}", tmp_path)
+def operator(database: str, tmp_path: Path) -> Operator:
+    return Operator(database, tmp_path)
 
 
 @pytest.fixture
 def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
-    engine = open_engine(operator.database_url)
-    migrate.migrate(engine)
-    engine.dispose()
     with running_server(operator.database_url, tmp_path, BENCH_SERVER_RECOMPUTE="yes") as running:
         yield running
 

@@ -6,11 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes.live import running_server
 from tests.fakes.seeding import figures_of
-
-from bench_server.db import migrate
-from bench_server.db.store import open_engine
 
 CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
 
@@ -21,15 +17,10 @@ def test_it_uses_none_of_our_packages() -> None:
     assert len(CLIENT.read_text().splitlines()) < 300
 
 
-def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'server.db'}"
-    engine = open_engine(url)
-    migrate.migrate(engine)
-    engine.dispose()
-    with running_server(url, tmp_path) as address:
-        done = subprocess.run(
-            [sys.executable, "-I", CLIENT, address], capture_output=True, text=True, timeout=120
-        )
+def test_it_enrolls_sends_and_verifies(address: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", CLIENT, address], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     first, nonce, losses, movements, second, third = done.stdout.splitlines()
     assert (first, second) == ("entry 0 of 1", "entry 1 of 2")

@@ -12,18 +12,14 @@ from tests.fakes.client import JSON
 from tests.fakes.live import running_server
 
 from bench_server.cli import serve
-from bench_server.db import migrate
-from bench_server.db.store import Store
 
 
-def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_workers_serve_one_log(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BENCH_SERVER_WORKERS", "2")
-    url = f"sqlite:///{tmp_path / 'server.db'}"
-    store = Store(url)
-    migrate.migrate(store.engine)
-    store.close()
     bodies = [results.sealed(results.make_result()) for _ in range(12)]
-    with running_server(url, tmp_path) as address, httpx.Client(base_url=address) as http:
+    with running_server(database, tmp_path) as address, httpx.Client(base_url=address) as http:
         http.post("/api/v1/keys", content=results.enrollment(), headers=JSON, timeout=60)
 
         def post(body: bytes) -> httpx.Response:
