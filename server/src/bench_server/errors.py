@@ -89,7 +89,7 @@ class ReadOnly(Refusal):
     """The operator has set the server to accept nothing for now."""
 
     code, status = "read_only", 503
-    # Longer than an agent waits: it keeps its results and ends.
+    # Longer than the agent's retry limit, so it stops and keeps its outbox.
     retry_after_seconds = 600
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[^\s@<>\"'=:/]+@[\w-]+\.[\w.-]+"), "<mail>"),
     (_any_case(r"\b(?:GPU|MIG)-[0-9a-f-]{16,}"), "<identifier>"),
     (_any_case(r"\b(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}\b"), "<address>"),
-    # Not of this machine's loopback, and no version after "==".
+    # An address, unless it is loopback or a version after "==".
     (re.compile(r"(?<![\w.])(?<!==)(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![\w.])"), "<address>"),
     (
         _any_case(

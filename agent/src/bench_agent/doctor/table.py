@@ -184,7 +184,7 @@ class Surroundings:
         return storage.ask_server(self.server) if self.server else None
 
 
-# By id: what runs a check.
+# The functions that run each check, by its id.
 CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     "system": lambda s: system.check_system(s.system, s.wsl, s.macos),
     "python": lambda s: system.check_python(s.python, s.system, s.architecture),

@@ -62,7 +62,7 @@ def _planned(one: ServerAsk, lay_out: Callable[[Selection], Plan]) -> PlannedCel
     )
     try:
         cells = lay_out(selection).cells
-    except (UsageProblem, LookupError):  # a name of a newer server, or a device that is not here
+    except (UsageProblem, LookupError):  # an unknown name, or a device that is not here
         return None
     return cells[0] if cells else None
 

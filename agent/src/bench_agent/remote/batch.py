@@ -13,7 +13,7 @@ from .connection import ASKS_TO_WAIT, TRANSIENT
 from .outbox import Entry
 
 NDJSON = "application/x-ndjson"
-# Well below the server's 16 MiB, and few enough for an answer within the timeout.
+# Limits of a batch: well below the server's 16 MiB, and few enough for a timely answer.
 MOST_ENVELOPES = 48
 MOST_BYTES = 8 * 1024 * 1024
 

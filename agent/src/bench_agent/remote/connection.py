@@ -20,9 +20,9 @@ TIMEOUT_SECONDS = 20.0
 LONGEST_WAIT_SECONDS = 300.0
 # Largest unpacked answer: a server may send a small body that unpacks to any size.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
-# Of the answer as it was sent; what is handed on is unpacked and whole.
+# Headers of the transfer; the answer that is handed on is unpacked and whole.
 TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-# Worth a retry; every other 4xx means that the server will never accept this envelope.
+# Statuses worth a retry; every other 4xx means that the server will never accept this envelope.
 TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}

@@ -246,6 +246,6 @@ def _stated(
 
 
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:
-    # Not the size of its checkpoint: that is the one at its receipt, and the log has grown since.
+    # Leave out the size of the checkpoint, because the log has grown since the receipt.
     checkpoint = receipts.verify_receipt(receipt, opened, trusted)
     return f"it is entry {receipt.index} in the log of {checkpoint.origin}"

@@ -22,8 +22,9 @@ from . import witness
 
 # Under this rate no float32 weight moves.
 STILL = SGD(learning_rate=1e-30, momentum=0.0)
-# Relative. The same masks give the same loss, to 1e-7. Other masks move it by a standard deviation
-# of 5e-3 (fashion-mlp, n = 40), 6e-3 (fashion-cnn, n = 40) or 3e-4 (cifar100-vgg16, n = 22).
+# A relative difference. The same masks give the same loss, to 1e-7. Other masks move it by a
+# standard deviation of 5e-3 (fashion-mlp, n = 40), 6e-3 (fashion-cnn, n = 40) or 3e-4
+# (cifar100-vgg16, n = 22).
 SAME_LOSS = 2e-6
 STILL_STEPS = (1, 2, 3, 4, 5)
 

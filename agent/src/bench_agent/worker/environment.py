@@ -11,7 +11,7 @@ from bench_protocol.payload.machine import Environment
 
 from ..engines.seam import Engine
 
-# Recorded with every engine.
+# Distributions whose versions are recorded with every engine.
 COMMON_DISTRIBUTIONS = ("bench-agent", "bench-protocol", "numpy")
 # Environment variables known to change how fast training is.
 CHANGES_SPEED = re.compile(

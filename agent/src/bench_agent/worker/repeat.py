@@ -54,7 +54,7 @@ def run(
     software: Environment | None = None
     session: Session | None = None
     measurement: Measurement | None = None
-    # What is read from the session and trained beside it after the timing.
+    # Evidence that is read and trained after the timing, by member of the measurement.
     later: dict[str, Any] = {}
     warnings: list[Warn] = []
 
@@ -95,7 +95,7 @@ def run(
         session = engine.open(workload, cell, weights, samples)
         session.sync()
         build_ns = clock() - began
-        # Again: the Metal probe may have switched off the plug-in's remapper.
+        # Describe again: the Metal probe may have switched off the plug-in's remapper.
         software = environment.describe(engine)
 
         enter("warm_up")
@@ -107,7 +107,7 @@ def run(
             session, witness_steps.witness_steps(workload, cell.batch_size)
         )
         losses.read()
-        # Not sooner, so that the first step is as it was; not later: blocks are timed without them.
+        # Free the weights here: earlier would change the first step's memory, later the blocks'.
         del weights
         blocks = measure(
             session,
@@ -144,8 +144,8 @@ def run(
         recorded = witness.read(session, workload, job.seed, samples, losses)
         later["witness"] = recorded
         drops_right = witness.scales_what_it_keeps(session, workload, samples)
-        # Before the timing, the memory that traces leave behind slowed the blocks of small models
-        # by 1 to 2 % (docs/adr/0008).
+        # Traces follow the timing: before it, the memory that they leave behind slowed the blocks
+        # of small models by 1 to 2 % (docs/adr/0008).
         later["traces"] = conformance_trace.all_of(engine, workload, cell, job.nonce)
         masks_change = conformance_trace.masks_change(engine, workload, cell)
 
@@ -159,7 +159,7 @@ def run(
                 accuracy=share_right,
             )
 
-        # Last, because they train the timed session on.
+        # These steps are last, because they continue to train the timed session.
         after = steps_after.train(session, timed)
         enter("conformance")
         again = witness.rewound(

@@ -29,12 +29,12 @@ from ..engines.common import as_floats
 from ..engines.seam import Data, Engine, Products, Session
 
 SIZES = (512, 1024, 2048, 4096)
-# Far above what a call and a reading of the clock cost.
+# Times far above the cost of a call and of a reading of the clock.
 PRODUCT_NS = 1_000_000
 READING_NS = 10_000_000
 MOST_PRODUCTS = 64
-# Other programs only make a reading longer: the least time of some tries counts. More are made
-# where they do not agree.
+# Other programs only make a reading longer, so the least time of some tries counts. There are
+# more tries where these do not agree.
 LEAST_TRIES, MOST_TRIES = 5, 40
 # Two readings of one value differ by this.
 NOISE_NS = 50_000

@@ -17,8 +17,8 @@ from ..engines.seam import Session
 
 # Steps of a call: MLX evaluates every eighth step by itself, JAX waits for short programs.
 CALLS = (1, 25)
-# Preemption makes single tries long, and hides what is left, so the median counts. One is enough
-# of a long call.
+# Preemption makes single tries long and hides remaining work, so the median counts. One try of
+# a long call is enough.
 TRIES = 5
 LONG_ENOUGH_NS = 500_000_000
 # Two readings of a tensor differ by this; no step is as short.

@@ -15,7 +15,7 @@ from bench_protocol.payload.witness import LastBlock
 from ..base.messages import Timing
 from ..engines.seam import Session
 
-# Below the limit of a result.
+# Largest number of blocks, below the limit of a result.
 MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
 # Share of the wanted duration: a step that takes seconds is not repeated.

@@ -27,7 +27,7 @@ RANK_BY: dict[str, Callable[[Figure], float | None]] = {
     "mfu": lambda figure: _negative(_peak_use(figure)),
     "accuracy": lambda figure: _negative(figure.evidence.accuracy),
 }
-# Fields of an answer that rows are sorted by (filters.SORT_FIELDS); rows without one are the last.
+# Fields of an answer that rows are sorted by (parameters.SORT_FIELDS); rows without one are last.
 FIELDS: dict[str, Callable[[Figure], Value]] = {
     "hardware": lambda figure: figure.hardware.casefold(),
     "samples_per_second": lambda figure: 1e9 / figure.ns_per_sample,

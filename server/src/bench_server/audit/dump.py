@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .chunks import Fetch
 
-# A wrong checksum, broken compression, an unknown method, a password, an early end.
+# Errors of a wrong checksum, broken compression, an unknown method, a password, an early end.
 DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 
 GIVE = "bench-server verify-log ADDRESS --save FILE makes a dump"

@@ -29,7 +29,7 @@ class Level(NamedTuple):
     ranked: bool
 
 
-# By set-up, as one word.
+# Figures by set-up, whose axes are one word.
 Boards = Mapping[str, Compared]
 
 

@@ -89,7 +89,7 @@ def _refuse(bound: socket.socket) -> None:
         client.settimeout(CLIENT_SECONDS)
         client.recv(65_536)
         client.sendall(ANSWER)
-        # What is left unread would make the system discard the answer.
+        # Unread bytes would make the system discard the answer.
         client.shutdown(socket.SHUT_WR)
         ends = time.monotonic() + CLIENT_SECONDS
         while client.recv(65_536) and time.monotonic() < ends:

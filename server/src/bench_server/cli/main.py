@@ -105,8 +105,7 @@ def serve(
 ) -> None:
     """Serve the API and the pages until interrupted."""
     print("Starting Trainmark's server ...", flush=True)
-    # Off until it serves: a start makes hardly any garbage, and collections take a sixth of the
-    # time.
+    # A start makes hardly any garbage, and collections take a sixth of its time.
     gc.disable()
     limit_arenas()
     try:

@@ -75,7 +75,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
         reason = first.get("ctx", {}).get("error", "this value cannot be used")
         possible = Settings.model_fields[name].description
         raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
-    except (ArgumentError, ValueError):  # of a port that is no number
+    except (ArgumentError, ValueError):  # ValueError: the port is no number
         possible = Settings.model_fields["database_url"].description
         raise stop(f"{source('database_url')}: not a database URL; wanted: {possible}") from None
     if url.get_backend_name() == "postgresql" and "@" in f"{url.host}{url.database}":

@@ -14,7 +14,7 @@ from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
 RESULTS = table_of(Measurement)
-# The lowest level first.
+# Levels, the lowest first.
 LEVELS: tuple[Level, ...] = ("run", "machine", "owner", "hardware")
 ABOVE: dict[str, Level] = {"run": "machine", "machine": "owner", "owner": "hardware"}
 SUBJECT_FIELDS = tuple(name for name in Subject._fields if name != "setup")
@@ -73,7 +73,7 @@ def figure_of_result(row: Any) -> Figure:
     )
 
 
-# In the order in which :func:`figure` takes them. It reads them by position: by name takes ten
+# Columns in the order of :func:`figure`, which reads them by position: reading by name takes ten
 # times as long, a sixth of the time of a board's first answer.
 FIGURE_COLUMNS = tuple(
     TABLE.c[name]

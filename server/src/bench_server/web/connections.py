@@ -199,7 +199,7 @@ class BoundedProtocol(HttpToolsProtocol):
             timer.cancel()
 
     def _late_headers(self) -> None:
-        if self._answering:  # of a request before this one
+        if self._answering:  # the timer belongs to an earlier request
             self._expect_headers()
             return
         self._refuse_late("headers", self._limits.header_seconds)

@@ -46,7 +46,7 @@ def xml_templates() -> Environment:
     )
     env.filters.update(
         short=lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
-        # Without bidirectional controls and characters that XML forbids.
+        # Remove bidirectional controls and characters that XML forbids.
         plain=lambda text: "".join(filter(str.isprintable, str(text))),
     )
     return env

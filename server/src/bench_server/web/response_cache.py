@@ -26,7 +26,7 @@ CACHED_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
 # The operator's commands can change answers without a log entry (published figures). They show
 # after this time.
 CACHED_SECONDS = 10.0
-# For this time an answer is sent again although entries were applied since, so that a busy log does
+# An answer this old is sent again although entries were applied since, so that a busy log does
 # not make the server compute the same board for each request. The answer names its entries.
 FRESH_SECONDS = 0.25
 CACHED_ANSWERS = 64

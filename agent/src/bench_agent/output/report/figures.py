@@ -27,7 +27,7 @@ MARK_WORDS = (
     "? marks doubt: other work or heat slowed it, "
     f"or its blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
 )
-# How several processes of a cell become one figure.
+# The figure of several processes of a cell, in words.
 MEDIAN_WORDS = (
     "A figure is the median of its undisturbed processes, a ratio that of two figures. The 95 % "
     "intervals are within this run. Runs differ by more, so one run gives no verdict."

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bench_protocol.payload.readings import EnergySource
 
-# By scope: what the counter counts, in millijoules since some time before.
+# Counters by scope, in millijoules since some earlier time.
 Counters = Mapping[str, int]
 
 

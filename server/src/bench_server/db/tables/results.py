@@ -99,8 +99,8 @@ class Measurement(InSetup, Table, table=True):
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
         # Measurements that count in a run's aggregate, in the order of their times, for its median.
         Index("ix_measurement_run_aggregate", "run_aggregate", *IN_RUN),
-        # For boards of results, unranked rows and lists, newest first: a rare value (workload,
-        # precision, ...) is found by its index.
+        # Indexes for boards of results, unranked rows and lists, newest first: a rare value
+        # (workload, precision, ...) is found by its index.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
         Index("ix_measurement_unranked", "workload_digest", *NEWEST, **UNRANKED),
         Index("ix_measurement_unranked_newest", *NEWEST, **UNRANKED),

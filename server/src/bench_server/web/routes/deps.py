@@ -21,7 +21,7 @@ from ...settings import Settings
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
 BATCH_MAX_BYTES = 16 * 1024 * 1024
-# Above what a batch of real envelopes can hold. The answer to a line takes 5 kB of memory.
+# More lines than a batch of real envelopes can hold. The answer to a line takes 5 kB of memory.
 BATCH_MAX_LINES = 10_000
 # The rest is for what needs a connection only while it has a thread.
 READERS = CONNECTIONS // 2
