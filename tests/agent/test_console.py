@@ -15,11 +15,11 @@ from tests.fakes.runs import a_run
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import FoundDevice, Probe
-from bench_agent.doctor.finding import Finding, print_findings
+from bench_agent.doctor.finding import Finding, document, print_findings
 from bench_agent.output import plan_table
 from bench_agent.output.ab_table import show_answer
 from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, show_table, table_lines
-from bench_agent.output.names import short_name
+from bench_agent.output.documents import short_name
 from bench_agent.output.summary import show_end
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import preset_named
@@ -185,6 +185,7 @@ def test_a_doctor_without_a_problem_says_so() -> None:
         in text
     )
     assert text.endswith("\n1 failure and 1 warning.\n")
+    assert [document(some)["healthy"] for some in (FINDINGS, FINDINGS[:4])] == [False, True]
     assert not re.search("[│┃]", text)
 
 

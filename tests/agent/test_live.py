@@ -10,8 +10,8 @@ from tests.fakes.results import make_cell, make_failure, make_result
 
 from bench_agent.base.errors import ServerUnreachable
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
+from bench_agent.output.documents import short_name
 from bench_agent.output.live import EventLines, LiveDisplay, Progress, view
-from bench_agent.output.names import short_name
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Entry

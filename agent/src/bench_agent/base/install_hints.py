@@ -65,10 +65,7 @@ class Pip:
 
     def install_extras(self, *extras: str) -> str:
         """Install the requirements of the agent's extras; in a checkout, at the tested versions.
-
-        Args:
-            extras: as in ``agent/pyproject.toml``.
-        """
+        ``extras``: as in ``agent/pyproject.toml``."""
         if self.in_checkout:
             locks = (str(self.checkout / "locks" / f"{extra}.txt") for extra in extras)
             return self.install(*(word for lock in locks for word in ("-r", lock)))
@@ -76,11 +73,8 @@ class Pip:
 
     def install_framework(self, framework: str, *, cuda_12: bool) -> str | None:
         """Install a framework. One environment has one CUDA, so JAX and PyTorch never go into one
-        with CUDA 12; None where that leaves no command.
-
-        Args:
-            cuda_12: this interpreter has the CUDA libraries that TensorFlow is built for.
-        """
+        with CUDA 12; None where that leaves no command. ``cuda_12``: this interpreter has the CUDA
+        libraries that TensorFlow is built for."""
         if cuda_12 and framework in FOR_CUDA_13:
             return self.environment_for_cuda_13()
         return self.install_extras(*extras_for((framework,), cuda_12=cuda_12))
@@ -118,11 +112,8 @@ class Pip:
 
 
 def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:
-    """The agent's extras of those frameworks that one environment can hold.
-
-    Args:
-        cuda_12: it has the CUDA libraries that TensorFlow is built for.
-    """
+    """The agent's extras of those frameworks that one environment can hold. ``cuda_12``: it has the
+    CUDA libraries that TensorFlow is built for."""
     if not cuda_12:
         return tuple(frameworks)
     return tuple(FOR_CUDA_12.get(name, name) for name in frameworks if name not in FOR_CUDA_13)

@@ -47,11 +47,8 @@ def mixed_settings(precision: Precision) -> dict[str, str]:
 
 
 def why_not(device: DeviceKind, precision: Precision, *, tf32_on_metal: bool = False) -> str | None:
-    """The reason why no device of a kind supports a precision, or None.
-
-    Args:
-        tf32_on_metal: whether the framework uses TF32 on Apple's GPUs that have it.
-    """
+    """The reason why no device of a kind supports a precision, or None. ``tf32_on_metal``: whether
+    the framework uses TF32 on Apple's GPUs that have it."""
     if precision == "tf32" and device == "metal" and not tf32_on_metal:
         return "this framework has no tf32 on Metal"
     if precision == "tf32" and device == "cpu":

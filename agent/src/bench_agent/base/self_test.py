@@ -95,11 +95,8 @@ class Figures(Wire):
 
 
 def kept_bits(values: Sequence[float]) -> int:
-    """The bits of a fraction that are kept.
-
-    Args:
-        values: what ``1 + 2**-k - 1`` gave for each of :data:`TESTED_BITS`.
-    """
+    """The bits of a fraction that are kept. ``values``: what ``1 + 2**-k - 1`` gave for each of
+    :data:`TESTED_BITS`."""
     kept = 0
     for bits, value in zip(TESTED_BITS, values, strict=True):
         if not abs(value - 2.0**-bits) <= 2.0 ** -(bits + 1):
@@ -112,10 +109,7 @@ def problems(
     figures: Figures, precision: Precision, kind: DeviceKind, bound_flops: float | None
 ) -> Iterator[str]:
     """The problems of a device in a precision, a sentence each; empty if it may be measured.
-
-    Args:
-        bound_flops: FLOP/s that nothing of its kind exceeds; None if no bound is known.
-    """
+    ``bound_flops``: FLOP/s that nothing of its kind exceeds; None if no bound is known."""
     waiting = figures.waiting
     if not waiting.waits:
         yield (

@@ -14,7 +14,7 @@ from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.ab_table import AbDisplay, document, show_answer
 from ..output.console import WARNING, complain, console
-from ..output.names import failure, short_name
+from ..output.documents import failure, short_name
 from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
@@ -25,33 +25,25 @@ from ..run.probe import probe_with
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from .exits import Exit, stop
-from .options import EXPERT, Json, choosing_cells
+from .options import EXPERT, Json, choosing_cells, option
 from .setup import open_home, print_json, probe_frameworks
 
 SideA = Annotated[
     list[str],
-    typer.Option(
+    option(
         "--a",
-        metavar="KEY=VALUE",
-        help="Side A: an option of a set-up (recipe=naive) or an environment variable "
+        "KEY=VALUE",
+        "Side A: an option of a set-up (recipe=naive) or an environment variable "
         "(OMP_NUM_THREADS=1).",
     ),
 ]
-SideB = Annotated[list[str], typer.Option("--b", metavar="KEY=VALUE", help="Side B.")]
+SideB = Annotated[list[str], option("--b", "KEY=VALUE", "Side B.")]
 PythonA = Annotated[
     str | None,
-    typer.Option(
-        "--a-python",
-        metavar="PATH",
-        rich_help_panel=EXPERT,
-        help="Interpreter of side A, with bench-agent in it.",
-    ),
+    option("--a-python", "PATH", "Interpreter of side A, with bench-agent in it.", panel=EXPERT),
 ]
 PythonB = Annotated[
-    str | None,
-    typer.Option(
-        "--b-python", metavar="PATH", rich_help_panel=EXPERT, help="Interpreter of side B."
-    ),
+    str | None, option("--b-python", "PATH", "Interpreter of side B.", panel=EXPERT)
 ]
 WholeRuns = Annotated[
     bool,

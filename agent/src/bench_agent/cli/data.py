@@ -12,15 +12,10 @@ from ..data import inventory
 from ..output.console import console
 from ..output.inventory import print_data_sets, print_verified
 from .exits import Exit, stop
-from .options import Json
+from .options import Json, group
 from .setup import print_json
 
-app = typer.Typer(
-    help="The real data sets: fetch, list and verify them.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
+app = group("The real data sets: fetch, list and verify them.")
 
 Names = Annotated[
     list[str] | None,

@@ -14,17 +14,11 @@ from ..output.console import SOFT, complain, console
 from ..output.inventory import devices_document, print_devices
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
-from .options import Json
+from .options import Json, option, server_option
 from .setup import open_home, print_json, usable_interpreters
 
 CheckedServer = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        envvar="BENCH_SERVER",
-        metavar="URL",
-        help="Server to check: does it answer, and do the clocks agree?",
-    ),
+    str | None, server_option("Server to check: does it answer, and do the clocks agree?")
 ]
 
 
@@ -40,9 +34,7 @@ def devices(as_json: Json = False) -> None:
 
 
 def doctor(
-    only: Annotated[
-        list[str], typer.Option("--only", metavar="CHECK", help="Only this check. Repeatable.")
-    ] = [],
+    only: Annotated[list[str], option("--only", "CHECK", "Only this check. Repeatable.")] = [],
     deep: Annotated[
         bool,
         typer.Option(
@@ -54,9 +46,7 @@ def doctor(
     server: CheckedServer = None,
     bundle: Annotated[
         Path | None,
-        typer.Option(
-            "--bundle", metavar="FILE", help="Write a report without private values, for an issue."
-        ),
+        option("--bundle", "FILE", "Write a report without private values, for an issue."),
     ] = None,
     as_json: Json = False,
 ) -> None:

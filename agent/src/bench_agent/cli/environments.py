@@ -10,15 +10,10 @@ from ..output.inventory import environments_document, print_environments
 from ..run import interpreters
 from ..run.probe import in_use, probe_each
 from .exits import Exit
-from .options import Json
+from .options import Json, group
 from .setup import open_home, print_json
 
-app = typer.Typer(
-    help="Interpreters whose frameworks are measured: list, add, remove and check them.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
+app = group("Interpreters whose frameworks are measured: list, add, remove and check them.")
 
 Place = Annotated[
     Path,

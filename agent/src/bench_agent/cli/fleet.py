@@ -12,7 +12,7 @@ from ..output.fleet_files import ENGINES, Fleet
 from ..plan.plan import Selection, check_names
 from ..plan.presets import like_named, preset_named
 from ..remote.connection import checked_address
-from .options import Like, PresetName, Server, choosing_cells
+from .options import Like, PresetName, Server, choosing_cells, option
 
 # The options that an engine needs, and those that it can use beside them.
 NEEDED = {
@@ -30,56 +30,41 @@ USABLE = {
 # Values that a shell, YAML and Jinja leave as they are, and no program takes for an option.
 PLAIN = re.compile(r"(?!-)[\w.:/@%+=~\[\]-]+", re.ASCII)
 GPUS = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?:)?[1-9]\d?", re.ASCII)
-Emit = Annotated[
-    str,
-    typer.Option("--emit", metavar="ENGINE", help="One of slurm, kubernetes, ansible, skypilot."),
-]
+Emit = Annotated[str, option("--emit", "ENGINE", "One of slurm, kubernetes, ansible, skypilot.")]
 Machines = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--machines",
+        "N",
+        "Number of machines, up to 10000. Ansible's are those of its inventory.",
         min=1,
         max=10_000,
-        metavar="N",
-        help="Number of machines, up to 10000. Ansible's are those of its inventory.",
     ),
 ]
 Image = Annotated[
-    str | None,
-    typer.Option(
-        "--image", metavar="NAME", help="Container image with the agent: kubernetes, skypilot."
-    ),
+    str | None, option("--image", "NAME", "Container image with the agent: kubernetes, skypilot.")
 ]
 EnvironmentPath = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--environment",
-        metavar="PATH",
-        help="Virtual environment with the agent, the same path on each machine: slurm, ansible.",
+        "PATH",
+        "Virtual environment with the agent, the same path on each machine: slurm, ansible.",
     ),
 ]
 GpusOption = Annotated[
     str | None,
-    typer.Option(
-        "--gpus",
-        metavar="[TYPE:]N",
-        help="GPUs of each machine, as 1 or H100:1; the engine knows the types.",
+    option(
+        "--gpus", "[TYPE:]N", "GPUs of each machine, as 1 or H100:1; the engine knows the types."
     ),
 ]
 Cpus = Annotated[
-    int | None,
-    typer.Option(
-        "--cpus", min=1, max=4096, metavar="N", help="CPUs of each pod, up to 4096: kubernetes."
-    ),
+    int | None, option("--cpus", "N", "CPUs of each pod, up to 4096: kubernetes.", min=1, max=4096)
 ]
 Memory = Annotated[
     int | None,
-    typer.Option(
-        "--memory-gib",
-        min=1,
-        max=65_536,
-        metavar="GIB",
-        help="Memory of each pod, up to 65536: kubernetes.",
+    option(
+        "--memory-gib", "GIB", "Memory of each pod, up to 65536: kubernetes.", min=1, max=65_536
     ),
 ]
 
@@ -148,23 +133,23 @@ def run_arguments(
         words.append(("--repeats", str(selection.repeats)))
     if selection.budget_seconds is not None:
         words.append(("--budget-seconds", str(selection.budget_seconds)))
-    return [word for option, value in words if value is not None for word in (option, value)]
+    return [word for name, value in words if value is not None for word in (name, value)]
 
 
 def _check_options(engine: str, given: Mapping[str, object]) -> None:
-    for option, value in given.items():
-        if value is None and option in NEEDED[engine]:
-            raise UsageProblem(f"--emit {engine} needs {option}")
-        if value is not None and option not in (*NEEDED[engine], *USABLE[engine]):
-            raise UsageProblem(f"{option} has no effect with --emit {engine}: leave it out")
+    for name, value in given.items():
+        if value is None and name in NEEDED[engine]:
+            raise UsageProblem(f"--emit {engine} needs {name}")
+        if value is not None and name not in (*NEEDED[engine], *USABLE[engine]):
+            raise UsageProblem(f"{name} has no effect with --emit {engine}: leave it out")
 
 
 def _check_plain(words: Sequence[str]) -> None:
     """Check the values of options. ``words``: options, each followed by its value."""
-    for option, value in zip(words[::2], words[1::2], strict=True):
+    for name, value in zip(words[::2], words[1::2], strict=True):
         if not PLAIN.fullmatch(value):
             raise UsageProblem(
-                f"{option} {value!r} cannot be in a file: use letters, digits and ._:/@%+=~[]-"
+                f"{name} {value!r} cannot be in a file: use letters, digits and ._:/@%+=~[]-"
             )
 
 

@@ -14,6 +14,7 @@ from bench_protocol.trust.asks import WORDS
 from ..plan import asked
 from ..plan.plan import Plan, Selection
 from ..remote import asks
+from .options import option
 
 
 class Help(StrEnum):
@@ -26,10 +27,10 @@ class Help(StrEnum):
 
 HelpOthers = Annotated[
     Help | None,
-    typer.Option(
+    option(
         "--help-others",
-        metavar="ANSWER",
-        help="yes, no or ask: also measure up to three set-ups that the server asks for, in at "
+        "ANSWER",
+        "yes, no or ask: also measure up to three set-ups that the server asks for, in at "
         "most a tenth of the run's time. Default: ask at a terminal, else no.",
     ),
 ]

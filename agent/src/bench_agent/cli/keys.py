@@ -10,22 +10,16 @@ from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_ke
 from ..remote.checkpoint_memory import known_servers
 from ..remote.outbox import Outbox
 from .exits import Exit, stop
-from .options import Json, NamedServer
+from .options import Json, NamedServer, group, option
 from .setup import ask, exchange, open_client, open_home, print_json
 
-app = typer.Typer(
-    help="This machine's key: show, rotate, renew, revoke.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
+app = group("This machine's key: show, rotate, renew, revoke.")
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @app.command("show")
 def show_key(as_json: Json = False) -> None:
     """Show the key's id and where the key is."""
-
     home = open_home()
     key, file = key_id(load_or_create_key(home).public_key()), str(home.key)
     if as_json:
@@ -37,15 +31,12 @@ def show_key(as_json: Json = False) -> None:
 @app.command()
 def rotate(
     servers: Annotated[
-        list[str],
-        typer.Option("--server", metavar="URL", help="Server that knows the key. Repeatable."),
+        list[str], option("--server", "URL", "Server that knows the key. Repeatable.")
     ] = [],
     leave: Annotated[
         list[str],
-        typer.Option(
-            "--leave",
-            metavar="URL",
-            help="A server that is gone: its results keep the old key. Repeatable.",
+        option(
+            "--leave", "URL", "A server that is gone: its results keep the old key. Repeatable."
         ),
     ] = [],
 ) -> None:
@@ -54,7 +45,6 @@ def rotate(
     The old key is gone afterwards, so name every server that this machine has met. The old key
     signed the pending results in the outbox: submit them first.
     """
-
     home = open_home()
     if not servers:
         stop(Exit.WRONG_USAGE, "name every server that knows the key: --server URL, repeatable")
@@ -75,8 +65,7 @@ def rotate(
         )
     new = next_key(home)
     for server in servers:
-        client = open_client(server, home)
-        with exchange(client):
+        with exchange(open_client(server, home)) as client:
             client.rotate(new)
         typer.echo(f"{client.server} knows the new key")
     take_next_key(home)
@@ -90,7 +79,6 @@ def renew(yes: Yes = False) -> None:
     The old key is stored beside the new one. The pending results that it signed move to the
     refused ones, because no server accepts them any more.
     """
-
     home = open_home()
     outbox = Outbox(home.outbox)
     waiting = list(outbox.pending())
@@ -112,23 +100,18 @@ def renew(yes: Yes = False) -> None:
 def revoke(
     server: NamedServer = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY_ID", help="Another key of yours, by its id.")
+        str | None, option("--key", "KEY_ID", "Another key of yours, by its id.")
     ] = None,
     reason: Annotated[str, typer.Option("--reason", help="Shown to everyone.")] = "no longer used",
     since: Annotated[
-        int | None,
-        typer.Option(
-            "--since", min=0, metavar="N", help="Log index from which its results do not count."
-        ),
+        int | None, option("--since", "N", "Log index from which its results do not count.", min=0)
     ] = None,
     yes: Yes = False,
 ) -> None:
     """Revoke a key: servers accept nothing more from it. This cannot be undone."""
-
     home = open_home()
     target = key or key_id(load_or_create_key(home).public_key())
     ask(f"Revoke key {target} for good?", yes)
-    client = open_client(server, home)
-    with exchange(client):
+    with exchange(open_client(server, home)) as client:
         client.revoke(target, reason, since)
     typer.echo(f"key {target} is revoked at {client.server}")

@@ -19,51 +19,53 @@ WORKLOADS = ", ".join(workload.name for workload in CATALOGUE)
 FRAMEWORKS = ", ".join(engines.names())
 LONGEST_SECONDS = 86_400  # a day
 
+
+def option(flag: str, metavar: str, words: str, panel: str | None = None, **more: Any) -> Any:
+    """An option that takes a value; ``panel``: its heading in the help."""
+    return typer.Option(flag, metavar=metavar, help=words, rich_help_panel=panel, **more)
+
+
+def server_option(words: str) -> Any:
+    """The option that names a server, or BENCH_SERVER in its place."""
+    return option("--server", "URL", words, envvar="BENCH_SERVER")
+
+
+def group(words: str) -> typer.Typer:
+    """Commands below one name."""
+    return typer.Typer(
+        help=words, no_args_is_help=True, add_completion=False, rich_markup_mode="markdown"
+    )
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Server = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        envvar="BENCH_SERVER",
-        metavar="URL",
-        help="Server to post to; without one nothing is sent.",
-    ),
-]
+Server = Annotated[str | None, server_option("Server to post to; without one nothing is sent.")]
 # Option of a command that does nothing without a server.
 NamedServer = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        envvar="BENCH_SERVER",
-        metavar="URL",
-        help="The server, named here or by the environment variable.",
-    ),
+    str | None, server_option("The server, named here or by the environment variable.")
 ]
 PresetName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--preset",
-        metavar="NAME",
-        rich_help_panel=LENGTH,
-        help="How much to run: smoke, quick (the default), standard or full.",
+        "NAME",
+        "How much to run: smoke, quick (the default), standard or full.",
+        panel=LENGTH,
     ),
 ]
 Like = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--like",
-        metavar="NAME",
-        rich_help_panel=CELLS,
-        help="Measure what others published: tensorflow-metal-experiments or m2-max-article.",
+        "NAME",
+        "Measure what others published: tensorflow-metal-experiments or m2-max-article.",
+        panel=CELLS,
     ),
 ]
 
 
-def _cells(option: str, metavar: str, words: str, least: int | None = None) -> Any:
+def _cells(flag: str, metavar: str, words: str, least: int | None = None) -> Any:
     """A filter that may be given several times."""
-    return typer.Option(
-        option, metavar=metavar, rich_help_panel=CELLS, help=f"{words}. Repeatable.", min=least
-    )
+    return option(flag, metavar, f"{words}. Repeatable.", panel=CELLS, min=least)
 
 
 Workloads = Annotated[list[str], _cells("--workload", "NAME", f"One of {WORKLOADS}")]
@@ -81,33 +83,33 @@ Precisions = Annotated[
 ]
 DataOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--data",
-        metavar="KIND",
-        rich_help_panel=CELLS,
-        help="generated (needs no files) or real (bench-agent data fetch downloads it).",
+        "KIND",
+        "generated (needs no files) or real (bench-agent data fetch downloads it).",
+        panel=CELLS,
     ),
 ]
 Repeats = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--repeats",
+        "N",
+        "How often each set-up is measured, each time in a process of its own; up to 1000.",
+        panel=LENGTH,
         min=1,
         max=1000,
-        metavar="N",
-        rich_help_panel=LENGTH,
-        help="How often each set-up is measured, each time in a process of its own; up to 1000.",
     ),
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--budget-seconds",
+        "SECONDS",
+        f"Longest timed part of each repeat, 0.5 to {LONGEST_SECONDS}.",
+        panel=LENGTH,
         min=0.5,
         max=LONGEST_SECONDS,
-        metavar="SECONDS",
-        rich_help_panel=LENGTH,
-        help=f"Longest timed part of each repeat, 0.5 to {LONGEST_SECONDS}.",
     ),
 ]
 

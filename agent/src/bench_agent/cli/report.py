@@ -18,16 +18,17 @@ from ..remote.outbox import Entry, Outbox
 from ..remote.rank import machine_rank, next_to
 from ..run.journal import unfinished
 from .exits import Exit, stop
+from .options import option
 from .setup import open_home, open_reader
 
 HTML_FILE = Path("trainmark-report.html")
 
 ReportServer = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--server",
-        metavar="URL",
-        help="Server that ranks this machine: its rank, and bars of the hardware ranked above and "
+        "URL",
+        "Server that ranks this machine: its rank, and bars of the hardware ranked above and "
         "below it. Without one, a published figure beside each workload that has one.",
     ),
 ]

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,24 +12,17 @@ from bench_protocol.payload.acts import OwnAct
 from ..output.console import console, show_table
 from ..output.documents import OWN_HEADINGS, own_row
 from .keys import Yes
-from .options import Json, NamedServer
+from .options import Json, NamedServer, group
 from .setup import ask, exchange, open_client, open_home, print_json
 
-app = typer.Typer(
-    help="Your results on a server: list, export, hide, show, withdraw, pseudonymise.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
+app = group("Your results on a server: list, export, hide, show, withdraw, pseudonymise.")
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
 
 
 @app.command("list")
 def list_results(server: NamedServer = None, as_json: Json = False) -> None:
     """List the results that this machine's key sent, the hidden ones too."""
-    client = open_client(server, open_home())
-    with exchange(client):
-        rows = client.act("list")["results"]
+    rows = _act(server, "list")["results"]
     if as_json:
         print_json(rows)
         return
@@ -51,9 +44,7 @@ def export(
     server: NamedServer = None,
 ) -> None:
     """Write every result that this machine's key sent into a file."""
-    client = open_client(server, open_home())
-    with exchange(client):
-        rows = client.act("export")["results"]
+    rows = _act(server, "export")["results"]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     typer.echo(f"{people.plural(len(rows), 'result')} in {file}")
 
@@ -61,20 +52,20 @@ def export(
 @app.command()
 def hide(result: ResultId, server: NamedServer = None) -> None:
     """Hide a result: no page shows it and no figure counts it, until it is shown again."""
-    _act("hide", result, server)
+    _change(server, "hide", result)
 
 
 @app.command("show")
 def show_result(result: ResultId, server: NamedServer = None) -> None:
     """Show a hidden result again."""
-    _act("show", result, server)
+    _change(server, "show", result)
 
 
 @app.command()
 def withdraw(result: ResultId, server: NamedServer = None, yes: Yes = False) -> None:
     """Erase a result: its payload, its link to the key, and the salt. This cannot be undone."""
     ask(f"Erase result {result} for good?", yes)
-    _act("withdraw", result, server)
+    _change(server, "withdraw", result)
 
 
 @app.command()
@@ -85,14 +76,15 @@ def pseudonymise(
     server: NamedServer = None,
 ) -> None:
     """Change or remove the name that is shown with your results."""
-    client = open_client(server, open_home())
-    with exchange(client):
-        client.act("rename", display_name=name)
+    _act(server, "rename", display_name=name)
     typer.echo(f"shown as {name}" if name else "shown without a name")
 
 
-def _act(kind: OwnAct, result: str, server: str | None) -> None:
-    client = open_client(server, open_home())
-    with exchange(client):
-        client.act(kind, result)
+def _change(server: str | None, kind: OwnAct, result: str) -> None:
+    _act(server, kind, result=result)
     typer.echo(f"{result}: {kind} done")
+
+
+def _act(server: str | None, kind: OwnAct, **about: str | None) -> dict[str, Any]:
+    with exchange(open_client(server, open_home())) as client:
+        return client.act(kind, **about)

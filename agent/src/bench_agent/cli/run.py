@@ -34,7 +34,7 @@ from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
-from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells
+from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells, option
 from .plan import LayOut, check_plan, planned
 from .setup import open_client, open_home, print_json
 from .submit import ask_consent
@@ -67,21 +67,19 @@ Events = Annotated[
 ]
 Wait = Annotated[
     float,
-    typer.Option(
+    option(
         "--wait-seconds",
+        "SECONDS",
+        f"Longest wait for an idle and cool machine, 0 to {LONGEST_SECONDS}.",
+        panel=EXPERT,
         min=0,
         max=LONGEST_SECONDS,
-        metavar="SECONDS",
-        rich_help_panel=EXPERT,
-        help=f"Longest wait for an idle and cool machine, 0 to {LONGEST_SECONDS}.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
-        "--strict",
-        rich_help_panel=EXPERT,
-        help="Stop if the machine is busy, hot or on battery.",
+        "--strict", rich_help_panel=EXPERT, help="Stop if the machine is busy, hot or on battery."
     ),
 ]
 Links = Annotated[
@@ -110,7 +108,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them."""
-
     home = open_home()
     # Report a folder or file that cannot be used before any long work.
     refuse_unfit(home)
@@ -178,7 +175,6 @@ def _begin(
     Raises:
         UsageProblem: an interpreter of the run that was cut off cannot be used any more.
     """
-
     journal = unfinished(home) if resume else None
     if journal is None:
         made, lay_out = planned(preset, like, selection)

@@ -49,10 +49,10 @@ def open_reader(server: str, home: Home) -> Client:
 
 
 @contextmanager
-def exchange(client: Client) -> Iterator[None]:
+def exchange(client: Client) -> Iterator[Client]:
     """Close the client at the end. An error of the server stops the command with one line."""
     try:
-        yield
+        yield client
     except InvalidField as error:
         stop(Exit.WRONG_USAGE, error.detail)
     except ServerUnreachable as error:
@@ -87,10 +87,7 @@ def print_json(document: Any) -> None:
 
 def ask(question: str, yes: bool, view: Callable[[], None] | None = None) -> None:
     """Go on if ``--yes`` was given or the user agrees at a terminal; else stop the command.
-
-    Args:
-        view: shows what the question is about, if the user answers ``v``.
-    """
+    ``view``: shows what the question is about, if the user answers ``v``."""
     if yes:
         return
     if not typer.get_text_stream("stdin").isatty():

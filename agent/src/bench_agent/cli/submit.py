@@ -19,7 +19,7 @@ from ..remote.rank import MachineRank, machine_rank
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
 from .exits import Exit, stop
-from .options import Json, NamedServer
+from .options import Json, NamedServer, option
 from .setup import ask, exchange, open_client, open_home, print_json
 
 CONSENT = """\
@@ -153,27 +153,23 @@ def status(as_json: Json = False) -> None:
 def enroll(
     server: NamedServer = None,
     name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="Display name. It can be changed and is never signed."
-        ),
+        str | None, option("--name", "NAME", "Display name. It can be changed and is never signed.")
     ] = None,
     invite: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--invite",
-            envvar="BENCH_INVITE",
-            metavar="CODE",
-            help="Code, for servers that enroll by invitation. Others can see it in the list of "
+            "CODE",
+            "Code, for servers that enroll by invitation. Others can see it in the list of "
             "processes, but not in BENCH_INVITE.",
+            envvar="BENCH_INVITE",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Make this machine's key known to a server."""
     home = open_home()
-    client = open_client(server, home)
-    with exchange(client):
+    with exchange(open_client(server, home)) as client:
         answer = client.enroll(name, invite)
         offered = client.license()
     if as_json:

@@ -31,7 +31,7 @@ from ..remote.verify import (
 )
 from ..remote.verify import verify as verify_bundle
 from .exits import Exit, stop
-from .options import Json
+from .options import Json, option
 from .setup import exchange, open_home, open_reader, print_json
 
 if TYPE_CHECKING:
@@ -52,12 +52,10 @@ def verify(
         ),
     ],
     save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE", help="Save the bundle, to verify it offline."),
+        Path | None, option("--save", "FILE", "Save the bundle, to verify it offline.")
     ] = None,
     recompute: Annotated[
-        bool,
-        typer.Option("--recompute", help="Also compute its traces and its first steps again."),
+        bool, typer.Option("--recompute", help="Also compute its traces and its first steps again.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -167,8 +165,7 @@ def _check(what: str, home: Home) -> Checked:
     address = parse_address(what)
     if address is not None:
         server, result_id = address
-        client = open_reader(server, home)
-        with exchange(client):
+        with exchange(open_reader(server, home)) as client:
             bundle = fetch_bundle(result_id, client.read)
             trusted = client.checkpoints.meet().key if client.checkpoints else None
             verified = verify_bundle(bundle, trusted)

@@ -18,9 +18,8 @@ from ..base.keys import load_or_create_key
 from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import console, say
-from ..output.documents import summary_document
+from ..output.documents import short_name, summary_document
 from ..output.live import LiveDisplay
-from ..output.names import short_name
 from ..output.summary import show_end
 from ..plan.due import due
 from ..plan.plan import Plan, Selection, check_names
@@ -41,20 +40,20 @@ from ..run.self_test import SelfTests
 from ..run.summary import RunSummary
 from ..worker import pretrained
 from .exits import Exit, stop
-from .options import LENGTH, Json, PresetName, Server, choosing_cells
+from .options import LENGTH, Json, PresetName, Server, choosing_cells, option
 from .plan import check_plan, lay_out_plan
 from .run import Wait, Yes, consent_before
 from .setup import open_home, print_json, usable_interpreters
 
 EveryDays = Annotated[
     float,
-    typer.Option(
+    option(
         "--every-days",
+        "DAYS",
+        "Measure again when the last run is this old, even if nothing changed; 0 to 3650.",
+        panel=LENGTH,
         min=0,
         max=3650,
-        metavar="DAYS",
-        rich_help_panel=LENGTH,
-        help="Measure again when the last run is this old, even if nothing changed; 0 to 3650.",
     ),
 ]
 NO_SERVER = "A server keeps the history of this machine: bench-agent watch --server URL."

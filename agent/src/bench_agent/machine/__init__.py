@@ -36,11 +36,8 @@ def read_machine(home: Home) -> Machine:
 
 
 def make_machine(facts: MachineFacts, hashed: str) -> Machine:
-    """Convert the facts to the wire model. A fact that the model refuses is left out.
-
-    Args:
-        hashed: ``machine_hash``, 64 hexadecimal digits.
-    """
+    """Convert the facts to the wire model. A fact that the model refuses is left out. ``hashed``:
+    ``machine_hash``, 64 hexadecimal digits."""
     optional = {
         "model": text_or_none(facts.model),
         "memory_bytes": whole_or_none(facts.memory_bytes),

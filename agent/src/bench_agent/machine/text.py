@@ -89,10 +89,7 @@ def file_text(path: Path | str) -> str:
 
 def command_output(*command: str, timeout_seconds: float = 10, any_status: bool = False) -> str:
     """A command's output, or an empty text if it is missing, fails or takes too long.
-
-    Args:
-        any_status: the output counts whatever the exit status is.
-    """
+    ``any_status``: the output counts whatever the exit status is."""
     try:
         done = subprocess.run(
             command,

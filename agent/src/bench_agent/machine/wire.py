@@ -11,11 +11,8 @@ Model = TypeVar("Model", bound=Wire)
 
 
 def tolerant(model: type[Model], facts: Mapping[str, Any], **needed: Any) -> Model:
-    """Build a model from the facts that it accepts.
-
-    Args:
-        needed: required fields with defaults for facts that are missing or refused.
-    """
+    """Build a model from the facts that it accepts. ``needed``: required fields with defaults for
+    facts that are missing or refused."""
     present = {name: value for name, value in facts.items() if value is not None}
     try:
         return model(**{**needed, **present})

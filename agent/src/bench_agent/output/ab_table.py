@@ -16,8 +16,7 @@ from bench_protocol.statistics.comparison import SpeedVerdict
 from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side
 from .console import GOOD, WARNING, say
-from .documents import Document
-from .names import short_name
+from .documents import Document, short_name
 from .report.remarks import fix_of, worst_lines
 
 # An interval whose ends differ by more than this ratio hides relevant differences.
@@ -83,11 +82,8 @@ class AbDisplay:
 def document(
     a: Side, b: Side, done: list[Pair], verdict: SpeedVerdict, before: Sequence[Warn] = ()
 ) -> Document:
-    """Both sides with every run, the speed of B divided by that of A, and the warnings.
-
-    Args:
-        before: warnings about the machine before the first run.
-    """
+    """Both sides with every run, the speed of B divided by that of A, and the warnings. ``before``:
+    warnings about the machine before the first run."""
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     of_runs = [doubts_of_run for pair in done for doubts_of_run in pair.doubts]
     words = worst_lines(of_runs, f"{2 * len(done)} runs")

@@ -69,11 +69,8 @@ def show_table(
     rows: Sequence[Sequence[str | Text]],
     right: Collection[str] = (),
 ) -> None:
-    """Print a table. A row of one cell is the title of the rows below it.
-
-    Args:
-        right: headings of the columns that are aligned to the right.
-    """
+    """Print a table. A row of one cell is the title of the rows below it. ``right``: headings of
+    the columns that are aligned to the right."""
     width = console.width if console.is_terminal else UNBROKEN
     for line in table_lines(headings, rows, width, right):
         console.print(line, soft_wrap=True)
@@ -86,11 +83,8 @@ def table_lines(
     right: Collection[str] = (),
 ) -> Iterator[Text]:
     """The lines of a table. Its last column breaks between words. If the others leave too little
-    for it, each row becomes a paragraph instead.
-
-    Args:
-        width: most columns of a line; only a single longer word exceeds it.
-    """
+    for it, each row becomes a paragraph instead. ``width``: most columns of a line; only a single
+    longer word exceeds it."""
     cells = [[_text(cell) for cell in row] for row in rows]
     full = [row for row in cells if len(row) > 1]
     columns = list(zip([Text(heading) for heading in headings], *full, strict=True))

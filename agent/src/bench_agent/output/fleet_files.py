@@ -204,12 +204,9 @@ run: |
 
 
 def _measure(agent: str, fleet: Fleet, number: str | None = None) -> str:
-    """Shell commands that enroll this machine if it has a code, and measure.
-
-    Args:
-        number: the variable with this machine's number, from 0: ``BENCH_INVITE`` has a code for
-            each machine. None: it has this machine's code.
-    """
+    """Shell commands that enroll this machine if it has a code, and measure. ``number``: the
+    variable with this machine's number, from 0: ``BENCH_INVITE`` has a code for each machine. None:
+    it has this machine's code."""
     lines = []
     if number is not None:
         codes = 'echo "$BENCH_INVITE "'

@@ -21,11 +21,8 @@ DATA_HEADINGS = ("data set", "size", "here", "workloads")
 
 
 def devices_document(machine: Machine, used: Answers) -> Document:
-    """The machine's facts, and the devices of each framework and interpreter.
-
-    Args:
-        used: as :func:`~bench_agent.run.probe.in_use` gives them.
-    """
+    """The machine's facts, and the devices of each framework and interpreter. ``used``: as
+    :func:`~bench_agent.run.probe.in_use` gives them."""
     there = {name for _, name in used}
     rows = dict(used)
     rows |= {(None, name): absent(name) for name in engines.names() if name not in there}
@@ -74,12 +71,9 @@ def print_devices(document: Document) -> None:
 
 
 def environments_document(every: Sequence[Interpreter], used: Answers | None = None) -> Document:
-    """Each interpreter: version, frameworks, problem and hint.
-
-    Args:
-        used: as :func:`~bench_agent.run.probe.in_use` gives them, for the devices on which
-            workers start under each interpreter.
-    """
+    """Each interpreter: version, frameworks, problem and hint. ``used``: as
+    :func:`~bench_agent.run.probe.in_use` gives them, for the devices on which workers start under
+    each interpreter."""
     return {"environments": [_entry(interpreter, used) for interpreter in every]}
 
 

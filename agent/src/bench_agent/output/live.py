@@ -22,8 +22,7 @@ from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 from .console import FAILURE, WARNING, say
-from .documents import Document, result_document
-from .names import PHASES, one_line, short_name
+from .documents import PHASES, Document, one_line, result_document, short_name
 from .plan_table import estimate
 
 # The sensors that are shown, if known.

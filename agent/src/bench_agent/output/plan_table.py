@@ -13,8 +13,7 @@ from ..plan.memory_fit import need_of
 from ..plan.plan import Plan, PlannedCell
 from ..plan.presets import corrections
 from .console import SOFT, WARNING, say, show_table
-from .documents import Document
-from .names import unusual
+from .documents import Document, unusual
 from .report.figures import grouped
 from .report.remarks import published_lines
 
@@ -144,11 +143,8 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
-    """Warnings about the plan, each with the remedy.
-
-    Args:
-        starts: the plan runs now, so planning again does not help.
-    """
+    """Warnings about the plan, each with the remedy. ``starts``: the plan runs now, so planning
+    again does not help."""
     warnings = [f"Warning: {_disturbed(w)}; fix: {_remedy(w, starts)}" for w in plan.warnings]
     if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
         warnings.append(EMULATED)

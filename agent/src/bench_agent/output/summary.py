@@ -11,7 +11,7 @@ from ..base.home import Home
 from ..remote.rank import MachineRank
 from ..run.summary import RunSummary
 from .console import FAILURE, GOOD, WARNING, say, show_table
-from .names import short_name, unusual
+from .documents import short_name, unusual
 from .report.charts import charts_of
 from .report.figures import (
     MARK_WORDS,
@@ -140,11 +140,8 @@ def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
 
 
 def disturbed_line(report: Report, disturbed: int, sent: bool) -> str:
-    """What to do about figures that something else slowed down.
-
-    Args:
-        sent: a server has them already.
-    """
+    """What to do about figures that something else slowed down. ``sent``: a server has them
+    already."""
     figures = people.plural(len(report.cells), "figure")
     there = " The server has them, marked as disturbed, and uses undisturbed ones where it has any."
     return (

@@ -53,12 +53,8 @@ def checked_address(server: str) -> str:
 
 
 def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | None:
-    """The read token to send to a server.
-
-    Args:
-        named: the server was given with ``--server``, not taken from a result's address. If
-            BENCH_SERVER is set, the token is sent only to that server.
-    """
+    """The read token to send to a server. ``named``: the server was given with ``--server``, not
+    taken from a result's address. If BENCH_SERVER is set, the token is sent only to that server."""
     token = environ.get(TOKEN_SETTING)
     home = environ.get("BENCH_SERVER")
     if not token or not (home or named):

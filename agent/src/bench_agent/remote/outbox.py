@@ -125,11 +125,8 @@ class Outbox:
             yield entry
 
     def _dated(self, state: str, name: str = "*") -> list[tuple[int, Entry]]:
-        """Envelopes with their modification time in nanoseconds, oldest first.
-
-        Args:
-            name: pattern of the file name without its suffix.
-        """
+        """Envelopes with their modification time in nanoseconds, oldest first. ``name``: pattern of
+        the file name without its suffix."""
         dated = []
         for path in (self.root / state).glob(f"{name}.json"):
             with suppress(FileNotFoundError):  # another process has just moved it

@@ -19,7 +19,7 @@ from bench_protocol.statistics.comparison import (
     median_interval,
 )
 
-from ..names import failure, unusual
+from ..documents import failure, unusual
 
 Item = TypeVar("Item")
 # The meaning of a question mark after a figure.

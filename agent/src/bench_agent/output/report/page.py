@@ -32,11 +32,8 @@ NAMES = {
 
 
 def html(report: Report, around: Around = NOBODY) -> str:
-    """The page; everything from the results is escaped.
-
-    Args:
-        around: other machines beside this one.
-    """
+    """The page; everything from the results is escaped. ``around``: other machines beside this
+    one."""
     charts = charts_of(report)
     templates = Environment(
         loader=FileSystemLoader(FOLDER),

@@ -11,7 +11,7 @@ from bench_protocol.payload.result import Result, Warn
 from bench_protocol.training.accuracy import judge
 
 from ...plan.presets import corrections
-from ..names import setup_name, short_name
+from ..documents import setup_name, short_name
 from .figures import CellFigures, Report, at_one_batch, fastest, marked, speed_up
 
 # A headline counts the winners of more workloads than these; it lists those of fewer.
@@ -41,11 +41,7 @@ FIXES: Mapping[str, str] = {
 
 def headline(report: Report, rates: bool = True) -> str:
     """``mnist-cnn trains fastest with mlx metal tuned (142,222 samples/s); tuned is 2.00 times as
-    fast as naive``; without a full stop.
-
-    Args:
-        rates: name the samples per second.
-    """
+    fast as naive``; without a full stop. ``rates``: name the samples per second."""
     best = fastest(at_one_batch(report.cells), lambda figures: figures.cell.workload)
     if not best:
         return "no set-up could be measured"
@@ -139,10 +135,7 @@ def doubts_of(report: Report) -> list[str]:
 def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
     """Warnings of many measurements, each kind once: ``2 of 16 runs (the worst: B): block times
     spread by 31.0 %; fix: close other programs and run again``. The figures are the worst one's.
-
-    Args:
-        warnings: each with the name of its measurement.
-    """
+    ``warnings``: each with the name of its measurement."""
     lines = []
     for count, name, worst in doubt_text.worst_of_each(warnings):
         which = f"the worst: {name}" if count > 1 else name
