@@ -46,11 +46,6 @@ def test_enrollment_proves_possession_and_does_not_sign_the_display_name() -> No
     assert payload == opened.payload
 
 
-def test_a_refused_enrollment_says_why() -> None:
-    with pytest.raises(ServerRefused, match=r"invite_needed! \(ask the operator\)"):
-        client(lambda request: problem(403, "invite_needed", hint="ask the operator")).enroll()
-
-
 def test_nobody_at_an_address_is_unreachable() -> None:
     nobody = Client("http://127.0.0.1:1", KEY)
     with pytest.raises(ServerUnreachable, match="does not answer: Connection refused$"):

@@ -76,30 +76,22 @@ def test_a_cut_download_goes_on_where_it_stopped(
     assert mirror.requested_ranges == [None, f"bytes={HALF + 1}-"]
 
 
-def test_an_interrupted_download_goes_on_in_another_run(
-    tmp_path: Path, stack: ExitStack, client: httpx.Client
+@pytest.mark.parametrize(
+    ("left_over", "ranges"),
+    [
+        (CONTENT[:HALF], True),
+        (CONTENT[:HALF], False),  # the mirror knows none
+        *((wrong, True) for wrong in (CONTENT[:HALF][::-1], CONTENT * 2, CONTENT[::-1])),
+    ],
+)
+def test_what_an_interrupted_run_left_is_continued_or_thrown_away(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client, left_over: bytes, ranges: bool
 ) -> None:
-    mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    datasets.put(tmp_path, "set/file.gz.partial", CONTENT[:HALF])
+    mirror = stack.enter_context(serving(Mirror(CONTENT, ranges=ranges)))
+    datasets.put(tmp_path, "set/file.gz.partial", left_over)
     assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
-    assert mirror.requested_ranges == [f"bytes={HALF}-"]
-
-
-def test_a_mirror_that_knows_no_ranges_begins_anew(
-    tmp_path: Path, stack: ExitStack, client: httpx.Client
-) -> None:
-    mirror = stack.enter_context(serving(Mirror(CONTENT, ranges=False)))
-    datasets.put(tmp_path, "set/file.gz.partial", CONTENT[:HALF])
-    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("rest", [CONTENT[:HALF][::-1], CONTENT * 2, CONTENT[::-1]])
-def test_a_wrong_rest_of_an_earlier_attempt_is_thrown_away(
-    tmp_path: Path, stack: ExitStack, client: httpx.Client, rest: bytes
-) -> None:
-    mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    datasets.put(tmp_path, "set/file.gz.partial", rest)
-    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+    if left_over == CONTENT[:HALF]:
+        assert mirror.requested_ranges == [f"bytes={HALF}-"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a demo says of the trust levels of its results, and the README of its folder."""
 
-import importlib.util
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,13 +18,9 @@ FOLDER = ROOT / "deploy"
 def demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.delenv("TRAINMARK_DEMO", raising=False)
-    spec = importlib.util.spec_from_file_location("demo", FOLDER / "demo.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("demo_page", None)
+    yield importlib.import_module("demo")
+    for name in ("demo", "demo_page"):
+        sys.modules.pop(name, None)
 
 
 def test_each_lower_level_is_a_line_with_its_reason(demo: ModuleType) -> None:

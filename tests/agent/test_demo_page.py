@@ -1,17 +1,10 @@
 """The page that a demo with a fault ends with."""
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
-from bench_agent.doctor.table import CHECKS
+from deploy import demo_page
 
-ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("demo_page", ROOT / "deploy" / "demo_page.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-demo_page = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(demo_page)
+from bench_agent.doctor.table import CHECKS
 
 
 def result(framework: str, device: str, failure: str | None = None, index: int = 0) -> Any:

@@ -11,16 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
-from rich.console import Console
 from tests.fakes.datasets import put
 from tests.fakes.environments import distribution
 
 from bench_agent import engines
-from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.doctor import storage, table
-from bench_agent.doctor.finding import Finding, document, print_findings
 from bench_agent.doctor.table import CHECKS, Surroundings, examine
 from bench_protocol.real_data.manifest import MANIFEST
 
@@ -151,11 +148,6 @@ def test_a_server_with_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "ahead" in findings[1].sentence
 
 
-def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="metal-pair"):
-        list(examine(Surroundings(Home(tmp_path)), ("nonsense",)))
-
-
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> None:
         raise httpx.ConnectError("offline")
@@ -175,14 +167,3 @@ def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     here = Surroundings(Home(tmp_path / "file" / "home"))
     assert tmp_path not in here.logs.parents
-
-
-def test_a_hint_is_printed_unbroken() -> None:
-    hint = "x" * 300
-    console = Console(width=60, record=True)
-    print_findings([Finding("home", "fail", "a [bold] sentence", hint)], console)
-    text = console.export_text()
-    assert f"  fix: {hint}\n" in text
-    assert text.endswith("\n1 failure.\n")
-    assert "a [bold] sentence" in text
-    assert document([Finding("home", "fail", "x")])["healthy"] is False

@@ -1,9 +1,7 @@
 """The files that ``bench-agent fleet`` prints: what is in them, and what their commands do."""
 
-import copy
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,46 +145,12 @@ def breaches(pod: dict[str, Any]) -> set[str]:
     return {rule for rule, broken in rules.items() if broken}
 
 
-def changed(*path: str | int, to: Any) -> Callable[[dict[str, Any]], None]:
-    def change(pod: Any) -> None:
-        *places, last = path
-        for place in places:
-            pod = pod[place]
-        pod[last] = to
-
-    return change
-
-
-OF_AGENT = ("containers", 0, "securityContext")
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (changed("hostNetwork", to=True), "host namespaces"),
-        (changed(*OF_AGENT, "privileged", to=True), "privileged"),
-        (changed(*OF_AGENT, "capabilities", to={}), "capabilities"),
-        (changed(*OF_AGENT, "capabilities", "add", to=["SYS_ADMIN"]), "capabilities"),
-        (changed("volumes", 0, to={"name": "home", "hostPath": {"path": "/"}}), "volume types"),
-        (changed("containers", 0, "ports", to=[{"hostPort": 80}]), "host ports"),
-        (changed(*OF_AGENT, "appArmorProfile", to={"type": "Unconfined"}), "AppArmor"),
-        (changed(*OF_AGENT, "seLinuxOptions", to={"user": "a"}), "SELinux"),
-        (changed(*OF_AGENT, "procMount", to="Unmasked"), "proc mount"),
-        (changed("securityContext", "seccompProfile", to={}), "seccomp"),
-        (changed("securityContext", "sysctls", to=[{"name": "a"}]), "sysctls"),
-        (changed(*OF_AGENT, "allowPrivilegeEscalation", to=True), "escalation"),
-        (changed("securityContext", "runAsNonRoot", to=False), "root"),
-        (changed("securityContext", "runAsUser", to=0), "root"),
-    ],
-)
-def test_a_pod_passes_each_rule_of_the_restricted_profile(
-    change: Callable[[dict[str, Any]], None], rule: str
-) -> None:
+def test_a_pod_passes_the_restricted_profile() -> None:
     pod = pod_of(yaml.safe_load(written("kubernetes", "--gpus", "1")))
     assert breaches(pod) == set()
-    other = copy.deepcopy(pod)
-    change(other)
-    assert breaches(other) == {rule}
+    pod["hostNetwork"] = True
+    pod["containers"][0]["securityContext"]["capabilities"] = {}
+    assert breaches(pod) == {"host namespaces", "capabilities"}
 
 
 def test_a_pod_runs_as_the_user_of_the_image() -> None:

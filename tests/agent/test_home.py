@@ -1,6 +1,5 @@
 """Key, salt and outbox on a real disk."""
 
-import os
 import shlex
 import stat
 import sys
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.outboxes import put
-from tests.fakes.results import make_result, private_key, sealed
+from tests.fakes.results import make_result, private_key
 
 from bench_agent.base.errors import HomeProblem
 from bench_agent.base.home import Home, find_home
@@ -67,33 +66,6 @@ def test_the_machine_hash_needs_the_salt(tmp_path: Path) -> None:
     assert machine_hash(first_home, b"serial") == machine_hash(first_home, b"serial")
     assert machine_hash(first_home, b"serial") != machine_hash(first_home, b"another")
     assert machine_hash(first_home, b"serial") != machine_hash(second_home, b"serial")
-
-
-def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> None:
-    outbox = Outbox(home.outbox)
-    result = make_result()
-    raw = sealed(result, private_key())
-    entry = outbox.put(result, raw)
-    outbox.put(result, raw)
-    assert [item.raw for item in outbox.pending()] == [raw]
-    outbox.move(entry, "sent", {"id": "abc"})
-    assert list(outbox.pending()) == []
-    assert [(item.raw, item.answer) for item in outbox.sent()] == [(raw, {"id": "abc"})]
-
-
-def test_a_refused_envelope_is_kept_with_the_reason(home: Home) -> None:
-    outbox = Outbox(home.outbox)
-    entry = put(outbox, make_result(), private_key())
-    outbox.move(entry, "refused", {"detail": "no"})
-    assert [item.answer for item in outbox.refused()] == [{"detail": "no"}]
-
-
-def test_pending_envelopes_come_oldest_first(home: Home) -> None:
-    outbox = Outbox(home.outbox)
-    entries = [put(outbox, make_result(), private_key()) for _ in range(5)]
-    for age, entry in enumerate(entries):
-        os.utime(entry.path, (1_000_000 - age, 1_000_000 - age))
-    assert [item.path for item in outbox.pending()] == [entry.path for entry in reversed(entries)]
 
 
 def test_a_half_written_file_is_not_taken_for_an_envelope(home: Home) -> None:

@@ -73,11 +73,6 @@ def test_no_command_asks_an_index_for_the_agent(framework: str) -> None:
         assert not word.strip("'").startswith(("bench-agent", "bench-protocol"))
 
 
-def test_reinstalling_touches_nothing_else() -> None:
-    command = Pip("/p", has_pip=True).reinstall("mlx==1", "mlx-cpu==1")
-    assert command == "/p -m pip install --force-reinstall --no-deps mlx==1 mlx-cpu==1"
-
-
 def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path: Path) -> None:
     other = Pip("/other/python", has_pip=True, checkout=tmp_path)
     assert other.install_agent() is None

@@ -33,13 +33,6 @@ def test_rosetta_is_seen_through_the_command(mac: FakeMac) -> None:
     assert macos.operating_system().rosetta
 
 
-def test_without_system_profiler_the_chip_names_the_gpu(mac: FakeMac) -> None:
-    mac.sysctl((FOLDER / "m5max_super.sysctl.txt").read_text())
-    mac.command("system_profiler", "print('{', end='')\nsys.exit(1)")
-    (gpu,) = macos.gpus()
-    assert (gpu.name, gpu.memory_bytes) == ("Apple M5 Max", 51539607552)
-
-
 def test_a_mac_without_any_command_is_read_too(mac: FakeMac) -> None:
     assert macos.gpus() == ()
     assert macos.cpu().brand == "unknown Apple CPU"

@@ -41,17 +41,12 @@ def test_this_system_is_fit(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def test_wsl_1_is_refused_with_its_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfit_system_is_refused_with_its_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on(monkeypatch, wsl=1)
     with pytest.raises(UsageProblem, match=r"WSL 1 .*\n  fix: wsl.exe --set-version"):
         refuse_unfit(Home(tmp_path))
-    on(monkeypatch, wsl=2)
-    refuse_unfit(Home(tmp_path))
-
-
-def test_native_windows_is_refused_with_its_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     on(monkeypatch, system="Windows")
     with pytest.raises(UsageProblem, match="wsl --install"):
         refuse_unfit(Home(tmp_path))

@@ -136,8 +136,8 @@ def test_steady_blocks_settle_only_after_the_least_seconds() -> None:
     assert len(early.durations_ns) == 20
 
 
-@pytest.mark.parametrize("slow_step", [*range(1, 64), 100, 300, 600])
-@pytest.mark.parametrize("seconds", [0.3, 2, 6, 60])
+@pytest.mark.parametrize("slow_step", [1, 2, 3, 5, 10, 22, 23, 24, 40, 62, 63, 100, 300, 600])
+@pytest.mark.parametrize("seconds", [0.3, 60])
 def test_one_slow_warm_up_block_does_not_set_the_block_size(slow_step: int, seconds: float) -> None:
     """A suspended process makes one step slow: 3,933 blocks of one step were seen."""
     clock = FakeClock()

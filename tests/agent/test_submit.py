@@ -295,15 +295,6 @@ def test_waiting_for_limited_lines_has_an_end(tmp_path: Path) -> None:
     assert states(outbox) == (2, 0, 0)
 
 
-def test_a_limited_address_is_posted_from_again_after_the_wait(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 2)
-    limits = iter([httpx.Response(429, headers={"Retry-After": "30"})])
-    slept: list[float] = []
-    made = client(lambda request: next(limits, None) or answer(request, created), slept.append)
-    assert [d.state for d in submit(made, outbox)] == ["sent"] * 2
-    assert slept == [30.0]
-
-
 def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
     """Whoever moves the file first, both go on, and the result is posted at most twice."""
     outbox = outbox_with(tmp_path, 2)

@@ -135,15 +135,6 @@ def test_a_run_without_results_says_so() -> None:
     ]
 
 
-def test_a_precision_that_is_not_the_usual_one_is_named() -> None:
-    cells = (make_cell(), make_cell(precision="mixed_bfloat16"))
-    stream = io.StringIO()
-    report = report_of([make_result(cell=cell) for cell in cells])
-    show_figures(Console(file=stream), report)
-    rows = [line for line in stream.getvalue().splitlines() if line.startswith("  tensorflow")]
-    assert [", mixed_bfloat16" in row for row in rows] == [False, True]
-
-
 def test_a_speed_up_over_an_unsteady_cell_has_a_question_mark() -> None:
     stream = io.StringIO()
     show_figures(Console(file=stream), report_of(an_unsteady_run()))

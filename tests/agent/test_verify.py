@@ -162,41 +162,32 @@ def written(folder: Path, said: recomputation.Recomputation) -> Path:
     return file
 
 
-def changed(said: recomputation.Recomputation, changes: dict[str, Any]) -> Any:
-    """The statement with other figures."""
-    assert said.figures is not None
-    return said.model_copy(update={"figures": said.figures.model_copy(update=changes)})
-
-
-@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])
-def test_a_servers_statement_is_computed_again(
-    run: Callable[..., Ended], tmp_path: Path, factor: float, status: int
-) -> None:
-    job = SeededJob(workload_named("mnist-dense"), "sgd", NONCE, 32)
-    said = statement(job, "1" * 32, "here", figures_of_job)
-    assert said.figures is not None
-    losses = tuple(factor * loss for loss in said.figures.losses)
-    ended = run(str(written(tmp_path, changed(said, {"losses": losses}))), "--recompute")
-    assert ended.exit_code == status, ended.output
-    assert "the trace under SGD of mnist-dense" in ended.output
-
-
 @pytest.mark.parametrize(
-    ("changes", "status"),
+    ("purpose", "change", "status"),
     [
-        ({}, 0),
-        ({"rounding": (), "movements_rounding": ()}, 1),
-        ({"rounding": (1e-8, 1e-8, 1e-4)}, 1),
-        ({"movements_rounding": (0.1,) * 4}, 1),
+        ("sgd", lambda said: {}, 0),
+        ("sgd", lambda said: {"losses": tuple(1.000_01 * loss for loss in said.losses)}, 1),
+        ("workload", lambda said: {}, 0),
+        ("workload", lambda said: {"rounding": (), "movements_rounding": ()}, 1),
+        ("workload", lambda said: {"rounding": (1e-8, 1e-8, 1e-4)}, 1),
+        ("workload", lambda said: {"movements_rounding": (0.1,) * 4}, 1),
     ],
 )
-def test_what_a_statement_says_of_rounding_is_computed_again(
-    run: Callable[..., Ended], tmp_path: Path, changes: dict[str, Any], status: int
+def test_a_servers_statement_is_computed_again(
+    run: Callable[..., Ended],
+    tmp_path: Path,
+    purpose: Any,
+    change: Callable[[Figures], dict[str, Any]],
+    status: int,
 ) -> None:
-    job = SeededJob(workload_named("mnist-dense"), "workload", NONCE, 32)
-    said = changed(statement(job, "1" * 32, "here", figures_of_job), changes)
-    ended = run(str(written(tmp_path, said)), "--recompute")
+    job = SeededJob(workload_named("mnist-dense"), purpose, NONCE, 32)
+    said = statement(job, "1" * 32, "here", figures_of_job)
+    assert said.figures is not None
+    other = said.figures.model_copy(update=change(said.figures))
+    file = written(tmp_path, said.model_copy(update={"figures": other}))
+    ended = run(str(file), "--recompute")
     assert ended.exit_code == status, ended.output
+    assert " of mnist-dense" in ended.output
 
 
 @pytest.mark.parametrize(("digest", "status"), [(None, 0), ("e" * 64, 1)])
