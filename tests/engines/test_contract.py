@@ -5,9 +5,11 @@ import math
 import sys
 
 import pytest
-from tests.fakes.workloads import small, variant
+from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent import engines
+from bench_agent.engines import common
+from bench_agent.engines.seam import HasForms
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.layers import (
     BatchNorm,
@@ -20,6 +22,7 @@ from bench_protocol.catalogue.layers import (
     Residual,
     ZeroPad2D,
 )
+from bench_protocol.catalogue.matrix import Device
 from bench_protocol.catalogue.workloads import SGD, Workload
 
 from .conftest import Opener, evaluated, losses, without_dropout
@@ -177,3 +180,33 @@ def test_the_matrix_product_runs(opened: Opener, framework: str) -> None:
     assert products.read() != 0
     assert engines.engine_named(framework).libraries() is not None
     assert engines.engine_named(framework).settings() is not None
+
+
+@every_framework
+def test_pictures_too_many_for_floats_stay_bytes(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str
+) -> None:
+    """Pictures of a convolution, whose layout some frameworks change."""
+    workload = variant(WORKLOADS["mnist-cnn"], optimizer=SGD())
+    floats = losses(opened(framework, workload, "tuned", BATCH), 3)
+    monkeypatch.setattr(common, "LARGEST_FLOAT_DATA_BYTES", 0)
+    session = opened(framework, workload, "tuned", BATCH)
+    assert session.settings["data_on_device"] == "uint8"
+    assert losses(session, 3) == pytest.approx(floats, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("framework", "forms"),
+    [
+        ("tensorflow", ("graph", "xla")),
+        ("torch", ("eager", "cuda_graph", "compiled_cuda_graph")),
+    ],
+)
+def test_forms_are_for_tuned_on_cuda(framework: str, forms: tuple[str, ...]) -> None:
+    engine = engines.engine_named(framework)
+    assert isinstance(engine, HasForms)
+    cell = cell_of(WORKLOADS["fashion-mlp"], framework, "tuned")
+    cuda = {"device": Device(kind="cuda")}
+    assert engine.forms(cell.model_copy(update=cuda)) == forms
+    assert engine.forms(cell) == ()
+    assert engine.forms(cell.model_copy(update={**cuda, "recipe": "pipeline"})) == ()

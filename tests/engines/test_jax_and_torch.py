@@ -7,28 +7,15 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, cell_of, small, variant
 
-from bench_agent.engines import common
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.layers import Conv2D
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.catalogue.workloads import SGD, Adam, Workload
+from bench_protocol.catalogue.workloads import SGD, Adam
 
 from .conftest import Opener, installed, losses, without_dropout
 
 FRAMEWORKS = ("jax", "torch")
 CNN = variant(small(workload_named("mnist-cnn"), 64), optimizer=SGD())
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("workload", [TINY, CNN], ids=lambda workload: workload.name)
-def test_pictures_too_many_for_floats_stay_bytes(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, workload: Workload
-) -> None:
-    floats = losses(opened(framework, workload, "tuned", 16), 3)
-    monkeypatch.setattr(common, "LARGEST_FLOAT_DATA_BYTES", 0)
-    session = opened(framework, workload, "tuned", 16)
-    assert session.settings["data_on_device"] == "uint8"
-    assert losses(session, 3) == pytest.approx(floats, rel=1e-5)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -10,7 +10,6 @@ from tests.fakes.workloads import TINY, cell_of
 
 from bench_agent.engines.jax import engine as module
 from bench_agent.engines.jax.engine import Jax
-from bench_agent.engines.seam import Engine
 from bench_protocol.catalogue.matrix import Cell, Device
 
 from .conftest import installed
@@ -98,16 +97,3 @@ def test_without_the_plug_in_a_mac_has_the_cpu(
     monkeypatch.setattr(module, "find_spec", absent)
     assert [device.kind for device in Jax().devices()] == ["cpu"]
     assert os.environ["JAX_PLATFORMS"] == "cpu"
-
-
-def test_metal_needs_a_mac_and_has_no_tf32() -> None:
-    engine: Engine = Jax()
-    assert "macOS" in (engine.why_not("metal", "tuned", "float32") or "")
-
-
-def test_on_a_mac_metal_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr("platform.machine", lambda: "arm64")
-    engine: Engine = Jax()
-    assert engine.why_not("metal", "tuned", "float32") is None
-    assert "tf32" in (engine.why_not("metal", "tuned", "tf32") or "")

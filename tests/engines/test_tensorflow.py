@@ -223,19 +223,6 @@ def test_the_unrolled_lstm_is_keras_lstm() -> None:
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_pictures_too_many_for_floats_stay_bytes(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from bench_agent.engines import common
-
-    floats = losses(opened("tensorflow", TINY, "tuned"), 3)
-    monkeypatch.setattr(common, "LARGEST_FLOAT_DATA_BYTES", 0)
-    for framework in ("tensorflow", "mlx"):
-        session = opened(framework, TINY, "tuned")
-        assert session.settings["data_on_device"] == "uint8"
-        assert losses(session, 3) == pytest.approx(floats, rel=1e-5)
-
-
 def test_the_fused_adam_is_keras_adam() -> None:
     """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
     import tensorflow as tf

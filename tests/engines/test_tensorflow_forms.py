@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import cell_of, small, variant
 
-from bench_agent.engines import engine_named
-from bench_agent.engines.seam import HasForms, Session
+from bench_agent.engines.seam import Session
 from bench_agent.worker import conformance_trace
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 from .conftest import Opener, form_of, losses, without_dropout
@@ -91,13 +90,3 @@ def test_indices_of_a_gpu_train_the_same(
     session = in_form(opened, form, workload)
     assert session.settings["indices"] == "int64"
     assert losses(session, 2) == pytest.approx(right, rel=1e-5)
-
-
-def test_forms_are_for_tuned_on_cuda() -> None:
-    engine = engine_named("tensorflow")
-    assert isinstance(engine, HasForms)
-    cell = cell_of(MLP, "tensorflow", "tuned")
-    cuda = {"device": Device(kind="cuda")}
-    assert engine.forms(cell.model_copy(update=cuda)) == (PLAIN, XLA)
-    assert engine.forms(cell) == ()
-    assert engine.forms(cell.model_copy(update={**cuda, "recipe": "pipeline"})) == ()

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import cell_of, small, variant
 
-from bench_agent.engines import engine_named
-from bench_agent.engines.seam import HasForms, Session
+from bench_agent.engines.seam import Session
 from bench_agent.worker import conformance_trace
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.training import conformance
 
@@ -53,11 +52,6 @@ def same_training(
     other.rewind(seeded.initial_weights(workload))
     assert other.step_count() == 0
     assert losses(other, BATCHES) == pytest.approx(right[:BATCHES], rel=tolerance)
-
-
-@pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
-def test_the_captured_step_trains_as_the_plain_one(opened: Opener, optimizer: Optimizer) -> None:
-    same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
 
 
 def recorded(step: Step) -> Step:
@@ -141,16 +135,6 @@ def test_the_captured_step_conforms(name: str) -> None:
     verdict = conformance.verdict(cell, workload, traces, references)
     assert verdict.kind == "conformant", verdict
     assert masks_change
-
-
-def test_forms_are_for_tuned_on_cuda() -> None:
-    engine = engine_named("torch")
-    assert isinstance(engine, HasForms)
-    cell = cell_of(MLP, "torch", "tuned")
-    cuda = {"device": Device(kind="cuda")}
-    assert engine.forms(cell.model_copy(update=cuda)) == (PLAIN, GRAPH, COMPILED)
-    assert engine.forms(cell) == ()
-    assert engine.forms(cell.model_copy(update={**cuda, "recipe": "naive"})) == ()
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones(opened: Opener) -> None:
