@@ -38,9 +38,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by cost, and run the longest first, so that no core is idle at the end."""
     for item in items:
-        for folder in COSTS.keys() & {*item.path.parts}:
-            item.add_marker(COSTS[folder])
-    items.sort(key=lambda item: "system" not in item.path.parts)
+        if cost := COSTS.get(_folder(item)):
+            item.add_marker(cost)
+    items.sort(key=lambda item: _folder(item) != "system")
+
+
+def _folder(item: pytest.Item) -> str:
+    """The folder in tests/, whatever the folders above it are called."""
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 @pytest.fixture(scope="session", autouse=True)
