@@ -24,6 +24,12 @@ from .deps import (
     problems,
 )
 
+# Members of a sender's own result that are columns of its row.
+OF_ROW = (
+    *("moderation", "moderation_reason", "workload", "framework", "device", "recipe"),
+    *("batch_size", "precision", "data", "samples_per_second", "hardware", "received_at"),
+    *("trust_level", "unranked_reason"),
+)
 router = APIRouter(prefix="/api/v1", tags=["keys"])
 
 
@@ -79,20 +85,7 @@ def _results(store: Store, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
         return tuple(
             OwnResult(
                 id=submission.id,
-                moderation=row.moderation,
-                moderation_reason=row.moderation_reason,
-                workload=row.workload,
-                framework=row.framework,
-                device=row.device,
-                recipe=row.recipe,
-                batch_size=row.batch_size,
-                precision=row.precision,
-                data=row.data,
-                samples_per_second=row.samples_per_second,
-                hardware=row.hardware,
-                received_at=row.received_at,
-                trust_level=row.trust_level,
-                unranked_reason=row.unranked_reason,
+                **{name: getattr(row, name) for name in OF_ROW},
                 envelope=envelope_document(reader.envelope_of_result(submission))
                 if whole
                 else None,
