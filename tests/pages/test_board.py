@@ -107,39 +107,3 @@ def test_chips_narrow_and_take_back(browser: Browser, fleet: Fleet) -> None:
     chips.get_by_role("link", name="GeForce").click()
     expect(page).to_have_url(f"{fleet.address}{BOARD}")
     page.close()
-
-
-def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.goto(f"{fleet.address}{BOARD}")
-    heights: list[float] = page.locator("table.ranking tbody tr:not(.part)").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().height).sort((a, b) => a - b)"
-    )
-    assert heights[len(heights) // 2] <= 45
-    signs = page.locator("table.ranking thead button.help").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().top)"
-    )
-    assert len(set(signs)) == 1
-    page.locator("table.ranking tbody tr").nth(20).evaluate("one => one.scrollIntoView()")
-    top = page.get_by_role("columnheader", name="Spread").bounding_box()
-    assert top is not None
-    assert 0 <= top["y"] < 5
-    page.close()
-
-
-def test_a_printed_board_is_light_and_has_no_navigation(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(color_scheme="dark", viewport={"width": 700, "height": 900})
-    page.goto(f"{fleet.address}{BOARD}")
-    page.emulate_media(media="print", color_scheme="dark")
-    for place in ("header nav", ".facets", ".controls", "button.help >> nth=0", ".pick >> nth=0"):
-        expect(page.locator(place)).to_be_hidden()
-    expect(page.locator("table.ranking thead")).to_be_visible()
-    assert (
-        page.locator("table.ranking tbody tr")
-        .nth(1)
-        .evaluate("one => getComputedStyle(one).display")
-        == "table-row"
-    )
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == "rgb(252, 252, 250)"
-    page.close()

@@ -185,29 +185,6 @@ def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet:
     page.close()
 
 
-def test_a_comparison_says_in_how_many_workloads_one_machine_meets_one(fleet: Fleet) -> None:
-    ids = "nvidia-h200,apple-m2-max-30-core-gpu"
-    with httpx.Client(base_url=fleet.address, timeout=30) as http:
-        rows = http.get(f"/api/v1/compare?ids={ids}").json()["rows"]
-        assert len(rows) == 2
-        assert sum(row["cells"][1]["scope"] == "machines" for row in rows) == 1
-        page = http.get(f"/compare?ids={ids}").text
-    assert "In 1 of them there is one machine on each side" in page
-
-
-def test_the_baseline_is_not_compared_with_itself(fleet: Fleet) -> None:
-    page = httpx.get(f"{fleet.address}/hardware/apple-m2-max-30-core-gpu", timeout=30).text
-    assert "it is the baseline of all scores</small>" in page
-    assert "the speed of <bdi>Apple M2 Max (30-core GPU)" not in page
-
-
-def test_a_failed_repeat_says_how_it_failed(fleet: Fleet) -> None:
-    page = httpx.get(f"{fleet.address}/results/{fleet.failed}", timeout=30).text
-    found = re.search("<h1>(.*?)</h1>", page)
-    assert found
-    assert " ran out of memory on " in re.sub("<[^>]+>", "", found[1])
-
-
 def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Fleet) -> None:
     page = browser.new_page()
     page.goto(f"{fleet.address}/cpu-vs-gpu")

@@ -12,36 +12,6 @@ from tests.pages.conftest import Site, fill_with_one_machine
 from bench_protocol.base import format as people
 
 
-def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(site.address)
-    page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
-    rows = page.locator("table.ranking tbody tr")
-    expect(rows).to_have_count(5)
-    page.get_by_text("Filter and baseline").click()
-    page.get_by_label("Device").select_option("metal")
-    page.get_by_role("button", name="Show").click()
-    expect(rows).to_have_count(1)
-    expect(rows.first).to_contain_text("Apple M2 Max (30-core GPU)")
-    assert "device=metal" in page.url
-    page.get_by_role("link", name="Clear").click()
-    page.get_by_label("Compare NVIDIA H200").check()
-    page.get_by_label("Compare Apple M2 Max (30-core GPU)").check()
-    page.get_by_role("button", name="Compare selected").click()
-    assert "/compare?ids=" in page.url
-    expect(page.get_by_role("heading", level=1)).to_have_text(
-        re.compile("^NVIDIA H200 trains 2.06 times as fast as Apple M2 Max")
-    )
-    expect(page.locator(".things li").nth(1)).to_contain_text("Takes 2.06 times as long")
-    expect(page.locator(".things li").nth(1)).to_contain_text(
-        re.compile(r"95\s% CI 1\.7\d to 2\.4\d")
-    )
-    page.get_by_text("2 rows as a table").click()
-    expect(page.locator("table.comparison").first).to_contain_text("95 % CI 0.412× to 0.573×")
-    context.close()
-
-
 def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     browser: Browser, empty_site: str
 ) -> None:

@@ -137,6 +137,15 @@ def test_addresses_of_proxies_have_no_limit_of_their_own_and_all_share_one() -> 
     assert connections.admit("::1")
 
 
+def test_addresses_of_one_site_share_a_limit() -> None:
+    connections = Connections(Limits(per_address=1))
+    assert connections.admit("2001:db8::1")
+    assert not connections.admit("2001:db8::2")
+    assert connections.admit("2001:db8:0:1::1")
+    connections.release("2001:db8::1")
+    assert connections.admit("2001:db8::2")
+
+
 class Transport(asyncio.Transport):
     """A transport whose client reads what a test says; ``unread`` is in bytes."""
 
