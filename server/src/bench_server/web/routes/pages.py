@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from ...answers import studies
 from ...answers.compared_things import compared_ids
 from ...answers.filters import BoardPageFilters, HistoryFilters, ListPageFilters, ResultListFilters
 from ...answers.parameters import Words
@@ -25,6 +24,7 @@ from ..pages import workload as workload_pages
 from .compare import PricesDep
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, Slug
+from .studies import OfHardware, OfPair, OfTrend
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(canonical)])
 
@@ -114,30 +114,22 @@ def compare(
 
 
 @router.get("/frameworks")
-def frameworks(
-    request: Request, session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
-) -> HTMLResponse:
+def frameworks(request: Request, session: Reading, choice: OfHardware) -> HTMLResponse:
     return render.page(request, "frameworks.html", study_pages.frameworks_page(session, choice))
 
 
 @router.get("/cpu-vs-gpu")
-def cpu_vs_gpu(
-    request: Request, session: Reading, choice: Annotated[studies.PairChoice, Query()]
-) -> HTMLResponse:
+def cpu_vs_gpu(request: Request, session: Reading, choice: OfPair) -> HTMLResponse:
     return render.page(request, "cpu-vs-gpu.html", study_pages.cpu_vs_gpu_page(session, choice))
 
 
 @router.get("/batch-size")
-def batch_size(
-    request: Request, session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
-) -> HTMLResponse:
+def batch_size(request: Request, session: Reading, choice: OfHardware) -> HTMLResponse:
     return render.page(request, "batch-size.html", study_pages.batch_size_page(session, choice))
 
 
 @router.get("/trends")
-def trends(
-    request: Request, session: Reading, choice: Annotated[studies.TrendChoice, Query()]
-) -> HTMLResponse:
+def trends(request: Request, session: Reading, choice: OfTrend) -> HTMLResponse:
     return render.page(request, "trends.html", study_pages.trends_page(session, choice))
 
 

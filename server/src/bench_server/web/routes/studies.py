@@ -8,6 +8,9 @@ from ...answers import studies
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1", tags=["studies"])
+OfHardware = Annotated[studies.HardwareChoice, Query()]
+OfPair = Annotated[studies.PairChoice, Query()]
+OfTrend = Annotated[studies.TrendChoice, Query()]
 
 
 @router.get(
@@ -15,9 +18,7 @@ router = APIRouter(prefix="/api/v1", tags=["studies"])
     summary="Frameworks and recipes on one hardware, at equal batch",
     responses=problems(422),
 )
-def get_frameworks(
-    session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
-) -> studies.FrameworksAnswer:
+def get_frameworks(session: Reading, choice: OfHardware) -> studies.FrameworksAnswer:
     return studies.frameworks(session, choice)
 
 
@@ -26,9 +27,7 @@ def get_frameworks(
     summary="CPU against GPU by the work in a step",
     responses=problems(422),
 )
-def get_cpu_vs_gpu(
-    session: Reading, choice: Annotated[studies.PairChoice, Query()]
-) -> studies.PairAnswer:
+def get_cpu_vs_gpu(session: Reading, choice: OfPair) -> studies.PairAnswer:
     return studies.cpu_against_gpu(session, choice)
 
 
@@ -37,9 +36,7 @@ def get_cpu_vs_gpu(
     summary="Speed by batch size on one hardware",
     responses=problems(422),
 )
-def get_batch_sizes(
-    session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
-) -> studies.BatchAnswer:
+def get_batch_sizes(session: Reading, choice: OfHardware) -> studies.BatchAnswer:
     return studies.batch_sizes(session, choice)
 
 
@@ -48,7 +45,5 @@ def get_batch_sizes(
     summary="Speed of one hardware by version of framework, driver or system",
     responses=problems(404, 422),
 )
-def get_trends(
-    session: Reading, choice: Annotated[studies.TrendChoice, Query()]
-) -> studies.TrendsAnswer:
+def get_trends(session: Reading, choice: OfTrend) -> studies.TrendsAnswer:
     return studies.trends(session, choice)
