@@ -111,13 +111,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
     found = verdicts(session, [(on_gpu[cell][0], on_cpu[cell][0]) for cell in cells])
     rows = tuple(_row(cell, on_cpu[cell], on_gpu[cell], found) for cell in cells)
     return PairAnswer(
-        of_cpu[0].hardware,
-        cpu,
-        of_gpu[0].hardware,
-        gpu,
-        _pays_from(rows),
-        found.count,
-        rows,
+        of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), found.count, rows
     )
 
 

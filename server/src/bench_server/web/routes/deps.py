@@ -170,9 +170,7 @@ async def _read(request: Request, limit: int) -> bytes:
 
 def _too_large(what: str, limit: int) -> BodyTooLarge:
     return BodyTooLarge(
-        f"the body is {what}, the limit is {limit}",
-        field="body",
-        hint=ENVELOPES_HINT,
+        f"the body is {what}, the limit is {limit}", field="body", hint=ENVELOPES_HINT
     )
 
 

@@ -25,10 +25,7 @@ MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["
 
 @router.get("/hardware", summary="Measured hardware, by slug", responses=problems(422))
 def list_hardware(
-    request: Request,
-    response: Response,
-    session: Reading,
-    filters: Annotated[ListFilters, Query()],
+    request: Request, response: Response, session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> hardware_answers.HardwarePage:
     page = hardware_answers.hardware_page(session, filters)
     response.headers.update(next_page(request, page.next_cursor))
@@ -54,10 +51,7 @@ def list_published_figures(session: Reading) -> list[PublishedAnswer]:
 
 @router.get("/machines", summary="Measured machines, by id", responses=problems(422))
 def list_machines(
-    request: Request,
-    response: Response,
-    session: Reading,
-    filters: Annotated[ListFilters, Query()],
+    request: Request, response: Response, session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> machines.MachinePage:
     page = machines.machine_page(session, filters)
     response.headers.update(next_page(request, page.next_cursor))

@@ -93,9 +93,7 @@ ENVELOPE_SCHEMA = {
         },
     },
     openapi_extra=json_body(
-        ENVELOPE_SCHEMA,
-        envelope_example(statement.RESULT_PAYLOAD_TYPE),
-        (*MEDIA_TYPES, NDJSON),
+        ENVELOPE_SCHEMA, envelope_example(statement.RESULT_PAYLOAD_TYPE), (*MEDIA_TYPES, NDJSON)
     ),
 )
 async def submit_results(request: Request) -> Response:
@@ -140,12 +138,7 @@ async def get_result(
     result_id: ResultId,
     wait: Annotated[
         float,
-        Query(
-            ge=0,
-            le=30,
-            description="seconds to wait while its status is pending",
-            examples=[5],
-        ),
+        Query(ge=0, le=30, description="seconds to wait while its status is pending", examples=[5]),
     ] = 0,
 ) -> ResultDetail:
     deadline = time.monotonic() + wait

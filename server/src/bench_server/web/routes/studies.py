@@ -22,20 +22,12 @@ def get_frameworks(session: Reading, choice: OfHardware) -> studies.FrameworksAn
     return studies.frameworks(session, choice)
 
 
-@router.get(
-    "/cpu-vs-gpu",
-    summary="CPU against GPU by the work in a step",
-    responses=problems(422),
-)
+@router.get("/cpu-vs-gpu", summary="CPU against GPU by the work in a step", responses=problems(422))
 def get_cpu_vs_gpu(session: Reading, choice: OfPair) -> studies.PairAnswer:
     return studies.cpu_against_gpu(session, choice)
 
 
-@router.get(
-    "/batch-size",
-    summary="Speed by batch size on one hardware",
-    responses=problems(422),
-)
+@router.get("/batch-size", summary="Speed by batch size on one hardware", responses=problems(422))
 def get_batch_sizes(session: Reading, choice: OfHardware) -> studies.BatchAnswer:
     return studies.batch_sizes(session, choice)
 
