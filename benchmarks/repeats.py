@@ -16,7 +16,7 @@ from bench_protocol.catalogue.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measured, Measurement
-from bench_protocol.statistics.comparison import log_mean_interval
+from bench_protocol.statistics.comparison import compare_pairs
 
 Speed = TypeVar("Speed")
 
@@ -111,7 +111,7 @@ def until_sure(
     for a, b in pairs:
         yield a, b
         ratios.append(times_as_long(a, b))
-        if len(ratios) >= least:
-            low, high = log_mean_interval(ratios)
-            if high / low <= (1 + percent / 100) ** 2:
-                return
+        mean = compare_pairs([1.0] * len(ratios), ratios)
+        is_sure = mean.low and mean.high and mean.high / mean.low <= (1 + percent / 100) ** 2
+        if len(ratios) >= least and is_sure:
+            return

@@ -22,9 +22,7 @@ def line(cell: Cell, seed: str) -> str:
     steps = witness_steps(workload, cell.batch_size)
     band = witness_band(timed_job(workload, cell.batch_size, seed), steps[-1])
     read = second_reading(workload, cell, seed, steps)
-    verdict = witness_verdict.judge(
-        cell, workload, steps, read.losses, steps[-1], band, rewound=read
-    )
+    verdict = witness_verdict.judge(cell, workload, steps, read.losses, band, rewound=read)
     off = " ".join(f"{off:.1e}" for off in deviations(steps, read.losses, band))
     moved = max(movement_deviations(read.movements, band))
     return f"steps {steps}: {off}; moved {moved:.1e} ({verdict.kind})"

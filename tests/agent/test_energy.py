@@ -15,9 +15,8 @@ from bench_agent.run.energy.ioreport import IoReport
 from bench_agent.run.energy.meter import Counters, Meter
 from bench_agent.run.energy.nvml import Nvml
 from bench_agent.run.energy.rapl import Rapl
-from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.figures import energy_per_epoch_mj, energy_per_sample_mj
+from bench_protocol.payload.figures import energy_per_sample_mj
 from bench_protocol.payload.readings import EnergySource
 
 CPU = Device(kind="cpu")
@@ -293,9 +292,4 @@ def test_energy_per_sample_and_epoch(late: float) -> None:
     samples = len(blocks.durations_ns) * blocks.steps_per_block * cell.batch_size / late
     per_sample = energy_per_sample_mj(measurement, cell.batch_size)
     assert per_sample == pytest.approx(480_000 / samples)
-    workload = workload_named(cell.workload)
-    trained = workload.steps_per_epoch(cell.batch_size) * cell.batch_size
-    assert energy_per_epoch_mj(workload, cell.batch_size, per_sample) == pytest.approx(
-        trained * 480_000 / samples
-    )
     assert energy_per_sample_mj(make_measurement(cell), cell.batch_size) is None

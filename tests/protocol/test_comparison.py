@@ -23,8 +23,7 @@ def test_welch_by_hand() -> None:
         [math.exp(0.1 * n) for n in range(3)], [math.exp(1 + 0.1 * n) for n in range(3)]
     )
     margin = 2.776445 * math.sqrt(1.37420 * 0.02 / 3)
-    assert verdict.low is not None
-    assert verdict.high is not None
+    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.speed_up, math.e)
     assert math.isclose(verdict.low, math.exp(1 - margin), rel_tol=1e-4)
     assert math.isclose(verdict.high, math.exp(1 + margin), rel_tol=1e-4)
@@ -34,8 +33,7 @@ def test_the_speed_up_is_the_ratio_of_the_figures() -> None:
     """One slow value of three moves neither median; a geometric mean would say 11 % slower."""
     verdict = comparison.compare([1, 1.01, 1.5], [1.02, 1.03, 1.01])
     assert verdict.speed_up == 1.02 / 1.01
-    assert verdict.low is not None
-    assert verdict.high is not None
+    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.low * verdict.high, verdict.speed_up**2)
     low, high = comparison.median_interval(1.01, [1, 1.01, 1.5])
     assert math.isclose(low * high, 1.01**2)
@@ -46,16 +44,6 @@ def test_the_variance_of_a_median_against_that_of_a_mean(size: int) -> None:
     samples = np.random.default_rng(size).normal(size=(100_000, size))
     factor = np.sort(samples, axis=1)[:, size // 2].var() * size
     assert math.isclose(comparison.median_factor(size), factor, rel_tol=0.04)
-
-
-@pytest.mark.parametrize(
-    ("size", "bias"), [(2, 0.56), (3, 0), (4, 0.3), (5, 0), (6, 0.2), (10, 0.12)]
-)
-def test_the_slower_of_two_in_the_middle_is_slow_by_chance(size: int, bias: float) -> None:
-    """In standard deviations; docs/methodology.md has these. It cancels where both sides have equal
-    numbers."""
-    samples = np.random.default_rng(size).normal(size=(50_000, size))
-    assert abs(np.sort(samples, axis=1)[:, size // 2].mean() - bias) < 0.02
 
 
 def test_the_median_of_two_was_measured() -> None:
@@ -70,8 +58,7 @@ def test_even_and_unequal_numbers_hold_the_truth(sides: tuple[int, int]) -> None
     for _ in range(DRAWS):
         a, b = (np.exp(random.normal(0, PROCESS_SPREAD, size)).tolist() for size in sides)
         verdict = comparison.compare(a, b)
-        assert verdict.low is not None
-        assert verdict.high is not None
+        assert None not in (verdict.low, verdict.high)
         held += verdict.low <= 1 <= verdict.high
     assert 0.94 <= held / DRAWS <= 0.985
 
@@ -90,8 +77,7 @@ def test_pairs_by_hand() -> None:
     base = [1.0, 20.0, 3.0]
     verdict = comparison.compare_pairs([b / math.exp(0.1 * n) for n, b in enumerate(base, 1)], base)
     margin = 4.302653 * 0.1 / math.sqrt(3)
-    assert verdict.low is not None
-    assert verdict.high is not None
+    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.speed_up, math.exp(0.2))
     assert math.isclose(verdict.low, math.exp(0.2 - margin), rel_tol=1e-6)
     assert math.isclose(verdict.high, math.exp(0.2 + margin), rel_tol=1e-6)
@@ -165,26 +151,20 @@ def processes(random: np.random.Generator, count: int, level: float) -> list[lis
     return all_blocks
 
 
-def medians(side: list[list[float]]) -> list[float]:
-    return [median(blocks) for blocks in side]
-
-
-def flat(side: list[list[float]]) -> list[float]:
-    return [block for blocks in side for block in blocks]
-
-
-def coverage(count: int, values: object, seed: int) -> dict[str, float]:
+def coverage(count: int, seed: int) -> dict[str, float]:
     """Share of simulated comparisons whose interval contains the true ratio."""
     random = np.random.default_rng(seed)
     held = {"welch": 0, "pairs": 0}
     for _ in range(DRAWS):
-        a, b = (values(processes(random, count, level)) for level in (1.0, TRUE_RATIO))  # type: ignore[operator]
+        a, b = (
+            [median(blocks) for blocks in processes(random, count, level)]
+            for level in (1.0, TRUE_RATIO)
+        )
         for kind, verdict in (
             ("welch", comparison.compare(a, b)),
             ("pairs", comparison.compare_pairs(a, b)),
         ):
-            assert verdict.low is not None
-            assert verdict.high is not None
+            assert None not in (verdict.low, verdict.high)
             held[kind] += verdict.low <= TRUE_RATIO <= verdict.high
     return {kind: hits / DRAWS for kind, hits in held.items()}
 
@@ -192,7 +172,7 @@ def coverage(count: int, values: object, seed: int) -> dict[str, float]:
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: int) -> None:
     """Correlated blocks, 3 % between processes; 3,000 draws give a share to within 0.8 points."""
-    for share in coverage(count, medians, seed=count).values():
+    for share in coverage(count, seed=count).values():
         assert 0.93 <= share <= 0.985
 
 
@@ -222,9 +202,3 @@ def test_among_twelve_equal_things_a_false_verdict_is_rare() -> None:
         corrected += min(comparison.holm(p_values)) <= comparison.SIGNIFICANCE
     assert alone / DRAWS > 0.12
     assert corrected / DRAWS <= 0.05
-
-
-@pytest.mark.parametrize("count", [3, 5, 10])
-def test_an_interval_over_blocks_would_not(count: int) -> None:
-    for share in coverage(count, flat, seed=count).values():
-        assert share < 0.6

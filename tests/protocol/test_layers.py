@@ -179,7 +179,6 @@ IDENTITY: dict[str, Any] = {
     "optimizer": Adam(epsilon=1e-8),
     "batch_size": 3,
     "epochs": 2,
-    "unit": "token",
 }
 
 

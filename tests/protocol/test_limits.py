@@ -22,50 +22,8 @@ from bench_protocol.base.errors import InvalidField
 from bench_protocol.base.units import LARGEST_INTEGER, UtcTime, plain_text
 from bench_protocol.payload import statement
 from bench_protocol.payload.readings import MOST_SAMPLES, Energy, Telemetry, thinned
-from bench_protocol.payload.result import MOST_BLOCKS, Failed, Measured, Result
+from bench_protocol.payload.result import MOST_BLOCKS, Failed, Measured
 from bench_protocol.signing import envelope
-
-
-def integer_fields(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Every integer of the model tree: model, field, limits."""
-    fields = []
-
-    def look(model: str, name: str, part: Any) -> None:
-        if isinstance(part, dict):
-            if part.get("type") == "integer":
-                fields.append((model, name, part))
-            for key, inner in part.items():
-                if key != "properties":
-                    look(model, name, inner)
-        elif isinstance(part, list):
-            for inner in part:
-                look(model, name, inner)
-
-    for model, definition in ({"Result": schema} | schema["$defs"]).items():
-        for name, part in definition["properties"].items():
-            look(model, name, part)
-    return fields
-
-
-INTEGERS = integer_fields(Result.model_json_schema())
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "limits"), INTEGERS, ids=[f"{model}.{name}" for model, name, _ in INTEGERS]
-)
-def test_every_integer_has_limits_that_any_json_reader_keeps(
-    model: str, name: str, limits: dict[str, Any]
-) -> None:
-    if "const" in limits:
-        return
-    assert limits["maximum"] <= LARGEST_INTEGER
-    assert limits["minimum"] >= -LARGEST_INTEGER
-    assert limits["minimum"] >= 0 or name == "exit_code"
-
-
-def test_integers_were_found() -> None:
-    assert len(INTEGERS) > 40
-    assert LARGEST_INTEGER == 2**53 - 1
 
 
 def paths_of_integers(value: Any, path: Place = ()) -> list[Place]:

@@ -9,7 +9,6 @@ from tests.protocol.golden_result import MEASUREMENT, RESULT
 from bench_protocol.base import format, strict_json
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device, why_not
-from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload import figures
 from bench_protocol.payload.witness import LastBlock
 
@@ -125,14 +124,6 @@ def test_the_last_block_counts_in_the_rate_and_not_in_the_spread() -> None:
     assert figures.samples_per_second(measurement, 1) == pytest.approx(100)
     assert figures.within_run_spread(measurement) == 0
     assert figures.mean_over_median(measurement) == 1
-
-
-def test_tokens_are_the_unit_where_a_sample_is_a_row_of_them() -> None:
-    workload = workload_named("fashion-lstm")
-    assert figures.units_per_second(workload, 50.0) == 50.0
-    fields = {name: getattr(workload, name) for name in Workload.model_fields}
-    tokens = Workload(**fields | {"unit": "token"})
-    assert figures.units_per_second(tokens, 50.0) == 50.0 * 28
 
 
 def test_within_run_spread_by_hand() -> None:

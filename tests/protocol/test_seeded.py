@@ -177,17 +177,6 @@ def test_different_seeds_epochs_and_layers_differ() -> None:
 
 
 @pytest.mark.parametrize("data_set", [SMALL, MNIST], ids=lambda data_set: data_set.name)
-def test_fewer_samples_are_a_prefix(data_set: DataSet) -> None:
-    pictures, labels = seeded.generated_data(data_set, "train", 37)
-    assert (pictures.dtype, labels.dtype) == (np.uint8, np.int32)
-    assert pictures.shape == (37, *data_set.sample_shape)
-    for samples in (1, 7, 36):
-        fewer = seeded.generated_data(data_set, "train", samples)
-        assert np.array_equal(fewer[0], pictures[:samples])
-        assert np.array_equal(fewer[1], labels[:samples])
-
-
-@pytest.mark.parametrize("data_set", [SMALL, MNIST], ids=lambda data_set: data_set.name)
 def test_chosen_samples_are_those_of_the_whole(data_set: DataSet) -> None:
     pictures, labels = seeded.generated_data(data_set, "train", 40)
     rows = np.array([7, 8, 9, 39, 0, 3, 3, 38], np.int32)

@@ -56,11 +56,9 @@ def judged(
     values: dict[str, Any] = {
         "steps": STEPS,
         "losses": losses,
-        "step_count": 108,
         "reference": band(workload),
         "movements": movements,
         "rewound": again.model_copy(update={"movements": moved}),
-        "expected_step_count": 108,
     }
     return judge(
         cell.model_copy(update={"device": Device(kind=device)}), workload, **values | changes
@@ -90,7 +88,6 @@ def test_the_recomputation_is_conformant() -> None:
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 deviates"),
-        ({"step_count": 54}, "counted 54 steps; 108 were expected"),
         ({"movement_factor": 0.0}, "2/bias has not moved"),
         ({"movements": (1.0,)}, "1 movements were sent, 4 tensors"),
         ({"movements": (1.0, 1.0, None, 1.0)}, "2/kernel is not finite"),
@@ -115,7 +112,6 @@ def test_movements_of_the_end_must_only_be_there() -> None:
 
 
 def test_movements_of_the_second_reading_are_compared_where_both_sides_have_them() -> None:
-    """A payload of before, and a statement of before."""
     bare = rewound()
     short = bare.model_copy(update={"movements": (0.5,)})
     assert judged(rewound=bare).kind == "conformant"

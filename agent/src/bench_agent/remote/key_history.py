@@ -81,7 +81,7 @@ class KeyHistory:
         self.public_keys[keys.key_id(new)] = new
 
     def _rotated(self, opened: Envelope, index: int) -> None:
-        event = acts.parse(acts.Rotation, opened.payload)
+        event = acts.Rotation.parse(opened.payload)
         new = statement.public_key(event.public_key)
         self._require_active(event.supersedes)
         self._take(opened, new, [event.supersedes, keys.key_id(new)])
@@ -89,7 +89,7 @@ class KeyHistory:
         self.owners[keys.key_id(new)] = self.owners[event.supersedes]
 
     def _revoked(self, opened: Envelope, index: int) -> None:
-        event = acts.parse(acts.Revocation, opened.payload)
+        event = acts.Revocation.parse(opened.payload)
         signer = self._only_signer(opened, statement.KEY_EVENT_PAYLOAD_TYPE)
         if signer not in (event.key_id, keys.key_id(self.operator)):
             self._require_active(signer)
@@ -102,7 +102,7 @@ class KeyHistory:
             self.compromised_since[event.key_id] = min(before, since)
 
     def _decided(self, opened: Envelope) -> None:
-        act = acts.parse(acts.Act, opened.payload)
+        act = acts.Act.parse(opened.payload)
         self.kinds.append(act.act)
         if self._only_signer(opened, acts.ACT_PAYLOAD_TYPE) != keys.key_id(self.operator):
             raise BadSignature(f"{act.act} is for the operator")

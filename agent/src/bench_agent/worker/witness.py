@@ -112,7 +112,6 @@ def repeats_itself(cell: Cell, workload: Workload, recorded: Witness, architectu
         workload,
         recorded.steps,
         recorded.losses,
-        recorded.step_count,
         None,
         architecture=architecture,
         rewound=recorded.rewound,

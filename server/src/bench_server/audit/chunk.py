@@ -220,4 +220,4 @@ def _challenge(record: Record, identity: Identity) -> acts.ChallengeIssued | Non
         acts.CHALLENGE_PAYLOAD_TYPE,
         lambda _: identity.challenge,
     )
-    return acts.parse(acts.ChallengeIssued, signed)
+    return acts.ChallengeIssued.parse(signed)

@@ -40,7 +40,6 @@ def witness(case: Case) -> Finding:
         case.workload,
         told.steps,
         told.losses,
-        told.step_count,
         band,
         movements=told.movements,
         architecture=case.architecture,

@@ -46,7 +46,7 @@ def give(
         MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
         UnknownKey, KeyNotActive: the key may send no results.
     """
-    request = acts.parse(acts.ChallengeRequest, raw)
+    request = acts.ChallengeRequest.parse(raw)
     row = Challenge(
         id=secrets.token_hex(16),
         nonce=secrets.token_hex(32),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 from sqlmodel import Session, col, select
 
 from bench_protocol.base import strict_json
-from bench_protocol.base.errors import InvalidField, WrongPayloadType, first_invalid_field
+from bench_protocol.base.errors import InvalidField, WrongPayloadType
 from bench_protocol.base.units import Wire
 from bench_protocol.payload import acts, statement
 from bench_protocol.payload.acts import Label, Revocation, Rotation
@@ -64,11 +64,7 @@ def accept(
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
     """
-    strict_json.loads(raw)
-    try:
-        body = Enrollment.model_validate_json(raw)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    body = Enrollment.parse(raw)
     opened = envelope.read(strict_json.dumps(body.envelope))
     if opened.payload_type != statement.KEY_EVENT_PAYLOAD_TYPE:
         raise WrongPayloadType(
@@ -130,9 +126,9 @@ def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
     """Apply a verified key event, at acceptance and when the log is replayed."""
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
-        return key_registry.rotate(session, acts.parse(Rotation, opened.payload), now)
+        return key_registry.rotate(session, Rotation.parse(opened.payload), now)
     if kind == "revoke":
-        return key_registry.revoke(session, acts.parse(Revocation, opened.payload))
+        return key_registry.revoke(session, Revocation.parse(opened.payload))
     return key_registry.enroll(session, key_registry.enrolled_key(opened, now))
 
 

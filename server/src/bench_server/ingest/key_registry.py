@@ -204,7 +204,7 @@ def verified_rotation(session: Session, opened: Envelope) -> Rotation:
         KeyNotActive: the old key is pending, rotated or revoked.
     """
     _require_signatures(opened, 2, "a rotation is signed by the old key, then by the new one")
-    event = acts.parse(Rotation, opened.payload)
+    event = Rotation.parse(opened.payload)
     new = statement.public_key(event.public_key)
     expected = [event.supersedes, keys.key_id(new)]
     if [signature.key_id for signature in opened.signatures] != expected:
@@ -251,7 +251,7 @@ def verified_revocation(
         KeyNotActive: the signer may not revoke this key.
     """
     _require_signatures(opened, 1, "a revocation has exactly one signature")
-    event = acts.parse(Revocation, opened.payload)
+    event = Revocation.parse(opened.payload)
     signer = opened.signatures[0].key_id
     if signer == keys.key_id(operator):
         envelope.open_envelope(opened, statement.KEY_EVENT_PAYLOAD_TYPE, lambda _: operator)

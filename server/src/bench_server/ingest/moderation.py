@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from pydantic import Field, ValidationError
+from pydantic import Field
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, delete, select, update
 
@@ -20,7 +20,6 @@ from bench_protocol.base.errors import (
     BadSignature,
     InvalidEnvelope,
     InvalidField,
-    first_invalid_field,
 )
 from bench_protocol.base.units import Wire
 from bench_protocol.payload import acts
@@ -66,11 +65,7 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
         ProtocolError: one of its kinds, naming what is wrong.
         NotYours: the key may not do this.
     """
-    strict_json.loads(raw)
-    try:
-        body = ActBody.model_validate_json(raw)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    body = ActBody.parse(raw)
     opened = envelope.read(strict_json.dumps(body.envelope))
     with store.writing() as session:
         writer.take_turn(session)
@@ -129,7 +124,7 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
     if len(opened.signatures) != 1:
         raise InvalidEnvelope("an act has exactly one signature", field="envelope.signatures")
     payload = envelope.open_envelope(opened, acts.ACT_PAYLOAD_TYPE, _signers(session, identity))
-    act = acts.parse(Act, payload)
+    act = Act.parse(payload)
     signer = opened.signatures[0].key_id
     if act.key_id != signer:
         raise BadSignature(
@@ -201,7 +196,7 @@ def newest_act(session: Session, result_id: str) -> str | None:
         .order_by(col(LogEntry.log_index).desc())
         .limit(1)
     ).first()
-    return None if raw is None else acts.parse(Act, envelope.read(raw).payload).act
+    return None if raw is None else Act.parse(envelope.read(raw).payload).act
 
 
 def results_of_chain(session: Session, key_id: str) -> list[Submission]:

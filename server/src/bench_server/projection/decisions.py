@@ -32,14 +32,14 @@ def key_event(connection: Connection, entry: KeyEventEntry) -> Touched:
     payload = envelope.read(entry.envelope).payload
     if acts.event_kind(payload) != "revoke":
         return NOTHING
-    return settle(connection, RESULTS.c.key_id == acts.parse(Revocation, payload).key_id)
+    return settle(connection, RESULTS.c.key_id == Revocation.parse(payload).key_id)
 
 
 def act(connection: Connection, entry: ActEntry) -> Touched:
     """Apply an act; one without an envelope withdrew a result."""
     if entry.envelope is None:
         return _withdraw(connection, entry.log_index)
-    made = acts.parse(Act, envelope.read(entry.envelope).payload)
+    made = Act.parse(envelope.read(entry.envelope).payload)
     if made.act in MODERATION:
         return _moderate(connection, made)
     if made.act == "assign":

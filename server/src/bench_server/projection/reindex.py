@@ -63,5 +63,5 @@ def _rebuild_keys(session: Session) -> None:
         opened = envelope.read(entry.envelope or b"")
         if entry.kind == "key_event":
             key_events.replay(session, opened, entry.logged_at)
-        elif (act := acts.parse(acts.Act, opened.payload)).act != "rename":
+        elif (act := acts.Act.parse(opened.payload)).act != "rename":
             moderation.change_keys(session, act)

@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from . import strict_json
+from .errors import first_invalid_field
 
 # Every integer on the wire stays below 2**53, so that any language's JSON reader keeps it exact.
 LARGEST_INTEGER = 2**53 - 1
@@ -55,6 +65,20 @@ class Wire(BaseModel):
     """Base of every model on the wire: immutable, strict about types, unknown fields refused."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """Read a document of this kind.
+
+        Raises:
+            MalformedJson: not strict JSON.
+            InvalidField: a field breaks the schema.
+        """
+        strict_json.loads(raw)
+        try:
+            return cls.model_validate_json(raw)
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced; values cached from the old fields are dropped."""

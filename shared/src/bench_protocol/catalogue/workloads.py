@@ -74,7 +74,6 @@ class Workload(Wire):
     """One training: data set shape, layers, loss, optimiser, default batch size, epochs.
 
     The loss is softmax cross-entropy of the last layer's outputs, averaged over the batch.
-    ``unit``: what rates count: samples, or tokens, where a sample is a row of tokens.
     ``batch_sizes`` and ``summary`` are for plans and people; they are not part of the identity.
     """
 
@@ -86,10 +85,6 @@ class Workload(Wire):
     optimizer: Optimizer
     batch_size: PositiveCount
     epochs: PositiveCount
-    # Left out of the digest where it is the sample.
-    unit: Literal["sample", "token"] = Field(
-        default="sample", exclude_if=lambda unit: unit == "sample"
-    )
     batch_sizes: tuple[PositiveCount, ...] = Field(default=(), exclude=True)
     summary: str = Field(default="", exclude=True)
 
@@ -97,11 +92,6 @@ class Workload(Wire):
     def digest(self) -> str:
         """SHA-256 of the definition's canonical JSON, lower-case hex."""
         return strict_json.digest(self.model_dump(mode="json"))
-
-    @property
-    def units_per_sample(self) -> int:
-        """How many of ``unit`` a sample has: 1, or the tokens of a row."""
-        return 1 if self.unit == "sample" else self.data_set.sample_shape[0]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

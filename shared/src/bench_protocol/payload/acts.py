@@ -2,12 +2,12 @@
 challenges of a server. Each has its own payload type.
 """
 
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from ..base import strict_json
-from ..base.errors import InvalidField, first_invalid_field
+from ..base.errors import InvalidField
 from ..base.units import Count, Sha256, Text, UtcTime, Wire
 from .result import RunId
 
@@ -98,9 +98,6 @@ class ChallengeRequest(Wire):
     key_id: Sha256 = Field(description="the enrolled key that will sign the run's results")
 
 
-Said = TypeVar("Said", bound=Wire)
-
-
 def first_owner(key_id: str) -> str:
     """The initial owner of a key, for this key alone."""
     return f"key-{key_id[:12]}"
@@ -109,19 +106,6 @@ def first_owner(key_id: str) -> str:
 def payload(said: Wire) -> bytes:
     """The bytes to sign."""
     return strict_json.dumps(said.model_dump(mode="json"))
-
-
-def parse(kind: type[Said], raw: bytes) -> Said:
-    """Parse a document of one kind.
-
-    Raises:
-        MalformedJson, InvalidField: it is none.
-    """
-    strict_json.loads(raw)
-    try:
-        return kind.model_validate_json(raw)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
 
 
 def event_kind(raw: bytes) -> str:

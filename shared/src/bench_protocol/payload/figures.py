@@ -27,11 +27,6 @@ def samples_per_second(measurement: Measurement, batch_size: int) -> float:
     return blocks.steps * batch_size * 1e9 / blocks.total_ns
 
 
-def units_per_second(workload: Workload, samples_per_second: float) -> float:
-    """The rate in the workload's own unit: samples, or the tokens in them."""
-    return samples_per_second * workload.units_per_sample
-
-
 def mean_over_median(measurement: Measurement) -> float:
     """Mean of the block times over their median: above 1 where few blocks take much longer."""
     durations = measurement.blocks.durations_ns
@@ -49,11 +44,6 @@ def energy_per_sample_mj(measurement: Measurement, batch_size: int) -> float | N
         return None
     ns_per_sample = blocks.total_ns / blocks.steps / batch_size
     return energy.energy_mj / energy.window_ns * ns_per_sample
-
-
-def energy_per_epoch_mj(workload: Workload, batch_size: int, per_sample_mj: float) -> float:
-    """Energy of an epoch of full batches, in millijoules."""
-    return workload.steps_per_epoch(batch_size) * batch_size * per_sample_mj
 
 
 def epoch_seconds(workload: Workload, batch_size: int, samples_per_second: float) -> float:

@@ -10,10 +10,10 @@ import binascii
 from typing import Annotated, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from ..base import strict_json
-from ..base.errors import BadSignature, InvalidField, UnknownWorkload, first_invalid_field
+from ..base.errors import BadSignature, InvalidField, UnknownWorkload
 from ..base.units import Sha256, Text, UtcTime, Wire
 from ..catalogue.catalogue import CATALOGUE
 from ..catalogue.workloads import Workload
@@ -76,11 +76,7 @@ def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) ->
         InvalidField: a field breaks the schema, or a subject is not the digest of what it names.
         UnknownWorkload: no workload of the catalogue has the cell's name and digest.
     """
-    strict_json.loads(payload)
-    try:
-        statement = _Statement.model_validate_json(payload)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    statement = _Statement.parse(payload)
     cell = statement.predicate.cell
     expected = (("workload", cell.workload_digest), ("cell", cell.digest))
     for position, (subject, (name, digest)) in enumerate(
@@ -145,11 +141,7 @@ def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
         MalformedJson, InvalidField: the form is wrong.
         UnacceptableKey: signatures of such a key prove nothing.
     """
-    strict_json.loads(payload)
-    try:
-        event = KeyEvent.model_validate_json(payload)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    event = KeyEvent.parse(payload)
     return event, public_key(event.public_key)
 
 

@@ -17,10 +17,10 @@ from typing import Annotated
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from ..base import strict_json
-from ..base.errors import BadSignature, InvalidEnvelope, WrongPayloadType, first_invalid_field
+from ..base.errors import BadSignature, InvalidEnvelope, WrongPayloadType
 from ..base.units import Sha256, Wire
 from .keys import key_id
 
@@ -107,11 +107,7 @@ def read(raw: bytes) -> Envelope:
         MalformedJson: not strict JSON.
         InvalidField, InvalidEnvelope: not an envelope of one or two signatures.
     """
-    strict_json.loads(raw)
-    try:
-        wire = _WireEnvelope.model_validate_json(raw)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    wire = _WireEnvelope.parse(raw)
     signatures = tuple(
         Signature(item.keyid, _base64(item.sig, "signatures.sig")) for item in wire.signatures
     )

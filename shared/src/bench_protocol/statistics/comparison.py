@@ -163,19 +163,6 @@ def figure_interval(middle: float, values: LogSample) -> tuple[float, float] | N
     return _median_interval(middle, values, CONFIDENCE)
 
 
-def log_mean_interval(
-    values: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """Confidence interval of a geometric mean: Student's (1908) t interval on the logarithms.
-
-    Args:
-        values: two or more positive values, independent of one another.
-    """
-    logs = LogSample.of(values)
-    error = math.sqrt(logs.variance / logs.n)
-    return _interval(math.exp(logs.mean), error, logs.n - 1, confidence)
-
-
 def median_factor(n: int) -> float:
     """How many times the variance of a normal sample's median is that of its mean; the median of an
     even number is the upper or lower one of the two in the middle.

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from ..base import strict_json
-from ..base.errors import InvalidField, first_invalid_field
+from ..base.errors import InvalidField
 from ..base.units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
 from ..catalogue import architectures, nonces
 from ..catalogue.catalogue import CATALOGUE, workload_named
@@ -146,11 +144,7 @@ def parse(raw: bytes) -> Recomputation:
         MalformedJson, InvalidField: it is none; its seed does not follow from its nonce; or its
             verdict, figures and draw contradict each other.
     """
-    strict_json.loads(raw)
-    try:
-        statement = Recomputation.model_validate_json(raw)
-    except ValidationError as error:
-        raise first_invalid_field(error) from None
+    statement = Recomputation.parse(raw)
     follows = nonces.seed_of(statement.nonce, statement.workload_digest, statement.purpose)
     if statement.seed != follows:
         raise InvalidField(f"seed must be {follows}", field="seed")
@@ -321,7 +315,6 @@ def session_verdict(
         job.workload,
         witness.steps,
         witness.losses,
-        witness.step_count,
         statement.figures.band,
         movements=witness.movements,
         architecture=architecture,

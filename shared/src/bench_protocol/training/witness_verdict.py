@@ -46,11 +46,9 @@ def judge(
     workload: Workload,
     steps: Sequence[int],
     losses: Sequence[float | None],
-    step_count: int,
     reference: Band | None,
     *,
     movements: Sequence[float | None] = (),
-    expected_step_count: int | None = None,
     architecture: str = architectures.MEASURED,
     rewound: Rewound | None = None,
     start: float | None = None,
@@ -61,12 +59,9 @@ def judge(
     Args:
         steps: after which each loss was read, counted from 1, rising.
         losses: None where a loss was not finite.
-        step_count: steps that the session counted.
         reference: of at least ``steps[-1]`` steps; None if it was not recomputed.
         movements: of each trained tensor at the session's end, in the catalogue's order; None where
             not finite. Each must have moved; a reference of the first steps does not say how far.
-        expected_step_count: the first step, warm-up and timed steps, as the result has them; None
-            skips the check.
         architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
             others a value beyond them is unverified before it is wrong.
         rewound: the second reading. Without Dropout it is also compared with the first. Its
@@ -76,8 +71,6 @@ def judge(
     """
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
     wrong = _not_finite(steps, losses, rewound)
-    if wrong is None and expected_step_count not in (None, step_count):
-        wrong = f"the session counted {step_count} steps; {expected_step_count} were expected"
     if wrong := wrong or _not_moved(tensors, movements, rewound):
         return WitnessVerdict("wrong_result", wrong, math.inf)
     allowed = limits(workload, cell.device.kind, cell.precision)
