@@ -100,10 +100,6 @@ def test_each_worker_gets_the_limits_of_both_sides(tmp_path: Path) -> None:
     assert given == [limits, limits]
 
 
-def test_a_chosen_interpreter_is_the_sides_own() -> None:
-    assert a_side("A").planned.python == sys.executable
-
-
 def test_real_workers_time_in_turns(tmp_path: Path) -> None:
     base = Selection(workloads=("mnist-dense",), frameworks=("mlx",), budget_seconds=0.3)
     a, b = (

@@ -109,12 +109,6 @@ def test_help_breaks_no_word(name: str | None, columns: int) -> None:
         assert words(columns) <= words(200), command
 
 
-def test_options_of_a_server_say_what_they_do_there() -> None:
-    text = CliRunner().invoke(app, ["doctor", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "nothing is sent" not in text
-    assert "do the clocks agree" in text
-
-
 def test_help_lists_the_names_that_an_option_takes() -> None:
     text = CliRunner().invoke(app, ["plan", "--help"], env={"COLUMNS": "80"}).stdout
     for name in ("resnet50-transfer", "torch", "cuda:all", "pipeline", "mixed_bfloat16"):

@@ -14,7 +14,6 @@ import pytest
 from tests.fakes.datasets import put
 from tests.fakes.environments import distribution
 
-from bench_agent import engines
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.doctor import storage, table
@@ -82,14 +81,6 @@ def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
     distribution(packages, "tensorflow", "2.19.1")
     code, (finding,) = bench.doctor("--only", "metal-pair")
     assert (code, finding["verdict"]) == (0, "ok")
-
-
-def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "probe_each", lambda logs, interpreters: {})
-    findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
-    assert findings[-1].verdict == "fail"
-    assert findings[-1].hint is not None
-    assert all(f"locks/{name}.txt" in findings[-1].hint for name in engines.names())
 
 
 def test_keys_that_others_may_read_and_a_key_that_is_none(bench: Bench, tmp_path: Path) -> None:

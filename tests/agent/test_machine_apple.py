@@ -1,6 +1,5 @@
 """Machine facts from recorded outputs of macOS' commands with invented values."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -189,9 +188,3 @@ def test_any_text_is_parsed(text: str) -> None:
     apple.parse_accelerators(text)
     apple.parse_sysctl(text)
     assert isinstance(apple.parse_profile(text), dict)
-
-
-@given(cut=st.integers(0, 3000))
-def test_a_cut_document_is_no_document(cut: int) -> None:
-    text = (FOLDER / "m5_super.profile.json").read_text()
-    assert apple.parse_profile(text[:cut]) in ({}, json.loads(text))
