@@ -1,6 +1,6 @@
 """Verify a key's history in a log: each entry is in the log, in order, and signed by an authorised
-key. The rules are those of a server (docs/protocol.md, Keys), so a server cannot show a history
-that it should have refused.
+key. The rules are those of a server (docs/protocol.md, Revocation), so a server cannot show a
+history that it should have refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
