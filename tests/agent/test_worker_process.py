@@ -15,7 +15,7 @@ from tests.fakes.results import make_cell
 from tests.fakes.waiting import wait_for
 
 from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
-from bench_agent.run.worker_process import Limits, run_task, run_worker
+from bench_agent.run.worker_process import Limits, run_task
 from bench_agent.worker.environment import CHANGES_SPEED, worker_environment
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
@@ -93,9 +93,10 @@ def test_what_a_library_prints_goes_to_the_log(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_cannot_be_started_raises_nothing_odd(tmp_path: Path) -> None:
-    last = run_worker([sys.executable, "-c", "raise SystemExit(5)"], b"{}", tmp_path / "log", QUICK)
-    assert isinstance(last, Failed)
-    assert last.exit_code == 5
+    command = [sys.executable, "-c", "raise SystemExit(5)"]
+    failed = run_task(a_job(), tmp_path / "log", QUICK, command).outcome
+    assert isinstance(failed, Failed)
+    assert failed.exit_code == 5
 
 
 @pytest.mark.parametrize(
@@ -124,9 +125,9 @@ def test_a_system_without_resources_is_an_outcome(
 
 
 def test_a_program_that_is_not_there_is_an_outcome(tmp_path: Path) -> None:
-    last = run_worker([str(tmp_path / "no-python")], b"{}", tmp_path / "log", QUICK)
-    assert isinstance(last, Failed)
-    assert last.exception_class == "FileNotFoundError"
+    failed = run_task(a_job(), tmp_path / "log", QUICK, [str(tmp_path / "no-python")]).outcome
+    assert isinstance(failed, Failed)
+    assert failed.exception_class == "FileNotFoundError"
 
 
 def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:
@@ -193,10 +194,3 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
 def test_what_is_recorded_as_changing_speed_reaches_the_worker(name: str) -> None:
     assume(name.isascii() and not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))
     assert name in worker_environment({name: "1"})
-
-
-def test_file_descriptors_are_given_back(tmp_path: Path) -> None:
-    before = open_descriptors()
-    for _ in range(3):
-        run_bad("exits in silence", tmp_path / "log")
-    assert open_descriptors() == before

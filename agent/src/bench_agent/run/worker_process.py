@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from bench_protocol.payload.result import Failed, FailureKind, Phase
+from bench_protocol.payload.result import Failed, Phase
 
 from ..base.errors import HomeProblem
 from ..base.home import FREE_SPACE, private_folder
@@ -54,25 +54,6 @@ class Limits:
 # A worker is stopped before its first counted block until the others have warmed up, and between
 # two of its blocks while another worker does untimed work.
 IN_TURNS = Limits(silence_seconds=900.0, stall_seconds=300.0)
-
-
-@dataclass
-class _Progress:
-    """The progress of a worker, from its messages so far."""
-
-    phase: Phase = "start"
-    longest_block_seconds: float = 0.0
-    timed_seconds: float = 0.0
-
-    def block_done(self, seconds: float) -> None:
-        self.longest_block_seconds = max(self.longest_block_seconds, seconds)
-        self.timed_seconds += seconds
-
-    def patience_seconds(self, limits: Limits) -> float:
-        if self.phase == "timing" and self.timed_seconds:
-            return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
-        # An evaluation uses fewer samples than the whole epochs that were timed before it.
-        return max(limits.silence_seconds, self.timed_seconds)
 
 
 Listener = Callable[[WorkerEvent], None]
@@ -116,42 +97,27 @@ def run_task(
     Raises:
         HomeProblem: the log cannot be written.
     """
-    content = task.model_dump_json().encode()
-    last = run_worker(command or worker_command(), content, log, limits, listener)
-    failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
-    lost = task.lost(failed)
+    kills = exit_cause.memory_kills()
+    last = _last_message(task, log, limits, command or worker_command(), listener)
+    if isinstance(last, Failed):
+        kills = exit_cause.memory_kills() - kills
+        if exit_cause.ran_out_of_memory(last.exit_code, log, kills):
+            last = last.model_copy(update={"kind": "out_of_memory"})
+        return task.lost(last)
+    lost = task.lost(Failed(kind="crashed", phase="start", exception_class="WrongAnswer"))
     return last if isinstance(last, type(lost)) else lost
 
 
-def run_worker(
-    command: Sequence[str],
-    task: bytes,
-    log: Path,
-    limits: Limits,
-    listener: Listener = lambda message: None,
+def _last_message(
+    task: Lost[Given], log: Path, limits: Limits, command: Sequence[str], listener: Listener
 ) -> LastMessage | Failed:
-    """Start a worker, send its task, and listen until its last message, its end, or a time limit.
-
-    Raises:
-        HomeProblem: the log cannot be written.
-    """
-    kills = exit_cause.memory_kills()
-    last = _run_worker(command, task, log, limits, listener)
-    if isinstance(last, Failed) and exit_cause.ran_out_of_memory(
-        last.exit_code, log, exit_cause.memory_kills() - kills
-    ):
-        return last.model_copy(update={"kind": "out_of_memory"})
-    return last
-
-
-def _run_worker(
-    command: Sequence[str],
-    task: bytes,
-    log: Path,
-    limits: Limits,
-    listener: Listener,
-) -> LastMessage | Failed:
-    with _new_log(log) as log_file, ExitStack() as resources:
+    """Start a worker, send its task, and listen until its last message, its end, or a limit."""
+    private_folder(log.parent)
+    try:
+        log_file = log.open("wb")
+    except OSError as error:
+        raise HomeProblem(f"cannot write {log}: {error.strerror}; {FREE_SPACE}") from error
+    with log_file, ExitStack() as resources:
         try:
             selector = resources.enter_context(selectors.DefaultSelector())
             worker, answers = _start(command, log_file, resources)
@@ -159,8 +125,12 @@ def _run_worker(
         except OSError as error:  # too many processes, files or too little memory
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
-            return _failed("crashed", "start", type(error).__name__)
-        _feed(worker, task)
+            name = type(error).__name__
+            return Failed(kind="crashed", phase="start", exception_class=name)
+        if worker.stdin:
+            with suppress(OSError):  # it died before reading; the listener finds out how
+                worker.stdin.write(task.model_dump_json().encode())
+                worker.stdin.close()
         return _listen(worker, answers.fileno(), selector, limits, listener)
 
 
@@ -193,25 +163,6 @@ def _start(
     return worker, answers
 
 
-def _new_log(path: Path) -> BinaryIO:
-    private_folder(path.parent)
-    try:
-        return path.open("wb")
-    except OSError as error:
-        raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
-
-
-def _feed(worker: subprocess.Popen[bytes], content: bytes) -> None:
-    pipe = worker.stdin
-    if pipe is None:
-        return
-    try:
-        pipe.write(content)
-        pipe.close()
-    except OSError:
-        pass  # it died before reading; the listener finds out how
-
-
 def _listen(
     worker: subprocess.Popen[bytes],
     answers: int,
@@ -219,47 +170,43 @@ def _listen(
     limits: Limits,
     listener: Listener,
 ) -> LastMessage | Failed:
-    clock = time.monotonic
-    progress = _Progress()
-    deadline = clock() + limits.total_seconds
-    heard = clock()
+    phase: Phase = "start"
+    longest_seconds = timed_seconds = 0.0  # of the blocks so far
+    heard = time.monotonic()
+    deadline = heard + limits.total_seconds
     buffer = b""
     while True:
-        patience = heard + progress.patience_seconds(limits)
-        if clock() >= min(deadline, patience):
-            kind: FailureKind = "timeout" if deadline <= patience else "stalled"
-            return _failed(kind, progress.phase)
-        if not selector.select(timeout=min(deadline, patience) - clock()):
+        if phase == "timing" and timed_seconds:
+            patience = max(limits.stall_seconds, limits.stall_factor * longest_seconds)
+        else:
+            # An evaluation uses fewer samples than the whole epochs that were timed before it.
+            patience = max(limits.silence_seconds, timed_seconds)
+        until = min(deadline, heard + patience)
+        left_seconds = until - time.monotonic()
+        if left_seconds <= 0:
+            return Failed(kind="timeout" if until == deadline else "stalled", phase=phase)
+        if not selector.select(timeout=left_seconds):
             continue
         chunk = os.read(answers, 1 << 16)
         if not chunk:
-            return _failed("crashed", progress.phase, exit_code=_exit_code(worker))
-        heard = clock()
-        buffer += chunk
-        *lines, buffer = buffer.split(b"\n")
+            return Failed(kind="crashed", phase=phase, exit_code=_exit_code(worker))
+        heard = time.monotonic()
+        *lines, buffer = (buffer + chunk).split(b"\n")
         if len(buffer) > LONGEST_LINE_BYTES:
-            return _failed("crashed", progress.phase, "GarbledAnswer")
+            return Failed(kind="crashed", phase=phase, exception_class="GarbledAnswer")
         for line in lines:
             try:
                 message = MESSAGE.validate_json(line)
             except ValidationError:
-                return _failed("crashed", progress.phase, "GarbledAnswer")
+                return Failed(kind="crashed", phase=phase, exception_class="GarbledAnswer")
             if isinstance(message, LastMessage):
                 return message
             if isinstance(message, PhaseBegan):
-                progress.phase = message.phase
+                phase = message.phase
             elif isinstance(message, BlockDone):
-                progress.block_done(message.duration_ns / 1e9)
+                longest_seconds = max(longest_seconds, message.duration_ns / 1e9)
+                timed_seconds += message.duration_ns / 1e9
             listener(message)
-
-
-def _failed(
-    kind: FailureKind,
-    phase: Phase,
-    exception_class: str | None = None,
-    exit_code: int | None = None,
-) -> Failed:
-    return Failed(kind=kind, phase=phase, exception_class=exception_class, exit_code=exit_code)
 
 
 def _exit_code(worker: subprocess.Popen[bytes]) -> int | None:
