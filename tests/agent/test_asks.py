@@ -14,7 +14,6 @@ from tests.fakes import http_stub, results
 from bench_agent.base.home import Home
 from bench_agent.cli.help_others import Help, with_asked
 from bench_agent.plan import asked
-from bench_agent.plan.asked import Wanted
 from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote import asks as remote
@@ -156,9 +155,12 @@ def lay_out(selection: Selection) -> Plan:
     return make_plan(PRESETS["smoke"], selection, HERE)
 
 
+Wanted = tuple[remote.ServerAsk, Asked]
+
+
 def wanted(**changes: Any) -> Wanted:
     named = Asked(root=ROOT, reason="single_owner", result=None)
-    return remote.ServerAsk.model_validate(ask(**changes)), named
+    return remote.ServerAsk(**ask(**changes)), named
 
 
 def chosen(seconds: float, *several: Wanted) -> tuple[PlannedCell, ...]:

@@ -9,12 +9,12 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
+from bench_agent.base.precisions import emulates_bfloat16
 from bench_agent.cli.plan import check_plan
 from bench_agent.output.console import console
 from bench_agent.output.plan_table import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
 from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
-from bench_agent.plan.number_formats import emulates_bfloat16
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration

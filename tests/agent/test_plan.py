@@ -158,14 +158,6 @@ def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() ->
     }
 
 
-@pytest.mark.parametrize("preset", ["standard", "full"])
-def test_whole_epochs_last_longer_than_a_boost(preset: str) -> None:
-    """``full`` measures the cells of ``standard`` too, and servers combine their results."""
-    plan = planned(preset, workloads=("mnist-cnn",), frameworks=("tensorflow",))
-    least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
-    assert least == {(True, 12.0), (False, 30.0)}
-
-
 def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -> None:
     plan = planned("standard", workloads=("mnist-cnn", "fashion-mlp"), frameworks=("tensorflow",))
     assert plan.repeats == 3
@@ -233,10 +225,6 @@ def test_a_plan_like_a_source_says_what_the_source_has_not(filters: dict[str, An
     assert plan.cells == ()
     assert [item.what for item in plan.excluded] == [f"{filters['workloads'][0]} tensorflow cpu"]
     assert "fashion-mlp naive at batch 32, 128, 512, 1024; fashion-conv" in plan.excluded[0].reason
-
-
-def test_a_plan_like_a_source_is_silent_about_workloads_nobody_asked_for() -> None:
-    assert planned(LIKE["m2-max-article"], devices=("cpu",)).excluded == ()
 
 
 def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -> None:

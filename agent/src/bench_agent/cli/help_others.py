@@ -58,7 +58,7 @@ def with_asked(
     typer.echo(f"{server} asks for {len(offered)} more:", err=True)
     for planned in offered:
         reason = WORDS[planned.asked.reason] if planned.asked else ""  # type: ignore[index]
-        typer.echo(f"  {asked.words(planned)}: {reason}", err=True)
+        typer.echo(f"  {planned.cell}, about {planned.estimate_seconds:.0f} s: {reason}", err=True)
     if answer is not Help.YES and not typer.confirm("Measure them too?", default=False, err=True):
         return made
     return replace(made, asked=offered)

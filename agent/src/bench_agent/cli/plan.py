@@ -11,6 +11,7 @@ from bench_protocol.base.format import rough
 from .. import data
 from ..base.errors import UsageProblem
 from ..base.messages import Probe
+from ..base.precisions import emulates_bfloat16
 from ..machine import read_facts
 from ..output.console import WARNING, complain, console
 from ..output.plan_table import (
@@ -23,7 +24,6 @@ from ..output.plan_table import (
 )
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
-from ..plan.number_formats import emulates_bfloat16
 from ..plan.plan import Plan, Selection, check_names, make_plan
 from ..plan.presets import Preset, like_named, preset_named
 from ..run import calibration

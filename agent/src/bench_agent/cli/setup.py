@@ -18,7 +18,7 @@ from ..remote.client import Client, ServerRefused
 from ..remote.connection import token_for
 from ..run import interpreters
 from ..run.interpreters import Interpreter
-from ..run.probe import probe_all
+from ..run.probe import merged, probe_each
 from .exits import Exit, stop
 
 
@@ -68,7 +68,8 @@ def probe_frameworks(
 ) -> dict[str, Probe]:
     """Ask each framework for its version and devices, each in its own process."""
     home = open_home()
-    return probe_all(home.logs, usable_interpreters(home), frameworks, settings)
+    answers = probe_each(home.logs, usable_interpreters(home), frameworks, settings)
+    return merged(answers, frameworks)
 
 
 def usable_interpreters(home: Home) -> tuple[Interpreter, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload.result import Asked
 
 from ..base.errors import UsageProblem
@@ -15,30 +14,27 @@ SHARE_OF_TIME = 0.1
 DIGESTS = {workload.name: workload.digest for workload in CATALOGUE}
 
 
-# A set-up that a server wants, on the first device of its kind, and what its result names.
-Wanted = tuple[ServerAsk, Asked]
-
-
 def choose(
-    run: Plan, wanted: Iterable[Wanted], lay_out: Callable[[Selection], Plan]
+    run: Plan, wanted: Iterable[tuple[ServerAsk, Asked]], lay_out: Callable[[Selection], Plan]
 ) -> tuple[PlannedCell, ...]:
     """The cells to offer, in the order in which they are wanted.
 
     Left out: what the run measures anyway, what cannot run here, and other data than the run's.
 
     Args:
+        wanted: each ask, and what its result names.
         lay_out: plans a selection on this machine, as :func:`.plan.make_plan`.
     """
     left_seconds = SHARE_OF_TIME * run.estimate_seconds
     kinds = {planned.cell.data for planned in run.cells}
     taken = {planned.cell.digest for planned in run.cells}
     chosen: list[PlannedCell] = []
-    for one, asked in wanted:
+    for ask, asked in wanted:
         if len(chosen) == MOST_CELLS:
             break
-        if one.data not in kinds or DIGESTS.get(one.workload) != one.workload_digest:
+        if ask.data not in kinds or DIGESTS.get(ask.workload) != ask.workload_digest:
             continue
-        planned = _planned(one, lay_out)
+        planned = _planned(ask, lay_out)
         if planned is None or planned.cell.digest in taken:
             continue
         if planned.estimate_seconds <= left_seconds:
@@ -48,26 +44,19 @@ def choose(
     return tuple(chosen)
 
 
-def _planned(one: ServerAsk, lay_out: Callable[[Selection], Plan]) -> PlannedCell | None:
-    """The cell as it would run here; None where it cannot."""
+def _planned(ask: ServerAsk, lay_out: Callable[[Selection], Plan]) -> PlannedCell | None:
+    """The cell as it would run here, on the first device of its kind; None where it cannot."""
     selection = Selection(
-        workloads=(one.workload,),
-        frameworks=(one.framework,),
-        devices=(one.device,),
-        recipes=(one.recipe,),
-        batch_sizes=(one.batch_size,),
-        precisions=(one.precision,),
-        data=one.data,
+        workloads=(ask.workload,),
+        frameworks=(ask.framework,),
+        devices=(ask.device,),
+        recipes=(ask.recipe,),
+        batch_sizes=(ask.batch_size,),
+        precisions=(ask.precision,),
+        data=ask.data,
         repeats=1,
     )
     try:
-        cells = lay_out(selection).cells
-    except (UsageProblem, LookupError):  # an unknown name, or a device that is not here
+        return next(iter(lay_out(selection).cells), None)
+    except (UsageProblem, LookupError):  # a name of a newer server, or a device that is not here
         return None
-    return cells[0] if cells else None
-
-
-def words(planned: PlannedCell) -> str:
-    """One line of the offer, without the reason."""
-    cell: Cell = planned.cell
-    return f"{cell}, about {planned.estimate_seconds:.0f} s"

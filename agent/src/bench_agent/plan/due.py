@@ -75,7 +75,6 @@ def _why_due(
 
 
 def _known_before(machine: Machine, software: Environment) -> dict[str, str]:
-    """The facts of machine and software that are known before a worker runs."""
     return {
         name: value
         for name, value in facts(machine, software).items()

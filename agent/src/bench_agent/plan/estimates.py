@@ -96,7 +96,6 @@ class MeasuredTimes(Wire):
         return base + OVERHEAD_STEPS * self._step_seconds(cell, workload)
 
     def repeat_seconds(self, cell: Cell, workload: Workload, timing: Timing) -> float:
-        """Expected seconds of a whole repeat."""
         step = self._step_seconds(cell, workload)
         if timing.epochs is None:
             least = min(timing.least_seconds, timing.budget_seconds)
@@ -132,7 +131,6 @@ class MeasuredTimes(Wire):
 
 
 def step_flops(cell: Cell, workload: Workload) -> float:
-    """Floating-point operations of one training step."""
     return cell.batch_size * workload.training_flops_per_sample
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.layers import LSTM, Layer, Residual, Shape
 from bench_protocol.catalogue.matrix import Cell, Precision
-from bench_protocol.catalogue.workloads import Optimizer, Workload
+from bench_protocol.catalogue.workloads import Workload
 
 from ..machine import MachineFacts
 
@@ -52,7 +52,6 @@ class FreeMemory:
     gpu_bytes: Mapping[int, int | None] | None = None
 
     def why_not(self, cell: Cell, workload: Workload) -> str | None:
-        """The reason why a cell cannot fit, or None."""
         need = need_of(cell, workload)
         on_gpu = (self.gpu_bytes or {}).get(cell.device.index)
         if cell.device.kind == "cuda" and on_gpu and need.device_bytes > on_gpu:
@@ -113,29 +112,22 @@ def training_memory(
     precision), and the gradient of the largest. Frozen layers store nothing: only two neighbours
     exist at once.
     """
-    frozen, trained = _weights(workload)
-    kept_bytes = HALF_BYTES if precision.startswith("mixed") else FLOAT_BYTES
-    return TrainingMemory(
-        weights=FLOAT_BYTES * (frozen + trained),
-        gradients=FLOAT_BYTES * trained,
-        optimizer_state=FLOAT_BYTES * trained * _slots(workload.optimizer),
-        activations=kept_bytes * batch_size * _kept_values(workload),
-        samples=_samples_bytes(workload),
-    )
-
-
-def _weights(workload: Workload) -> tuple[int, int]:
-    """Counts of frozen and of trained weights."""
     counts = [
         sum(math.prod(shape) for shape in layer.weight_shapes(inputs).values())
         for layer, inputs in zip(workload.layers, workload.shapes[:-1], strict=True)
     ]
-    border = workload.frozen_layers
-    return sum(counts[:border]), sum(counts[border:])
-
-
-def _slots(optimizer: Optimizer) -> int:
-    return OPTIMIZER_SLOTS[optimizer.kind]
+    trained = sum(counts[workload.frozen_layers :])
+    kept_bytes = HALF_BYTES if precision.startswith("mixed") else FLOAT_BYTES
+    data_set = workload.data_set
+    samples = data_set.train_samples + data_set.validation_samples + data_set.test_samples
+    return TrainingMemory(
+        weights=FLOAT_BYTES * sum(counts),
+        gradients=FLOAT_BYTES * trained,
+        optimizer_state=FLOAT_BYTES * trained * OPTIMIZER_SLOTS[workload.optimizer.kind],
+        activations=kept_bytes * batch_size * _kept_values(workload),
+        # Samples as uint8 and labels as int32.
+        samples=samples * (math.prod(data_set.sample_shape) + FLOAT_BYTES),
+    )
 
 
 def _kept_values(workload: Workload) -> int:
@@ -157,10 +149,3 @@ def _layer_values(layer: Layer, inputs: Shape) -> int:
     if isinstance(layer, LSTM):
         return inputs[0] * layer.units * LSTM_VALUES
     return math.prod(layer.output_shape(inputs))
-
-
-def _samples_bytes(workload: Workload) -> int:
-    """Samples as uint8 and labels as int32 of all splits."""
-    data_set = workload.data_set
-    count = data_set.train_samples + data_set.validation_samples + data_set.test_samples
-    return count * (math.prod(data_set.sample_shape) + FLOAT_BYTES)

@@ -1,6 +1,6 @@
 """The plan of a run: cells, their order, estimated time, and excluded cells with the reason."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar, get_args
@@ -125,7 +125,8 @@ def make_plan(
     _check_devices(selection.devices, probes)
     cells: list[PlannedCell] = []
     excluded: list[Excluded] = []
-    for framework in selection.frameworks or _frameworks(preset):
+    source = preset.published
+    for framework in selection.frameworks or (source.frameworks if source else engines.names()):
         probe = probes[framework]
         if not probe.devices:
             excluded.append(Excluded(framework, probe.problem or "sees no device"))
@@ -136,7 +137,12 @@ def make_plan(
             reason = f"sees no {' or '.join(selection.devices)} here, only {seen}"
             excluded.append(Excluded(framework, reason))
         if others and not selection.devices:
-            excluded.append(_other_gpus(framework, others))
+            names = ", ".join(f"{device.kind}:{device.index}" for device in others)
+            kind = others[0].kind
+            reason = (
+                f"one GPU is planned; --device {kind}:all plans all, --device {kind}:1 that one"
+            )
+            excluded.append(Excluded(f"{framework} on {names}", reason))
         for device in chosen:
             for workload in _chosen_workloads(preset, selection, catalogue):
                 for planned in _cells(preset, selection, framework, device, workload, free_memory):
@@ -145,7 +151,9 @@ def make_plan(
                     else:
                         cells.append(planned)
     cells = _share_budget(cells, preset, selection, measured_times)
-    cells.sort(key=lambda planned: _position(planned, catalogue))
+    # Cells of one workload are adjacent, so that its figures can be compared.
+    order = [workload.name for workload in catalogue]
+    cells.sort(key=lambda p: (order.index(p.cell.workload), p.cell.framework, str(p.cell.device)))
     repeats = selection.repeats or preset.repeats
     passes = _accuracy_passes(cells, measured_times) if preset.accuracy_pass else ()
     places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
@@ -255,7 +263,6 @@ def _why_no_data(workload: Workload, kind: str) -> str | None:
 def _points(
     preset: Preset, selection: Selection, workload: Workload
 ) -> Iterator[tuple[Recipe, int]]:
-    """Recipes and batch sizes of a workload."""
     recipes = _checked("recipe", selection.recipes, ALL_RECIPES)
     if preset.published:
         for name, recipe, batch_size in preset.published.points:
@@ -293,10 +300,6 @@ def _accuracy_passes(
                 update={"timing": timing, "estimate_seconds": estimate}
             )
     return tuple(chosen.values())
-
-
-def _frameworks(preset: Preset) -> Sequence[str]:
-    return preset.published.frameworks if preset.published else engines.names()
 
 
 def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
@@ -344,15 +347,6 @@ def _chosen_devices(
     return chosen, [device for device in devices if device not in chosen]
 
 
-def _other_gpus(framework: str, others: list[FoundDevice]) -> Excluded:
-    names = ", ".join(f"{device.kind}:{device.index}" for device in others)
-    kind = others[0].kind
-    return Excluded(
-        f"{framework} on {names}",
-        f"one GPU is planned; --device {kind}:all plans all, --device {kind}:1 that one",
-    )
-
-
 def _names(device: FoundDevice) -> set[str]:
     """The names of a device in filters: kind and index, all of its kind, its kind for the first."""
     kind = device.kind
@@ -367,12 +361,3 @@ def _chosen_workloads(
     for workload in catalogue:
         if names is None or workload.name in names:
             yield workload
-
-
-def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[int, str, str]:
-    """Sort key: cells of one workload are adjacent, so that its figures can be compared."""
-    return (
-        catalogue.index(planned.workload),
-        planned.cell.framework,
-        str(planned.cell.device),
-    )

@@ -34,7 +34,6 @@ class Published:
     corrections: tuple[str, ...]
 
     def __str__(self) -> str:
-        """All points in one line."""
         sizes_by_pair: dict[tuple[str, Recipe], list[int]] = {}
         for workload, recipe, batch_size in self.points:
             sizes_by_pair.setdefault((workload, recipe), []).append(batch_size)
