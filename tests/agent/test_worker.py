@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.fakes.engine import FakeEngine, FakeSession, answer
+from tests.fakes.engine import FakeEngine, answer, failed, measured
 from tests.fakes.workloads import TINY, job_of
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, ProbeTask
@@ -21,7 +22,6 @@ from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.seeded import data_digest, generated_data
-from bench_protocol.payload.result import Failed, Measured
 
 
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
@@ -30,8 +30,7 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     before = ["import", "data", "build", "warm_up", "timing"]
     assert phases == [*before, "conformance", "evaluate", "conformance"]
     assert sum(isinstance(message, BlockDone) for message in messages) == 16
-    assert isinstance(ended.outcome, Measured)
-    measurement = ended.outcome.measurement
+    measurement = measured(ended)
     assert measurement.startup.import_ns == 7
     assert measurement.startup.first_step_ns == 1_000_000
     assert measurement.blocks.steps_per_block == 2
@@ -45,20 +44,15 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     assert engine.session.closed
 
 
-def test_the_session_gets_all_the_data(engine: FakeEngine) -> None:
-    answer(engine)
+def test_the_session_gets_all_the_data_and_its_digest_is_recorded(engine: FakeEngine) -> None:
+    ended, _ = answer(engine)
+    digest = data_digest(*(generated_data(TINY.data_set, split) for split in ("train", "test")))
+    assert measured(ended).data_digest == digest
     data = engine.opened_with
     assert data is not None
     assert data.train_x.shape == (256, 8, 8, 1)
     assert data.test_y.shape == (64,)
     assert sorted(data.order) == list(range(256))
-
-
-def test_the_digest_of_the_data_is_recorded(engine: FakeEngine) -> None:
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
-    wanted = data_digest(*(generated_data(TINY.data_set, split) for split in ("train", "test")))
-    assert ended.outcome.measurement.data_digest == wanted
 
 
 def test_without_its_data_a_repeat_is_unavailable(
@@ -69,8 +63,7 @@ def test_without_its_data_a_repeat_is_unavailable(
     job = job_of(workload_named("mnist-cnn"))
     real = job.model_copy(update={"cell": job.cell.model_copy(update={"data": "real"})})
     ended = worker.work(real, lambda message: None, engine.clock)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("unavailable", "data")
+    assert (failed(ended).kind, failed(ended).phase) == ("unavailable", "data")
 
 
 def test_an_accuracy_outside_its_band_is_diverged(
@@ -80,15 +73,15 @@ def test_an_accuracy_outside_its_band_is_diverged(
     workload = workload_named("mnist-cnn")
     job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)
     ended = worker.work(job, lambda message: None, engine.clock)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("diverged", "evaluate")
-    assert ended.outcome.measurement is not None
-    assert ended.outcome.measurement.evaluation is not None
+    outcome = failed(ended)
+    assert (outcome.kind, outcome.phase) == ("diverged", "evaluate")
+    assert outcome.measurement
+    assert outcome.measurement.evaluation
 
 
 def test_an_accuracy_that_nothing_is_known_of_is_said_to_be_unchecked(engine: FakeEngine) -> None:
     ended, _ = answer(engine, epochs=TINY.epochs)
-    assert isinstance(ended.outcome, Measured)
+    assert measured(ended)
     assert [warning.code for warning in ended.warnings] == ["accuracy_unchecked"]
 
 
@@ -127,30 +120,47 @@ class ResourceExhaustedError(Exception):
     """As TensorFlow names it."""
 
 
-def test_a_failing_import_is_unavailable(engine: FakeEngine) -> None:
-    engine.load_error = ModuleNotFoundError("No module named 'fake'")
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("unavailable", "import")
-    assert ended.outcome.exception_class == "ModuleNotFoundError"
-    assert ended.environment is None
+def planted(*_: object) -> tuple[float, float]:
+    raise RuntimeError("planted")
 
 
-def test_a_wrong_device_is_wrong_result(engine: FakeEngine) -> None:
-    engine.open_error = WrongResult("dense layers deviate")
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "build")
-    assert ended.environment is not None
+NO_NUMBERS = [np.full(1, np.nan, np.float32)] * 4
+EXHAUSTED = {"fails_at_step": 600, "error": ResourceExhaustedError("OOM when allocating tensor")}
 
 
-def test_memory_that_runs_out_while_timing(engine: FakeEngine) -> None:
-    engine.session.fails_at_step = 600
-    engine.session.error = ResourceExhaustedError("OOM when allocating tensor")
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("out_of_memory", "timing")
-    assert engine.session.closed
+@pytest.mark.parametrize(
+    ("of_engine", "of_session", "kind", "phase", "keeps"),
+    [
+        ({"load_error": ModuleNotFoundError("no fake")}, {}, "unavailable", "import", False),
+        ({"open_error": WrongResult("layers deviate")}, {}, "wrong_result", "build", False),
+        ({}, EXHAUSTED, "out_of_memory", "timing", False),
+        ({}, {"last_loss": math.nan}, "diverged", "timing", True),
+        ({}, {"last_loss": math.inf}, "diverged", "timing", True),
+        ({}, {"parameters": 5}, "wrong_result", "build", True),
+        ({}, {"place": "GPU:0"}, "wrong_result", "build", True),
+        ({}, {"uncounted": 1}, "wrong_result", "timing", True),
+        ({}, {"evaluated": 0.6}, "wrong_result", "timing", True),  # the rewound session's loss
+        ({}, {"weights": NO_NUMBERS}, "wrong_result", "timing", True),
+        ({}, {"evaluate": planted}, "crashed", "evaluate", True),
+    ],
+)
+def test_a_failure_names_its_phase_and_keeps_earlier_figures(
+    engine: FakeEngine,
+    of_engine: dict[str, Any],
+    of_session: dict[str, Any],
+    kind: str,
+    phase: str,
+    keeps: bool,
+) -> None:
+    for fake, changes in ((engine, of_engine), (engine.session, of_session)):
+        for name, value in changes.items():
+            setattr(fake, name, value)
+    ended, _ = answer(engine, epochs=1 if phase == "evaluate" else None)
+    outcome = failed(ended)
+    assert (outcome.kind, outcome.phase) == (kind, phase)
+    assert (outcome.measurement is not None) == keeps
+    assert (ended.environment is None) == (phase == "import")
+    assert engine.session.closed == (phase != "import" and not of_engine)
 
 
 @pytest.mark.parametrize(
@@ -180,48 +190,10 @@ def test_a_cause_counts() -> None:
     assert kind_of(error, "timing") == "out_of_memory"
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_diverged_and_keeps_the_figures(
-    engine: FakeEngine, loss: float
-) -> None:
-    engine.session.last_loss = loss
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert ended.outcome.kind == "diverged"
-    assert ended.outcome.measurement is not None
-    assert ended.outcome.measurement.last_loss is None
-
-
-@pytest.mark.parametrize("change", [{"parameters": 5}, {"place": "GPU:0"}])
-def test_another_model_or_device_is_wrong_result(
-    engine: FakeEngine, change: dict[str, Any]
-) -> None:
-    for name, value in change.items():
-        setattr(engine.session, name, value)
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert ended.outcome.kind == "wrong_result"
-    assert ended.outcome.measurement is not None
-
-
-def test_an_evaluation_that_fails_keeps_the_figures(
-    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(self: FakeSession) -> tuple[float, float]:
-        raise RuntimeError("planted")
-
-    monkeypatch.setattr(FakeSession, "evaluate", fail)
-    ended, _ = answer(engine, epochs=1)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("crashed", "evaluate")
-    assert ended.outcome.measurement is not None
-
-
 def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
     engine.product_error = RuntimeError("planted")
     ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
-    assert ended.outcome.measurement.gemm is None
+    assert measured(ended).gemm is None
     assert [warning.code for warning in ended.warnings] == ["gemm_failed"]
 
 
@@ -229,7 +201,7 @@ def test_a_real_worker(tmp_path: Path) -> None:
     job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
     messages: list[Any] = []
     ended = run_task(job, tmp_path / "log", listener=messages.append)
-    assert isinstance(ended.outcome, Measured), (tmp_path / "log").read_text()
+    assert measured(ended), (tmp_path / "log").read_text()
     assert ended.environment is not None
     assert ended.environment.packages["mlx"]
     assert any(isinstance(message, BlockDone) for message in messages)

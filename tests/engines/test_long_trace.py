@@ -41,7 +41,7 @@ def long_trace(framework: str, recipe: Recipe, name: str) -> Trace:
     cell = cell_of(workload, framework, recipe)
     engine = installed(framework)
     engine.load(workload, cell)
-    return conformance_trace.long(engine, workload, cell, NONCE)
+    return conformance_trace.trace(engine, workload, cell, "long", cell.precision, NONCE)
 
 
 def deviation(trace: Trace, name: str) -> float:

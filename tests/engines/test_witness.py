@@ -86,12 +86,9 @@ def test_the_whole_witness_in_another_precision(
 ) -> None:
     workload = WORKLOADS["fashion-mlp"]
     session = opened(framework, workload, recipe, BATCH, "mixed_bfloat16")
-    losses = witness.LossReadings(session, (1, 4, 18))
-    for steps in (losses.steps[0], *losses.calls):
-        session.train_block(steps)
-        session.sync()
-        losses.read()
-    told = witness.read(session, workload, seeded.DEFAULT_SEED, tiny_data(workload), losses)
+    steps = (1, 4, 18)
+    losses = witness.losses_after(session, steps)
+    told = witness.read(session, workload, seeded.DEFAULT_SEED, tiny_data(workload), steps, losses)
     assert told.steps == (1, 4, 18)
     assert told.losses[0] == pytest.approx(2.4, rel=0.2)
     assert told.step_count == 18

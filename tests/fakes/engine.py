@@ -15,6 +15,7 @@ from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Failed, Measured, Measurement
 from bench_protocol.payload.witness import trained_tensors
 
 from .workloads import TINY, job_of
@@ -190,3 +191,13 @@ def _dropped(rate: float, draw: int) -> Dropped:
     """A thousand ones, of which a dropout layer keeps its share."""
     kept = np.random.default_rng(draw).random(1_000) >= rate
     return np.ones(1_000, np.float32), (kept / (1 - rate)).astype(np.float32)
+
+
+def measured(ended: Answer) -> Measurement:
+    assert isinstance(ended.outcome, Measured), ended.outcome
+    return ended.outcome.measurement
+
+
+def failed(ended: Answer) -> Failed:
+    assert isinstance(ended.outcome, Failed), ended.outcome
+    return ended.outcome

@@ -5,6 +5,7 @@ The job's weights, order and data follow from the nonce.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def all_of(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> tuple[
     """The short traces and, where a step is small, the long one."""
     traces = both(engine, workload, cell, nonce)
     if conformance.is_long_traced(workload):
-        traces += (long(engine, workload, cell, nonce),)
+        traces += (trace(engine, workload, cell, "long", cell.precision, nonce),)
     return traces
 
 
@@ -51,47 +52,49 @@ def trace(
     engine: Engine,
     workload: Workload,
     cell: Cell,
-    optimizer: conformance.TracedOptimizer,
+    purpose: conformance.TracedOptimizer | Literal["long"],
     precision: Precision,
     nonce: str,
 ) -> Trace:
-    """Train the trace's steps one by one with the cell's recipe, dropout off.
+    """Train a trace with the cell's recipe, dropout off.
 
     Args:
         engine: loaded for the cell's device and precision.
+        purpose: ``long``: many steps in one call, over an epoch's end, under SGD. Otherwise the
+            optimiser; then the steps are trained one by one.
         nonce: of the challenge, or the agent's own.
     """
-    batch_size = conformance.trace_batch_size(workload)
-    seed = nonces.seed_of(nonce, workload.digest, optimizer)
-    count = conformance.trace_steps(workload, optimizer)
+    long = purpose == "long"
+    optimizer = "sgd" if purpose == "long" else purpose
+    count = conformance.trace_batches(workload, purpose)
+    readings = conformance.LONG_STEPS if long else range(1, count + 1)
     traced = conformance.trace_workload(workload, optimizer, count)
-    own = precision == cell.precision
-    cell = cell.model_copy(update={"precision": precision})
-    losses, moved = _train(engine, traced, cell, batch_size, seed, range(1, count + 1))
+    batch_size = conformance.trace_batch_size(workload)
+    seed = nonces.seed_of(nonce, workload.digest, purpose)
+    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=seed)
+    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=seed)
+    epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
+    first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
+    session = engine.open(
+        traced,
+        cell.model_copy(update={"batch_size": batch_size, "precision": precision}),
+        conformance.trace_weights(traced, seed),
+        Data(train_x, train_y, test_x, test_y, first, tuple(later)),
+    )
+    try:
+        # One call between two readings.
+        losses = witness.losses_after(session, readings)
+        moved = witness.movements(session, traced, conformance.trace_weights(traced, seed))
+    finally:
+        session.close()
     return Trace(
         optimizer=optimizer,
         batch_size=batch_size,
         seed=seed,
         losses=losses,
+        steps=conformance.LONG_STEPS if long else (),
         movements=moved,
-        precision=None if own else precision,
-    )
-
-
-def long(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Trace:
-    """Train many steps in one call, over an epoch's end, under SGD; see :func:`trace`."""
-    batch_size = conformance.trace_batch_size(workload)
-    seed = nonces.seed_of(nonce, workload.digest, "long")
-    traced = conformance.trace_workload(workload, "sgd", conformance.LONG_BATCHES)
-    steps = conformance.LONG_STEPS
-    losses, moved = _train(engine, traced, cell, batch_size, seed, steps)
-    return Trace(
-        optimizer="sgd",
-        batch_size=batch_size,
-        seed=seed,
-        losses=losses,
-        steps=steps,
-        movements=moved,
+        precision=None if precision == cell.precision else precision,
     )
 
 
@@ -115,7 +118,6 @@ def judged(
 
 
 def recomputed(workload: Workload, nonce: str) -> conformance.References:
-    """The recomputed short traces of a nonce."""
     return {
         optimizer: trace_reference(job, figures(workload, optimizer, nonce, job.batch_size))
         for job in trace_jobs(workload, nonce)
@@ -161,35 +163,3 @@ def losses_change(losses: Sequence[float]) -> bool:
     """
     same = [abs(after - before) <= SAME_LOSS * before for before, after in pairwise(losses)]
     return sum(same) < 2
-
-
-def _train(
-    engine: Engine,
-    traced: Workload,
-    cell: Cell,
-    batch_size: int,
-    seed: str,
-    readings: Sequence[int],
-) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """Train from one reading to the next in one call, each epoch in the seed's order.
-
-    Returns:
-        The losses after ``readings`` steps, and the movements at the end.
-    """
-    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=seed)
-    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=seed)
-    epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
-    first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
-    weights = conformance.trace_weights(traced, seed)
-    session = engine.open(
-        traced,
-        cell.model_copy(update={"batch_size": batch_size}),
-        weights,
-        Data(train_x, train_y, test_x, test_y, first, tuple(later)),
-    )
-    try:
-        losses = witness.losses_after(session, readings)
-        moved = witness.movements(session, traced, conformance.trace_weights(traced, seed))
-    finally:
-        session.close()
-    return losses, moved

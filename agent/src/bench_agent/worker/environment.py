@@ -60,12 +60,10 @@ def speed_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment variables that a worker gets."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def packages(distributions: tuple[str, ...]) -> dict[str, str]:
-    """Versions of the installed ones of these distributions."""
     versions = {}
     for name in distributions:
         try:

@@ -52,7 +52,6 @@ def kind_of(error: BaseException, phase: Phase) -> FailureKind:
 
 
 def class_of(error: BaseException) -> str:
-    """Full name of an exception's class."""
     kind = type(error)
     return plain_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))
 

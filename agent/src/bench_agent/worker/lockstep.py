@@ -33,8 +33,6 @@ TURN, READY = b"", b"ready"
 
 
 class TimedWorker:
-    """A connected worker."""
-
     def __init__(self, line: Connection) -> None:
         """
         Raises:
@@ -85,7 +83,6 @@ class Lockstep:
 
     @property
     def address(self) -> str:
-        """The address that :class:`LockstepClock` connects to."""
         return str(self._listener.address)
 
     def __enter__(self) -> "Lockstep":

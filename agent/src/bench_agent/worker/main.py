@@ -42,7 +42,6 @@ Tell = Callable[[WorkerEvent | LastMessage], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read a task, answer, and end."""
     parser = argparse.ArgumentParser(prog="python -m bench_agent.worker")
     parser.add_argument("--parent", type=int, required=True, metavar="PID")
     parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
@@ -116,7 +115,6 @@ def traced(task: TraceTask) -> TraceAnswer:
 
 
 def formed(task: FormTask, clock: Clock) -> FormAnswer:
-    """Measure a form of a cell's step."""
     try:
         return forms.measure(engine_named(task.cell.framework), task, clock)
     except Exception as error:
@@ -125,7 +123,6 @@ def formed(task: FormTask, clock: Clock) -> FormAnswer:
 
 
 def tested(task: SelfTestTask, clock: Clock) -> SelfTestAnswer:
-    """Test a device."""
 
     def timed(action: Callable[[], object]) -> int:
         began = clock()

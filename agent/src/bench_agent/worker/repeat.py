@@ -4,6 +4,7 @@ import os
 import platform
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from bench_protocol.catalogue import seeded
@@ -21,7 +22,7 @@ from bench_protocol.payload.result import (
     Startup,
     Warn,
 )
-from bench_protocol.training import accuracy, witness_steps
+from bench_protocol.training import accuracy, witness_steps, witness_verdict
 
 from .. import data
 from ..base.messages import Answer, BlockDone, Job, PhaseBegan, WorkerEvent
@@ -50,6 +51,7 @@ def run(
     """
     workload, cell = job.workload, job.cell
     steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
+    steps = witness_steps.witness_steps(workload, cell.batch_size)  # losses are read after these
     phase: Phase = "start"
     software: Environment | None = None
     session: Session | None = None
@@ -103,10 +105,7 @@ def run(
         session.train_block(1)
         session.sync()
         first_step_ns = clock() - began
-        losses = witness.LossReadings(
-            session, witness_steps.witness_steps(workload, cell.batch_size)
-        )
-        losses.read()
+        losses = [witness.finite(session.loss())]
         # Free the weights here: earlier would change the first step's memory, later the blocks'.
         del weights
         blocks = measure(
@@ -116,8 +115,8 @@ def run(
             clock=clock,
             on_block=block_done,
             on_timing=lambda: enter("timing"),
-            first_calls=losses.calls,
-            after_first_call=losses.read,
+            first_calls=[after - before for before, after in pairwise(steps)],
+            after_first_call=lambda: losses.append(witness.finite(session.loss())),
         )
         frozen = {"frozen_weights": frozen_weights} if workload.frozen_layers else {}
         measurement = Measurement(
@@ -141,7 +140,7 @@ def run(
         )
 
         enter("conformance")
-        recorded = witness.read(session, workload, job.seed, samples, losses)
+        recorded = witness.read(session, workload, job.seed, samples, steps, losses)
         later["witness"] = recorded
         drops_right = witness.scales_what_it_keeps(session, workload, samples)
         # Traces follow the timing: before it, the memory that they leave behind slowed the blocks
@@ -162,9 +161,7 @@ def run(
         # These steps are last, because they continue to train the timed session.
         after = steps_after.train(session, timed)
         enter("conformance")
-        again = witness.rewound(
-            session, workload, job.seed, samples, cell.batch_size, recorded.steps
-        )
+        again = witness.rewound(session, workload, job.seed, samples, cell.batch_size, steps)
         later["witness"] = recorded.model_copy(update={"rewound": again})
         measurement = measurement.model_copy(update=later)
         outcome = _judged(job, measurement, after, drops_right and masks_change, warnings)
@@ -229,9 +226,18 @@ def _judged(
     if not witness.counts_all_steps(measurement) or not after.right:
         return failed("wrong_result", "timing", f"steps after the timing: {after}")
     recorded = measurement.witness
-    if recorded and not witness.repeats_itself(cell, workload, recorded, machine):
-        why = f"the timed session does not repeat its first losses: {recorded}"
-        return failed("wrong_result", "timing", why)
+    # Whether both readings agree as far as can be said without a reference.
+    repeats = recorded and witness_verdict.judge(
+        cell,
+        workload,
+        recorded.steps,
+        recorded.losses,
+        None,
+        architecture=machine,
+        rewound=recorded.rewound,
+    )
+    if repeats and repeats.kind == "wrong_result":
+        return failed("wrong_result", "timing", f"the session does not repeat itself: {recorded}")
     verdict = conformance_trace.judged(cell, workload, measurement.traces, machine, job.nonce)
     if verdict.kind == "wrong_result" or not dropout_is_right:
         why = f"traces: {verdict}; dropout is right: {dropout_is_right}"

@@ -4,7 +4,7 @@ Matrix products are timed as blocks are, by the engine's own synchronisation. Nu
 come from real sessions, whose weights are chosen so that the loss tells what a layer rounded.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..base.self_test import (
 )
 from ..engines.common import as_floats
 from ..engines.seam import Data, Engine, Products, Session
+from .steps_after import Timed, left_after
 
 SIZES = (512, 1024, 2048, 4096)
 # Times far above the cost of a call and of a reading of the clock.
@@ -36,8 +37,6 @@ MOST_PRODUCTS = 64
 # Other programs only make a reading longer, so the least time of some tries counts. There are
 # more tries where these do not agree.
 LEAST_TRIES, MOST_TRIES = 5, 40
-# Two readings of one value differ by this.
-NOISE_NS = 50_000
 # Products that the device works on while batches are sent to it, as in a training loop.
 PRODUCTS_AHEAD = 16
 BATCH, BATCHES = 64, 16
@@ -74,8 +73,6 @@ WORKLOAD = Workload(
 
 # Dense layers only. The input is all ones, like the convolution's last channels.
 DENSE_ONLY = WORKLOAD.model_copy(update={"layers": WORKLOAD.layers[1:]})
-
-Timed = Callable[[Callable[[], object]], int]
 
 
 def measure(engine: Engine, task: SelfTestTask, timed: Timed) -> Figures:
@@ -131,7 +128,12 @@ def _waiting(products: Products, size: int, count: int, timed: Timed) -> Waiting
     left: list[list[float]] = [[] for _ in MULTIPLES]
     while True:
         for number, multiple in enumerate(MULTIPLES):
-            took_ns, left_ns = _try(products, count * multiple, timed)
+
+            def work(number_of_products: int = count * multiple) -> None:
+                products.request(number_of_products)
+                products.sync()
+
+            took_ns, left_ns = left_after(work, products.read, timed)
             taken[number].append(took_ns)
             left[number].append(left_ns / (took_ns + left_ns))
         one, two, four = map(min, taken)
@@ -145,19 +147,6 @@ def _waiting(products: Products, size: int, count: int, timed: Timed) -> Waiting
         )
         if tries >= (LEAST_TRIES if waiting.waits else MOST_TRIES):
             return waiting
-
-
-def _try(products: Products, count: int, timed: Timed) -> tuple[int, int]:
-    """Nanoseconds of some products, and of what the synchronisation left of them."""
-
-    def work() -> None:
-        products.request(count)
-        products.sync()
-
-    took_ns = max(1, timed(work))
-    # The first reading waits for what is left, the second costs the reading alone.
-    reading_ns, again_ns = timed(products.read), timed(products.read)
-    return took_ns, max(0, reading_ns - again_ns - NOISE_NS)
 
 
 def _numbers(engine: Engine, cell: Cell, products: Products) -> Numbers:
@@ -185,7 +174,6 @@ def _numbers(engine: Engine, cell: Cell, products: Products) -> Numbers:
 
 
 def _data() -> Data:
-    """Random samples, in a random order."""
     random = np.random.default_rng(0)
     count, shape = WORKLOAD.data_set.train_samples, WORKLOAD.data_set.sample_shape
     x = random.integers(0, 256, (count, *shape), np.uint8)
@@ -194,7 +182,6 @@ def _data() -> Data:
 
 
 def _batches(data: Data) -> Iterator[NDArray[np.float32]]:
-    """The batches of the first epoch."""
     for rows in np.split(data.order, BATCHES):
         yield as_floats(data.train_x[rows])
 

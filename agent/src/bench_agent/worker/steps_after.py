@@ -21,11 +21,13 @@ CALLS = (1, 25)
 # a long call is enough.
 TRIES = 5
 LONG_ENOUGH_NS = 500_000_000
-# Two readings of a tensor differ by this; no step is as short.
+# Two readings of a value differ by this; no step is as short.
 NOISE_NS = 50_000
 # Share of a call's time that may be left when ``sync`` has returned. Seen in eight cells on loaded
 # cores: at most 0.03; without synchronisation 0.49 to 1.
 MOST_LEFT = 0.2
+
+Timed = Callable[[Callable[[], object]], int]
 
 
 @dataclass(frozen=True)
@@ -45,23 +47,30 @@ class StepsAfter:
         return self.moved and self.left <= MOST_LEFT
 
 
-def train(session: Session, timed: Callable[[Callable[[], object]], int]) -> StepsAfter:
+def train(session: Session, timed: Timed) -> StepsAfter:
     """Train calls of one step, and of many where a step is short.
 
     Args:
         timed: runs a function and returns its nanoseconds.
     """
-    tensors = deque([_last_tensor(session)], maxlen=2)
+    tensors = [_last_tensor(session)]
     left, moved, spent_ns = [], False, 0
     for steps in CALLS:
         if spent_ns >= LONG_ENOUGH_NS:
             break
+
+        def call(steps: int = steps) -> None:
+            session.train_block(steps)
+            session.sync()
+
         shares = []
         for _ in range(TRIES):
-            call_ns, left_ns = _try(session, steps, timed, tensors)
-            shares.append(left_ns / max(1, call_ns + left_ns))
-            before, after = tensors
-            moved = moved or not np.array_equal(before, after)
+            before = tensors[-1]
+            call_ns, left_ns = left_after(
+                call, lambda: tensors.append(_last_tensor(session)), timed
+            )
+            shares.append(left_ns / (call_ns + left_ns))
+            moved = moved or not np.array_equal(before, tensors[-1])
             spent_ns += call_ns + left_ns
             if spent_ns >= LONG_ENOUGH_NS:
                 break
@@ -69,22 +78,17 @@ def train(session: Session, timed: Callable[[Callable[[], object]], int]) -> Ste
     return StepsAfter(max(left), moved)
 
 
-def _try(
-    session: Session,
-    steps: int,
-    timed: Callable[[Callable[[], object]], int],
-    tensors: deque[NDArray[np.float32]],
+def left_after(
+    call: Callable[[], object], read: Callable[[], object], timed: Timed
 ) -> tuple[int, int]:
-    """Nanoseconds of a call, and of what it left."""
+    """Nanoseconds of a call, at least 1, and of what its synchronisation left.
 
-    def call() -> None:
-        session.train_block(steps)
-        session.sync()
-
-    call_ns = timed(call)
+    Args:
+        read: reads a value that the call computed.
+    """
+    call_ns = max(1, timed(call))
     # The first reading waits for what is left, the second costs the reading alone.
-    reading_ns = timed(lambda: tensors.append(_last_tensor(session)))
-    again_ns = timed(lambda: _last_tensor(session))
+    reading_ns, again_ns = timed(read), timed(read)
     return call_ns, max(0, reading_ns - again_ns - NOISE_NS)
 
 

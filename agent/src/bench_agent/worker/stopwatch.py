@@ -138,7 +138,6 @@ class _WarmUp:
         return last[(len(last) - 1) // 2]
 
     def block(self, steps: int) -> None:
-        """Train and time a block."""
         self._last_steps, self._last_ns = steps, self._stopwatch.block(steps)
         self.steps += steps
         self.total_ns += self._last_ns

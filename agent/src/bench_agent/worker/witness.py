@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.layers import Dropout
-from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measurement
 from bench_protocol.payload.witness import Mask, Rewound, Witness, trained_tensors
-from bench_protocol.training import witness_verdict
 
 from ..engines.common import as_floats
 from ..engines.seam import Data, Dropped, Session
@@ -27,26 +25,6 @@ from ..engines.seam import Data, Dropped, Session
 MASKED_SAMPLES = 32
 # bfloat16 rounds by 0.4 % before and after.
 SCALE_TOLERANCE = 0.02
-
-
-class LossReadings:
-    """Losses of the timed session after the first steps of its warm-up."""
-
-    def __init__(self, session: Session, steps: Sequence[int]) -> None:
-        """``steps``: after how many steps to read, rising; the first call trains ``steps[0]``."""
-        self.steps = tuple(steps)
-        self.losses: list[float | None] = []
-        self._session = session
-
-    @property
-    def calls(self) -> list[int]:
-        """Steps of each call after the first one."""
-        return list(np.diff(self.steps).tolist())
-
-    def read(self) -> None:
-        """Read the loss, unless all readings are done. The device must be idle."""
-        if len(self.losses) < len(self.steps):
-            self.losses.append(finite(self._session.loss()))
 
 
 def losses_after(session: Session, steps: Sequence[int]) -> tuple[float | None, ...]:
@@ -60,16 +38,22 @@ def losses_after(session: Session, steps: Sequence[int]) -> tuple[float | None, 
 
 
 def read(
-    session: Session, workload: Workload, seed: str, data: Data, losses: LossReadings
+    session: Session,
+    workload: Workload,
+    seed: str,
+    data: Data,
+    steps: Sequence[int],
+    losses: Sequence[float | None],
 ) -> Witness:
     """The witness of a session whose last block has ended.
 
     Args:
         seed: of the starting weights. They are generated again: no copy is kept during the timing.
+        losses: as they were read after these steps of the warm-up.
     """
     return Witness(
-        steps=losses.steps,
-        losses=tuple(losses.losses),
+        steps=tuple(steps),
+        losses=tuple(losses),
         step_count=session.step_count(),
         counted_by=session.counted_by,
         movements=movements(session, workload, seeded.initial_weights(workload, seed)),
@@ -99,24 +83,6 @@ def rewound(
         losses=losses_after(session, steps),
         movements=movements(session, workload, start),
     )
-
-
-def repeats_itself(cell: Cell, workload: Workload, recorded: Witness, architecture: str) -> bool:
-    """Whether both readings agree as far as can be said without a reference.
-
-    Args:
-        architecture: of the machine's processor.
-    """
-    verdict = witness_verdict.judge(
-        cell,
-        workload,
-        recorded.steps,
-        recorded.losses,
-        None,
-        architecture=architecture,
-        rewound=recorded.rewound,
-    )
-    return verdict.kind != "wrong_result"
 
 
 def counts_all_steps(measurement: Measurement) -> bool:
