@@ -87,19 +87,6 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
 
 
-def test_each_worker_gets_the_limits_of_both_sides(tmp_path: Path) -> None:
-    given: list[Limits] = []
-
-    def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
-        given.append(limits)
-        measurement = make_measurement(job.cell, 1_000_000)
-        return Answer(outcome=Measured(measurement=measurement), environment=None)
-
-    limits = Limits(silence_seconds=3600.0)
-    list(ab.pairs(a_side("A"), a_side("B"), 1, tmp_path, run_job=run_job, limits=limits))
-    assert given == [limits, limits]
-
-
 def test_real_workers_time_in_turns(tmp_path: Path) -> None:
     base = Selection(workloads=("mnist-dense",), frameworks=("mlx",), budget_seconds=0.3)
     a, b = (

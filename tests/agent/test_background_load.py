@@ -4,21 +4,18 @@ import os
 import subprocess
 import sys
 
-from bench_agent.run.background_load import BackgroundLoad, ProcessorTime, read_used
+import pytest
+
+from bench_agent.run.background_load import ProcessorTime, busy_cores, read_used
 
 
-def test_others_are_everyone_but_us() -> None:
-    readings = iter([ProcessorTime(10.0, 500.0, 30.0), ProcessorTime(20.0, 516.0, 41.0)])
-    with BackgroundLoad(lambda: next(readings)) as others:
-        pass
-    assert others.busy_cores == 0.5
-
-
-def test_counters_that_lag_give_no_negative_load() -> None:
-    readings = iter([ProcessorTime(10.0, 500.0, 30.0), ProcessorTime(20.0, 505.0, 36.0)])
-    with BackgroundLoad(lambda: next(readings)) as others:
-        pass
-    assert others.busy_cores == 0
+@pytest.mark.parametrize(
+    ("everyone", "ours", "cores"),
+    [(516.0, 41.0, 0.5), (505.0, 36.0, 0.0)],  # counters that lag give no negative load
+)
+def test_others_are_everyone_but_us(everyone: float, ours: float, cores: float) -> None:
+    began = ProcessorTime(10.0, 500.0, 30.0)
+    assert busy_cores(began, ProcessorTime(20.0, everyone, ours)) == cores
 
 
 def test_a_child_that_was_waited_for_is_ours() -> None:

@@ -163,13 +163,6 @@ def test_a_chip_that_tells_nothing_says_so(
         IoReport()
 
 
-def test_a_channel_in_an_odd_unit_later_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    apple_library(monkeypatch, SimpleNamespace(gpu_mj=5), ValueError("Unknown unit: kJ"))
-    window = EnergyWindow(CPU, lambda: 0, lambda device: IoReport())
-    window.heard(PhaseBegan(phase="timing"))
-    assert window.energy().reason == "IOReport: Unknown unit: kJ"
-
-
 def test_a_library_that_does_not_start_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     apple_library(monkeypatch)
 

@@ -1,6 +1,6 @@
 """The forms of a cell's step: measured one by one, the fastest right one is chosen."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,18 @@ from tests.agent.test_ab import a_side, measures
 from tests.agent.test_patience import plan_on
 from tests.agent.test_resume import Quiet, measure
 from tests.fakes.engine import FakeEngine
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_measurement, make_result
 from tests.fakes.workloads import TINY, cell_of, job_of
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FormAnswer, FormChoice, FormTask, Job, Timing
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import PlannedCell
+from bench_agent.remote.outbox import Outbox
 from bench_agent.run import ab, journal
 from bench_agent.run.context import RunContext
-from bench_agent.run.forms import Forms
+from bench_agent.run.forms import Forms, earlier_choice
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
 from bench_agent.run.patience import (
@@ -102,12 +105,6 @@ def test_the_fastest_right_form_is_chosen_and_all_are_told() -> None:
     }
     assert machine.ran == [PLAIN, GRAPH, COMPILED]
     assert any("form cuda_graph" in line and "95.0 us" in line for line in machine.said)
-
-
-def test_a_form_that_wins_nothing_is_not_taken() -> None:
-    choice = Machine(dict.fromkeys((PLAIN, GRAPH, COMPILED), figures(900))).choice()
-    assert choice is not None
-    assert choice.name == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -222,54 +219,16 @@ def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
     assert order[0] == "form"
 
 
-def test_a_stop_during_a_repeat_measures_no_form_of_the_next_cell(tmp_path: Path) -> None:
-    home, stop, chosen = Home(tmp_path), Stop(), []
-
-    def choose(planned: PlannedCell) -> None:
-        chosen.append(planned.cell)
-
-    def run(job: Job, *others: Any) -> Answer:
-        stop.requested = True
-        return measure(job)
-
-    begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
-    gate = IdleGate(0.0, look=lambda device: Conditions())
-    context = RunContext(home, Quiet(), stop=stop, run_job=run, gate=gate, choose_form=choose)
-    assert run_plan(begun, context).interrupted
-    assert len(begun.plan()) > 1
-    assert len(chosen) == 1
-
-
 def test_a_run_that_resumes_keeps_the_form_of_its_cells(tmp_path: Path) -> None:
-    home, stop = Home(tmp_path), Stop()
-    given: list[FormChoice | None] = []
-
-    def run(job: Job, *others: Any) -> Answer:
-        given.append(job.form)
-        stop.requested = True
-        made = measure(job)
-        assert isinstance(made.outcome, Measured)
-        settings = {"recipe_settings": worker_forms.settings(job.form)}
-        measured = made.outcome.measurement.model_copy(update=settings)
-        outcome = made.outcome.model_copy(update={"measurement": measured})
-        return made.model_copy(update={"outcome": outcome})
-
-    plan = plan_on("cuda", "torch")
-    begun = journal.begin(home, "a" * 32, "0" * 64, replace(plan, cells=plan.cells[:1], repeats=2))
-    gate = IdleGate(0.0, look=lambda device: Conditions())
-    for choice in (FormChoice(name=GRAPH, tried={PLAIN: "900.0 us a step"}), None):
-        stop.requested = False
-        context = RunContext(
-            home,
-            Quiet(),
-            stop=stop,
-            run_job=run,
-            gate=gate,
-            choose_form=lambda planned, choice=choice: choice,
-        )
-        run_plan(begun, context)
-    assert given[0] is not None
-    assert given == [given[0]] * 2
+    outbox, chosen = Outbox(tmp_path), FormChoice(name=GRAPH, tried={PLAIN: "900.0 us a step"})
+    result = make_result()
+    measurement = make_measurement(result.cell).model_copy(
+        update={"recipe_settings": worker_forms.settings(chosen)}
+    )
+    put(outbox, result.model_copy(update={"outcome": Measured(measurement=measurement)}))
+    assert earlier_choice(outbox, result.run_id, result.cell, 2) == chosen
+    assert earlier_choice(outbox, result.run_id, result.cell, 1) is None
+    assert earlier_choice(outbox, "f" * 32, result.cell, 2) is None
 
 
 def test_a_repeat_in_a_form_may_compile_in_silence() -> None:

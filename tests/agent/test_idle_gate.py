@@ -3,11 +3,9 @@
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.fakes.mac import FakeMac
 from tests.fakes.nvml import FakeNvml, h200
 
 from bench_agent.base.errors import UsageProblem
@@ -145,20 +143,6 @@ def test_an_apple_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (seen.gpu_utilisation_percent, seen.thermal_pressure) == (44, "moderate")
 
 
-IOREG = """
-import pathlib
-count = pathlib.Path(__file__).with_suffix(".count")
-number = len(count.read_text()) if count.exists() else 0
-count.write_text("x" * (number + 1))
-busy = {busy!r}[min(number, len({busy!r}) - 1)]
-print('+-o AGXAcceleratorG16G  <class AGXAcceleratorG16G, id 0x1, registered>')
-print('    {{')
-print('      "model" = "Apple M4"')
-print(f'      "PerformanceStatistics" = {{{{"Device Utilization %"={{busy}}}}}}')
-print('    }}')
-"""
-
-
 @pytest.mark.parametrize(
     ("busy", "recorded", "doubted"),
     [
@@ -169,15 +153,14 @@ print('    }}')
     ],
 )
 def test_a_mac_with_a_screen_is_idle_between_two_pictures(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    busy: list[int],
-    recorded: int,
-    doubted: bool,
+    monkeypatch: pytest.MonkeyPatch, busy: list[int], recorded: int, doubted: bool
 ) -> None:
+    readings = iter(busy)
     monkeypatch.setattr(idle_gate.sensors, "SAMPLE_SECONDS", 0.01)
-    FakeMac(tmp_path, monkeypatch).command("ioreg", IOREG.format(busy=busy))
-    conditions = idle_gate.look(Device(kind="metal"), "Darwin")
+    monkeypatch.setattr(
+        macos, "accelerators", lambda: (Accelerator("Apple M4", 10, next(readings)),)
+    )
+    conditions = look(Device(kind="metal"), "Darwin")
     assert conditions.gpu_utilisation_percent == recorded
     cpu_apart = conditions.model_copy(update={"cpu_utilisation_percent": 0.0})
     codes = {warning.code for warning in doubts.of_conditions(cpu_apart)}

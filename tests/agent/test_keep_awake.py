@@ -69,14 +69,3 @@ def test_it_ends_with_an_agent_that_is_killed(caffeinate: Path) -> None:
         assert os.getsid(process) != os.getsid(agent.pid)  # a Ctrl-C is for the agent alone
         agent.kill()
     assert wait_for(lambda: not runs(process))
-
-
-def test_an_error_inside_ends_it_too(caffeinate: Path) -> None:
-    def fail() -> None:
-        with awake("Darwin"):
-            started(caffeinate)
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert not runs(started(caffeinate))

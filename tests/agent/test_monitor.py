@@ -72,14 +72,6 @@ def test_a_failure_keeps_its_kind_and_gets_the_doubts() -> None:
     assert "clock_set" in [doubt.code for doubt in seen.warnings]
 
 
-def test_energy_without_a_counter_says_why() -> None:
-    answer = Answer(outcome=Measured(measurement=make_measurement(make_cell())), environment=None)
-    seen = watched(answer, wall=10.0, awake=10.0, asleep_too=10.0)
-    assert isinstance(seen.outcome, Measured)
-    assert seen.outcome.measurement.energy.source == "none"
-    assert seen.outcome.measurement.energy.reason not in (None, "not measured")
-
-
 def blocks_of(*durations_ns: int, last: LastBlock | None = None) -> Blocks:
     return Blocks(
         steps_per_block=4,

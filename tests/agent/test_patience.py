@@ -12,15 +12,13 @@ from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, SelfTestA
 from bench_agent.plan.estimates import MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
-from bench_agent.run import calibration, journal, self_test
+from bench_agent.run import journal, self_test
 from bench_agent.run.context import RunContext
 from bench_agent.run.patience import PTX_SECONDS, Place, limits_for, limits_in_turns, why_silent
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.worker_process import IN_TURNS, Limits
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import Measured
 
 
 class Notes(Quiet):
@@ -69,22 +67,6 @@ def test_no_other_repeat_is_waited_for_so_long(tmp_path: Path, kind: str, framew
     limits, notes = run_on(Home(tmp_path), kind, framework)
     assert {one.silence_seconds for one in limits} == {Limits().silence_seconds}
     assert notes == []
-
-
-def test_a_calibration_may_compile_too(tmp_path: Path) -> None:
-    lines: list[str] = []
-    silences: list[float] = []
-
-    def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
-        silences.append(limits.silence_seconds)
-        return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
-
-    cells = list(plan_on("cuda", "tensorflow").cells)[:1]
-    calibration.calibrate(
-        cells, Home(tmp_path), lines.append, run_job, look=lambda device: Conditions()
-    )
-    assert silences == [PTX_SECONDS]
-    assert any("PTX" in line for line in lines)
 
 
 TENSORFLOW = Place("tensorflow", Device(kind="cuda"), None)

@@ -173,41 +173,26 @@ def test_the_calls_are_made_where_a_step_takes_seconds() -> None:
     assert blocks.steps_per_block == 1
 
 
-def test_on_timing_is_called_between_warm_up_and_first_block() -> None:
-    clock = FakeClock()
-    session = FakeSession(clock)
-    seen: list[int] = []
-    blocks = measure(
-        session,
-        Timing(warm_up_seconds=0.01),
-        100,
-        clock=clock,
-        on_timing=lambda: seen.append(sum(session.blocks)),
-    )
-    assert seen == [blocks.warm_up_steps]
-
-
-def test_a_listener_is_not_timed() -> None:
-    clock = FakeClock()
-    session = FakeSession(clock)
-
-    def slow(duration_ns: int, steps: int, share_done: float) -> None:
-        clock.now_ns += 10_000 * MS
-
-    blocks = measure(session, Timing(block_seconds=0.1), 1000, clock=clock, on_block=slow)
-    assert set(blocks.durations_ns) == {100 * MS}
-
-
-def test_work_left_over_by_a_listener_is_waited_for_before_a_block() -> None:
+def test_neither_a_listener_nor_the_work_it_leaves_is_timed() -> None:
     """The first reading of a block needs its synchronisation as much as the second."""
     clock = FakeClock()
     session = FakeSession(clock)
 
     def trains(duration_ns: int, steps: int, share_done: float) -> None:
+        clock.now_ns += 10_000 * MS
         clock.busy_ns += 50 * MS
 
-    blocks = measure(session, Timing(block_seconds=0.1), 1000, clock=clock, on_block=trains)
+    begins: list[int] = []
+    blocks = measure(
+        session,
+        Timing(block_seconds=0.1),
+        1000,
+        clock=clock,
+        on_block=trains,
+        on_timing=lambda: begins.append(sum(session.blocks)),
+    )
     assert set(blocks.durations_ns) == {100 * MS}
+    assert begins == [blocks.warm_up_steps]
 
 
 def test_a_clock_that_stands_still_gives_no_zero() -> None:

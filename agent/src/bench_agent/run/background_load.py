@@ -1,9 +1,7 @@
 """Processor time of other programs while a worker ran."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 import psutil
 
@@ -20,7 +18,6 @@ class ProcessorTime:
 
 
 def read_used() -> ProcessorTime:
-    """Read the counters of the system and of this process."""
     import resource  # not on native Windows, where a run is refused with a reason
 
     times = psutil.cpu_times()._asdict()
@@ -29,24 +26,7 @@ def read_used() -> ProcessorTime:
     return ProcessorTime(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in usages))
 
 
-class BackgroundLoad:
-    """A context manager around a worker's life; sets ``busy_cores`` at its end."""
-
-    def __init__(self, read: Callable[[], ProcessorTime] = read_used) -> None:
-        self._read = read
-        self.busy_cores = 0.0
-
-    def __enter__(self) -> "BackgroundLoad":
-        self._began = self._read()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Set ``busy_cores``: the average number of cores that other programs used."""
-        ended, began = self._read(), self._began
-        others = (ended.everyone - began.everyone) - (ended.ours - began.ours)
-        self.busy_cores = max(0.0, others / max(ended.at - began.at, 1e-9))
+def busy_cores(began: ProcessorTime, ended: ProcessorTime) -> float:
+    """The average number of cores that other programs used between two readings."""
+    others = (ended.everyone - began.everyone) - (ended.ours - began.ours)
+    return max(0.0, others / max(ended.at - began.at, 1e-9))

@@ -9,20 +9,20 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Trace
 from bench_protocol.recompute import figures
 from bench_protocol.training import conformance, long_trace
 from bench_protocol.training.conformance import ConformanceVerdict, Reference
 from bench_protocol.training.recomputation import trace_jobs, trace_reference
 
-from ..base.messages import TraceTask
+from ..base.messages import TraceAnswer, TraceTask
 from ..plan.plan import Plan
 from .patience import limits_for, place_of
 from .worker_process import run_task, worker_command
@@ -30,13 +30,11 @@ from .worker_process import run_task, worker_command
 
 @dataclass(frozen=True)
 class CheckedCell:
-    """One cell's traces and their verdict. ``problem``: why there are none."""
+    """One cell, its traces and their verdict; None where there are no traces."""
 
     cell: Cell
+    answer: TraceAnswer
     verdict: ConformanceVerdict | None
-    traces: tuple[Trace, ...]
-    environment: Environment | None
-    problem: str | None
 
     @property
     def failed(self) -> bool:
@@ -52,10 +50,9 @@ def check(plan: Plan, logs: Path, nonce: str) -> Iterator[CheckedCell]:
             limits_for(place_of(planned), planned.estimate_seconds),
             worker_command(planned.python),
         )
-        verdict = None
-        if not answer.problem:
-            verdict = judged(planned.cell, planned.workload, answer.traces, nonce)
-        yield CheckedCell(planned.cell, verdict, answer.traces, answer.environment, answer.problem)
+        cell, workload = planned.cell, planned.workload
+        verdict = None if answer.problem else judged(cell, workload, answer.traces, nonce)
+        yield CheckedCell(cell, answer, verdict)
 
 
 def judged(
@@ -86,11 +83,10 @@ def recomputed(workload: Workload, nonce: str) -> Mapping[Purpose, Reference]:
 
 
 def line(checked: CheckedCell) -> str:
-    """One cell as a line of text."""
     cell = checked.cell
     name = f"{cell.workload:18} {cell.framework:11} {cell.device!s:6} {cell.recipe:9}"
     if checked.verdict is None:
-        return f"{name} {cell.precision:8} failed: {checked.problem}"
+        return f"{name} {cell.precision:8} failed: {checked.answer.problem}"
     verdict = checked.verdict
     off = "-" if verdict.deviation is None else f"{verdict.deviation:.1e}"
     limit = "" if verdict.limit is None else f"of {verdict.limit:.0e}"
@@ -110,25 +106,19 @@ def document(checked: Sequence[CheckedCell], plan: Plan, nonce: str) -> dict[str
     """Every cell with its traces and the software it ran on, as JSON."""
     return {
         "nonce": nonce,
-        "pairs": [
-            {
-                "cell": cell.cell.model_dump(mode="json"),
-                "verdict": cell.verdict.kind if cell.verdict else "failed",
-                "reason": cell.verdict.reason if cell.verdict else cell.problem,
-                "largest_deviation": _finite(cell.verdict),
-                "limit": cell.verdict.limit if cell.verdict else None,
-                "traces": [trace.model_dump(mode="json") for trace in cell.traces],
-                "environment": (
-                    cell.environment.model_dump(mode="json") if cell.environment else None
-                ),
-            }
-            for cell in checked
-        ],
+        "pairs": [_pair(cell) for cell in checked],
         "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
     }
 
 
-def _finite(outcome: ConformanceVerdict | None) -> float | None:
-    if outcome is None or outcome.deviation is None or outcome.deviation == float("inf"):
-        return None
-    return outcome.deviation
+def _pair(checked: CheckedCell) -> dict[str, Any]:
+    verdict, answer = checked.verdict, checked.answer
+    deviation = verdict.deviation if verdict else None
+    return {
+        "cell": checked.cell.model_dump(mode="json"),
+        "verdict": verdict.kind if verdict else "failed",
+        "reason": verdict.reason if verdict else answer.problem,
+        "largest_deviation": None if deviation == inf else deviation,
+        "limit": verdict.limit if verdict else None,
+        **answer.model_dump(mode="json", include={"traces", "environment"}),
+    }

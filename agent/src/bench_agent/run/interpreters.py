@@ -112,7 +112,6 @@ def every(home: Home, *, packages: bool = False) -> tuple[Interpreter, ...]:
 
 
 def own(*, packages: bool = False) -> Interpreter:
-    """The interpreter that runs this agent."""
     answer = json.dumps(_ask_interpreter.describe(_modules(), packages))
     return Interpreter(None, Description.model_validate_json(answer))
 
@@ -131,15 +130,15 @@ def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
     return Interpreter(path, description, problem, hint)
 
 
-def describe(path: str | None) -> Description | None:
-    """What an interpreter has, with all its packages; None if it gives no answer.
+def describe(path: str | None, *, packages: bool = True) -> Description | None:
+    """What an interpreter has; None if it gives no answer.
 
     Args:
         path: None for the agent's own.
     """
     if path is None:
-        return own(packages=True).description
-    description = _description(path, packages=True)
+        return own(packages=packages).description
+    description = _description(path, packages=packages)
     return None if isinstance(description, str) else description
 
 
@@ -155,12 +154,6 @@ def require(paths: Iterable[str]) -> None:
             fresh = "or start a new run: bench-agent run --fresh"
             hint = f"fix: {asked.hint}, {fresh}" if asked.hint else fresh
             raise UsageProblem(f"{asked.place}: {asked.problem}; {hint}")
-
-
-def python_version(path: str) -> str:
-    """Version of an interpreter's Python, ``unknown`` if it gives no answer."""
-    description = _description(path, packages=False)
-    return "unknown" if isinstance(description, str) else description.python
 
 
 def _description(path: str, *, packages: bool) -> Description | str:

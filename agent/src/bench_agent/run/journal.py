@@ -25,7 +25,6 @@ class Journal(Wire):
     asked: tuple[PlannedCell, ...]
 
     def plan(self) -> Plan:
-        """The plan of the run."""
         preset = (PRESETS | LIKE)[self.preset]
         return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes, asked=self.asked)
 

@@ -3,9 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubts
@@ -13,7 +11,7 @@ from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import Warn
 
 from ..base.messages import Answer, WorkerEvent
-from .background_load import BackgroundLoad
+from .background_load import busy_cores, read_used
 from .energy import EnergyWindow
 from .telemetry import Reading, Sampler
 from .window import BlockWindow
@@ -58,57 +56,45 @@ class Monitor:
         self._cores = cores
         self._read = read
         self._sampler = Sampler(device, clock_ns, sensed)
-        self._bystanders = BackgroundLoad()
         self._energy = EnergyWindow(device, clock_ns)
         self._window = BlockWindow(clock_ns)
-        self._open = ExitStack()
 
     def __enter__(self) -> "Monitor":
-        self._began = self._read()
-        self._open.enter_context(self._sampler)
-        self._open.enter_context(self._bystanders)
+        self._began = self._read(), read_used()
+        self._sampler.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.close()
-        self._ended = self._read()
+    def __exit__(self, *error: object) -> None:
+        self._used = busy_cores(self._began[1], read_used())
+        self._sampler.__exit__()
+        self._clocks = of_clocks(self._began[0], self._read())
 
     def heard(self, message: WorkerEvent) -> None:
-        """Handle a message of the worker."""
         self._window.heard(message)
         self._energy.heard(message)
 
     def telemetry(self) -> Telemetry:
-        """All samples."""
         return self._sampler.telemetry()
 
     def seen_with(self, answer: Answer) -> Answer:
         """The answer with the used energy, the window of the blocks and warnings about
         conditions."""
-        measurement = answer.outcome.measurement
-        clocks = of_clocks(self._began, self._ended)
-        warnings_found = [
+        warnings = [
             *answer.warnings,
             *doubts.of_conditions(self._before),
             *doubts.of_telemetry(self.telemetry()),
-            *doubts.of_other_load(self._bystanders.busy_cores, self._cores),
-            *clocks,
+            *doubts.of_other_load(self._used, self._cores),
+            *self._clocks,
         ]
-        outcome = answer.outcome
-        energy = self._energy.energy()
-        if measurement:
-            warnings_found += doubts.of_blocks(measurement.blocks)
-            if any(doubt.code == "slept" for doubt in clocks):
+        outcome, energy = answer.outcome, self._energy.energy()
+        if measurement := outcome.measurement:
+            warnings += doubts.of_blocks(measurement.blocks)
+            if any(doubt.code == "slept" for doubt in self._clocks):
                 energy = Energy(source="none", reason="the machine slept in between")
             window = self._window.window(measurement.blocks)
             measurement = measurement.model_copy(update={"energy": energy, "window": window})
             outcome = outcome.model_copy(update={"measurement": measurement})
-        return answer.model_copy(update={"outcome": outcome, "warnings": tuple(warnings_found)})
+        return answer.model_copy(update={"outcome": outcome, "warnings": tuple(warnings)})
 
 
 def of_clocks(began: Clocks, ended: Clocks) -> list[Warn]:

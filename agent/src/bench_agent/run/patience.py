@@ -78,7 +78,6 @@ def limits_for(
 
 
 def form_limits(place: Place, measured_times: MeasuredTimes) -> Limits:
-    """The limits of the process that measures one form of a step."""
     compiling = PTX_SECONDS if may_compile_kernels(place, measured_times) else 0.0
     seconds = FORM_SECONDS + compiling
     return Limits(silence_seconds=seconds, total_seconds=seconds)

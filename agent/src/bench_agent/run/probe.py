@@ -16,30 +16,19 @@ PROBE_LIMITS = Limits(silence_seconds=120.0)
 Answers = Mapping[tuple[str | None, str], Probe]
 
 
-def probe_all(
-    logs: Path,
-    interpreters: Sequence[Interpreter],
-    frameworks: tuple[str, ...] = (),
-    settings: Sequence[str] = (),
-) -> dict[str, Probe]:
-    """One answer for each framework, of all if none is named.
-
-    A device's workers start under the first interpreter whose framework sees it. No process
-    starts for a framework that an interpreter does not have.
-
-    Args:
-        settings: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
-    """
-    return merged(probe_each(logs, interpreters, frameworks, settings), frameworks)
-
-
 def probe_each(
     logs: Path,
     interpreters: Sequence[Interpreter],
     frameworks: tuple[str, ...] = (),
     settings: Sequence[str] = (),
 ) -> dict[tuple[str | None, str], Probe]:
-    """The answer of each interpreter's frameworks, of all that it has if none is named."""
+    """The answer of each interpreter's frameworks, of all that it has if none is named.
+
+    No process starts for a framework that an interpreter does not have.
+
+    Args:
+        settings: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
+    """
     wanted = frameworks or tuple(engines.names())
     asked = [
         (interpreter.path, name)
@@ -60,7 +49,6 @@ def probe_each(
 def log_of(
     logs: Path, interpreters: Sequence[Interpreter], path: str | None, framework: str
 ) -> Path:
-    """The log of the probe of a framework under an interpreter."""
     number = [interpreter.path for interpreter in interpreters].index(path)
     return logs / "probes" / (f"{framework}-{number}.log" if path else f"{framework}.log")
 
@@ -87,24 +75,16 @@ def merged(answers: Answers, frameworks: tuple[str, ...] = ()) -> dict[str, Prob
     Version and problem are those of the first interpreter whose devices are used, or of the first
     that has the framework.
     """
-    used = in_use(answers)
-    return {name: _merged(name, _of(name, used)) for name in frameworks or engines.names()}
-
-
-def _of(framework: str, answers: Answers) -> list[Probe]:
-    return [probe for (_, name), probe in answers.items() if name == framework]
-
-
-def _merged(framework: str, used: list[Probe]) -> Probe:
-    if not used:
-        return absent(framework)
-    first = next((probe for probe in used if probe.devices), used[0])
-    devices = tuple(device for probe in used for device in probe.devices)
-    return first.model_copy(update={"devices": devices})
+    used, seen = in_use(answers), {}
+    for name in frameworks or engines.names():
+        those = [probe for (_, framework), probe in used.items() if framework == name]
+        first = next((probe for probe in those if probe.devices), (*those, absent(name))[0])
+        devices = tuple(device for probe in those for device in probe.devices)
+        seen[name] = first.model_copy(update={"devices": devices})
+    return seen
 
 
 def absent(framework: str) -> Probe:
-    """The answer of a framework that no interpreter has."""
     hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
     where = hint or "needs an environment of its own, because this one has CUDA 12"
     problem = f"not installed{size_note(framework)}: {where}"
@@ -114,7 +94,7 @@ def absent(framework: str) -> Probe:
 def probe_with(
     logs: Path, command: Sequence[str], frameworks: tuple[str, ...] = ()
 ) -> dict[str, Probe]:
-    """As :func:`probe_all`, of the interpreter and settings of one worker command."""
+    """One answer for each framework, of the interpreter and settings of one worker command."""
     names = frameworks or tuple(engines.names())
     with ThreadPoolExecutor() as pool:
         probes = pool.map(lambda name: probe(name, logs / "probes" / f"{name}.log", command), names)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from bench_protocol.base import strict_json
 from bench_protocol.base.units import Wire, plain_text
 from bench_protocol.catalogue.matrix import Device, DeviceKind, Precision, Recipe
 from bench_protocol.payload import device_bounds
@@ -62,7 +61,7 @@ class Kept(Wire):
 
 
 class _File(Wire):
-    """The content of ``self_tests.json``: outcomes by the digest of their subjects."""
+    """The content of ``self_tests.json``: outcomes by framework, device, precision, interpreter."""
 
     outcomes: dict[str, Kept] = Field(default={})
 
@@ -130,14 +129,18 @@ class SelfTests:
             HomeProblem: the outcome cannot be stored.
         """
         subject = self._subject(place, precision)
-        kept = _load(self._home).outcomes.get(_digest(subject))
-        if kept is None or again:
+        name = f"{place} {precision} {place.python or ''}".strip()
+        stored = _load(self._home).outcomes
+        kept = stored.get(name)
+        if kept and kept.subject == subject and not again:
+            outcome = Outcome(kept.problems)
+        else:
             answer = self._run(place, precision)
             outcome = self._judged(answer, subject)
             if answer.figures:
-                _store(self._home, Kept(subject=subject, problems=outcome.problems))
-        else:
-            outcome = Outcome(kept.problems)
+                new = Kept(subject=subject, problems=outcome.problems)
+                content = _File(outcomes={**stored, name: new}).model_dump_json(indent=2)
+                write_durably(self._home.self_tests, content.encode())
         self._outcomes[place, precision] = outcome
         return outcome
 
@@ -194,7 +197,6 @@ class SelfTests:
 
 
 def log_of(home: Home, framework: str, device: Device, precision: Precision) -> Path:
-    """The log of the worker of a self-test, the newest one."""
     return home.logs / "self-test" / f"{framework}-{device}-{precision}.log"
 
 
@@ -204,28 +206,9 @@ def recipes_for(framework: str, kind: DeviceKind, precision: Precision) -> tuple
     return tuple(r for r in engine.recipes if engine.why_not(kind, r, precision) is None)
 
 
-def _digest(subject: Subject) -> str:
-    return strict_json.digest(subject.model_dump(mode="json"))
-
-
 def _load(home: Home) -> _File:
     """The stored outcomes; none if the file is absent, damaged or of another version."""
     try:
         return _File.model_validate_json(home.self_tests.read_bytes())
     except (OSError, ValidationError):
         return _File()
-
-
-def _store(home: Home, kept: Kept) -> None:
-    """Store an outcome in place of older ones of the same device, framework and precision."""
-
-    def what(subject: Subject) -> tuple[str, Device, Precision, str | None]:
-        return subject.framework, subject.device, subject.precision, subject.python
-
-    others = {
-        digest: other
-        for digest, other in _load(home).outcomes.items()
-        if what(other.subject) != what(kept.subject)
-    }
-    content = _File(outcomes={**others, _digest(kept.subject): kept})
-    write_durably(home.self_tests, content.model_dump_json(indent=2).encode())

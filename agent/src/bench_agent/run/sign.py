@@ -15,7 +15,7 @@ from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.result import Challenge, Result
 from bench_protocol.signing import envelope
 
-from .interpreters import python_version
+from .interpreters import describe
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,15 @@ class RunIdentity:
         return self.challenge.nonce if self.challenge else self.own_nonce
 
     def seed_of(self, cell: Cell) -> str:
-        """The seed of a cell's session."""
         return nonces.seed_of(self.nonce, cell.workload_digest, "timed")
 
 
 def sign(result: Result, key: Ed25519PrivateKey) -> bytes:
-    """The envelope's bytes."""
     return envelope.seal(statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), key)
 
 
 def unknown_environment(python: str | None) -> Environment:
     """The environment of a worker that ended before it reported one."""
-    return Environment(
-        python=python_version(python) if python else platform.python_version(), packages={}
-    )
+    there = describe(python, packages=False) if python else None
+    version = (there.python if there else "unknown") if python else platform.python_version()
+    return Environment(python=version, packages={})

@@ -23,7 +23,6 @@ class BlockWindow:
         self._reported: list[tuple[int, int]] = []
 
     def heard(self, message: WorkerEvent) -> None:
-        """Handle a message of the worker, as soon as it came."""
         if isinstance(message, BlockDone):
             self._finished_ns = self._clock_ns()
             self._reported.append((message.steps, message.duration_ns))

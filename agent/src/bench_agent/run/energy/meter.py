@@ -27,5 +27,4 @@ class Meter(Protocol):
             MeterProblem: the source stopped answering.
         """
 
-    def close(self) -> None:
-        """Release the library."""
+    def close(self) -> None: ...

@@ -1,17 +1,36 @@
 """Energy from the start of the timed part to the end of its last block."""
 
+import platform
 from collections.abc import Callable
+from pathlib import Path
 
 from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Energy
 
 from ...base.messages import BlockDone, PhaseBegan, WorkerEvent
+from .ioreport import IoReport
 from .meter import Counters, Meter, MeterProblem
-from .meters import meter_for
+from .nvml import Nvml
+from .rapl import Rapl
 
 # Counters update at most ten times a second, and a block's end is noticed a little late.
 SHORTEST_SECONDS = 10.0
+
+
+def meter_for(device: Device, system: str = platform.system(), root: Path = Path("/")) -> Meter:
+    """The meter whose scope contains this device.
+
+    Raises:
+        MeterProblem: there is none, and why.
+    """
+    if device.kind == "cuda":
+        return Nvml(device.index)
+    if system == "Darwin":
+        return IoReport()
+    if system == "Linux" and device.kind == "cpu":
+        return Rapl(root)
+    raise MeterProblem(f"no energy counter is known for {device.kind} on {system}")
 
 
 class EnergyWindow:
@@ -40,7 +59,6 @@ class EnergyWindow:
             self._problem = str(problem)
 
     def heard(self, message: WorkerEvent) -> None:
-        """Handle a message of the worker."""
         if self._meter is None:
             return
         try:
@@ -49,11 +67,13 @@ class EnergyWindow:
             elif message == PhaseBegan(phase="timing"):
                 self._began = self._clock_ns(), self._meter.read()
         except MeterProblem as problem:
-            self._give_up(str(problem))
+            self._meter.close()
+            self._meter, self._problem = None, str(problem)
 
     def energy(self) -> Energy:
         """The energy of the window, or ``none`` with the reason."""
-        self._close()
+        if self._meter is not None:
+            self._meter.close()
         if self._meter is None or self._began is None or self._ended is None:
             return Energy(source="none", reason=plain_text(self._problem))
         (began_ns, before), (ended_ns, after) = self._began, self._ended
@@ -70,11 +90,3 @@ class EnergyWindow:
             energy_mj=used[self._meter.scope],
             window_ns=window_ns,
         )
-
-    def _give_up(self, problem: str) -> None:
-        self._close()
-        self._meter, self._problem = None, problem
-
-    def _close(self) -> None:
-        if self._meter is not None:
-            self._meter.close()
