@@ -10,11 +10,11 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.machine import cuda
-from bench_agent.run.energy import EnergyWindow, MeterProblem, meter_for
 from bench_agent.run.energy.ioreport import IoReport
-from bench_agent.run.energy.meter import Counters, Meter
+from bench_agent.run.energy.meter import Counters, Meter, MeterProblem
 from bench_agent.run.energy.nvml import Nvml
 from bench_agent.run.energy.rapl import Rapl
+from bench_agent.run.timed_part import TimedPart, meter_for
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.figures import energy_per_sample_mj
 from bench_protocol.payload.readings import EnergySource
@@ -170,7 +170,7 @@ def test_a_library_that_does_not_start_ends_no_run(monkeypatch: pytest.MonkeyPat
         raise ValueError("Unknown unit: kJ")
 
     monkeypatch.setattr(sys.modules["zeus_apple_silicon"], "AppleEnergyMonitor", refuses)
-    window = EnergyWindow(CPU, lambda: 0, lambda device: IoReport())
+    window = TimedPart(CPU, lambda: 0, lambda device: IoReport())
     assert window.energy().reason == "IOReport: Unknown unit: kJ"
 
 
@@ -186,7 +186,7 @@ def test_counters_that_change_give_no_figure(
 ) -> None:
     apple_library(monkeypatch, before, before, after)
     now = iter((0, 20 * SECOND))
-    window = EnergyWindow(CPU, lambda: next(now), lambda device: IoReport())
+    window = TimedPart(CPU, lambda: next(now), lambda device: IoReport())
     window.heard(PhaseBegan(phase="timing"))
     window.heard(BlockDone(duration_ns=20 * SECOND, steps=9, share_done=1.0))
     assert window.energy().source == "none"
@@ -221,9 +221,9 @@ class Ramp:
         self.closed += 1
 
 
-def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> EnergyWindow:
+def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> TimedPart:
     """The messages of a worker: five seconds of start-up, blocks, three seconds of evaluation."""
-    window = EnergyWindow(CPU, ramp.clock, lambda device: ramp)
+    window = TimedPart(CPU, ramp.clock, lambda device: ramp)
     window.heard(PhaseBegan(phase="warm_up"))
     ramp.now_ns += 5 * SECOND
     window.heard(PhaseBegan(phase="timing"))
@@ -258,31 +258,26 @@ def test_a_meter_that_fails_on_the_way_gives_no_figure() -> None:
 
 
 def test_a_worker_that_times_nothing_gives_no_figure() -> None:
-    assert EnergyWindow(CPU, lambda: 0, lambda device: Ramp()).energy().source == "none"
+    assert TimedPart(CPU, lambda: 0, lambda device: Ramp()).energy().source == "none"
 
 
 def test_no_meter_gives_the_reason() -> None:
     def none(device: Device) -> Meter:
         raise MeterProblem("no counters here")
 
-    energy = EnergyWindow(CPU, lambda: 0, none).energy()
+    energy = TimedPart(CPU, lambda: 0, none).energy()
     assert (energy.source, energy.reason) == ("none", "no counters here")
 
 
 @pytest.mark.parametrize("late", [1, 0.9, 1.1])
 def test_energy_per_sample_and_epoch(late: float) -> None:
     """The power of the window, which may be a little shorter or longer than the blocks."""
-    cell = make_cell()
+    cell, made = make_cell(), make_measurement(make_cell(), step_ns=1_000_000)
     energy = window(Ramp(), blocks=12).energy()
-    assert energy.window_ns is not None
-    measurement = make_measurement(cell).model_copy(update={"energy": energy})
-    blocks = measurement.blocks
-    timed_ns = round(energy.window_ns * late)
-    per_block_ns = timed_ns // len(blocks.durations_ns)
-    durations = (per_block_ns,) * len(blocks.durations_ns)
-    blocks = blocks.model_copy(update={"durations_ns": durations})
-    measurement = measurement.model_copy(update={"blocks": blocks})
-    samples = len(blocks.durations_ns) * blocks.steps_per_block * cell.batch_size / late
-    per_sample = energy_per_sample_mj(measurement, cell.batch_size)
+    assert energy.energy_mj is not None
+    window_ns = round(made.blocks.total_ns / late)
+    energy = energy.model_copy(update={"window_ns": window_ns})
+    samples = made.blocks.steps * cell.batch_size / late
+    per_sample = energy_per_sample_mj(made.model_copy(update={"energy": energy}), cell.batch_size)
     assert per_sample == pytest.approx(480_000 / samples)
-    assert energy_per_sample_mj(make_measurement(cell), cell.batch_size) is None
+    assert energy_per_sample_mj(made, cell.batch_size) is None

@@ -9,7 +9,7 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
 from bench_agent.run.monitor import Clocks, Monitor, of_clocks, read_clocks
-from bench_agent.run.window import BlockWindow
+from bench_agent.run.timed_part import TimedPart
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Blocks, Failed, Measured
@@ -86,7 +86,7 @@ def blocks_of(*durations_ns: int, last: LastBlock | None = None) -> Blocks:
 def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:
     """The window of blocks (steps, nanoseconds) that were reported a second after each other."""
     clock = iter(range(5_000_000_000, 100_000_000_000, 1_000_000_000))
-    window = BlockWindow(lambda: next(clock))
+    window = TimedPart(Device(kind="cpu"), lambda: next(clock))
     window.heard(PhaseBegan(phase="warm_up"))
     window.heard(PhaseBegan(phase="timing"))
     for steps, duration_ns in reported:

@@ -21,15 +21,6 @@ from bench_agent.run.worker_process import IN_TURNS, Limits
 from bench_protocol.catalogue.matrix import Device
 
 
-class Notes(Quiet):
-    def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 def plan_on(kind: str, framework: str) -> Plan:
     gpu = FoundDevice(kind=kind, index=0, name="NVIDIA B200")
     selection = Selection(frameworks=(framework,), workloads=("mnist-cnn",))
@@ -45,7 +36,7 @@ def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[st
         limits_of.append(limits)
         return measure(job)
 
-    notes = Notes()
+    notes = Quiet()
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on(kind, framework))
     run_plan(begun, RunContext(home, notes, run_job=run_job, gate=OPEN))
     return limits_of, notes.notes

@@ -12,7 +12,7 @@ from bench_agent import engines
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.plan.plan import PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
-from bench_agent.run.energy.window import SHORTEST_SECONDS
+from bench_agent.run.timed_part import SHORTEST_SECONDS
 from bench_agent.worker.stopwatch import measure
 from bench_protocol.payload.doubts import ENOUGH_BLOCKS, of_blocks
 from bench_protocol.payload.result import Blocks

@@ -39,10 +39,11 @@ CLOSED = IdleGate(strict=True, look=lambda device: Conditions(on_battery=True))
 
 
 class Quiet:
-    """A reporter that counts."""
+    """A reporter that counts, and keeps what the user is told."""
 
     def __init__(self) -> None:
         self.skips = 0
+        self.notes: list[str] = []
         self.left: list[PlannedCell] = []
 
     def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
@@ -63,7 +64,8 @@ class Quiet:
 
     def unreachable(self, error: ServerUnreachable) -> None: ...
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 def measure(job: Job, *others: Any) -> Answer:

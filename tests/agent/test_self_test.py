@@ -173,21 +173,12 @@ def test_rounding_up_keeps_no_bit() -> None:
     assert kept_bits([float("nan")] * 7) == 0
 
 
-class Notes(Quiet):
-    def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 def run_here(home: Home) -> tuple[list[Failed | Measured], list[str]]:
     """Run two cells of float32 and two of bfloat16; their outcomes, and what the user was told."""
     selection = Selection(
         frameworks=("mlx",), workloads=("mnist-dense",), precisions=("float32", "mixed_bfloat16")
     )
-    notes = Notes()
+    notes = Quiet()
     tests = SelfTests(home, make_machine(), notes.note)
     begun = journal.begin(home, RUN_ID, "0" * 64, make_plan(PRESETS["smoke"], selection, FOUND))
     context = RunContext(home, notes, run_job=measure, gate=OPEN, self_test=tests.refusal)

@@ -20,10 +20,11 @@ from ..base.messages import Probe
 from ..machine import nesting, sensors
 from ..machine.sensors import Load
 from ..run import interpreters
-from ..run.energy import MeterProblem, meter_for
+from ..run.energy.meter import MeterProblem
 from ..run.interpreters import Interpreter
 from ..run.probe import Answers, merged, probe_each
 from ..run.self_test import SelfTests
+from ..run.timed_part import meter_for
 from . import frameworks, gpu, storage, system
 from .finding import Finding
 from .frameworks import FrameworkProbe, Software, Tested, release, software_of

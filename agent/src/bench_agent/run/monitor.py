@@ -10,11 +10,10 @@ from bench_protocol.payload import doubts
 from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import Warn
 
-from ..base.messages import Answer, WorkerEvent
+from ..base.messages import Answer
 from .background_load import busy_cores, read_used
-from .energy import EnergyWindow
 from .telemetry import Reading, Sampler
-from .window import BlockWindow
+from .timed_part import TimedPart
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ class Monitor:
         self._cores = cores
         self._read = read
         self._sampler = Sampler(device, clock_ns, sensed)
-        self._energy = EnergyWindow(device, clock_ns)
-        self._window = BlockWindow(clock_ns)
+        self._timed = TimedPart(device, clock_ns)
+        self.heard = self._timed.heard
 
     def __enter__(self) -> "Monitor":
         self._began = self._read(), read_used()
@@ -68,10 +67,6 @@ class Monitor:
         self._used = busy_cores(self._began[1], read_used())
         self._sampler.__exit__()
         self._clocks = of_clocks(self._began[0], self._read())
-
-    def heard(self, message: WorkerEvent) -> None:
-        self._window.heard(message)
-        self._energy.heard(message)
 
     def telemetry(self) -> Telemetry:
         return self._sampler.telemetry()
@@ -86,12 +81,12 @@ class Monitor:
             *doubts.of_other_load(self._used, self._cores),
             *self._clocks,
         ]
-        outcome, energy = answer.outcome, self._energy.energy()
+        outcome, energy = answer.outcome, self._timed.energy()
         if measurement := outcome.measurement:
             warnings += doubts.of_blocks(measurement.blocks)
             if any(doubt.code == "slept" for doubt in self._clocks):
                 energy = Energy(source="none", reason="the machine slept in between")
-            window = self._window.window(measurement.blocks)
+            window = self._timed.window(measurement.blocks)
             measurement = measurement.model_copy(update={"energy": energy, "window": window})
             outcome = outcome.model_copy(update={"measurement": measurement})
         return answer.model_copy(update={"outcome": outcome, "warnings": tuple(warnings)})

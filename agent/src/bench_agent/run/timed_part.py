@@ -1,4 +1,4 @@
-"""Energy from the start of the timed part to the end of its last block."""
+"""The timed part by the parent's clock and meter, from its start to the end of its last block."""
 
 import platform
 from collections.abc import Callable
@@ -7,12 +7,14 @@ from pathlib import Path
 from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Energy
+from bench_protocol.payload.result import Blocks
+from bench_protocol.payload.witness import Window
 
-from ...base.messages import BlockDone, PhaseBegan, WorkerEvent
-from .ioreport import IoReport
-from .meter import Counters, Meter, MeterProblem
-from .nvml import Nvml
-from .rapl import Rapl
+from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
+from .energy.ioreport import IoReport
+from .energy.meter import Counters, Meter, MeterProblem
+from .energy.nvml import Nvml
+from .energy.rapl import Rapl
 
 # Counters update at most ten times a second, and a block's end is noticed a little late.
 SHORTEST_SECONDS = 10.0
@@ -33,8 +35,8 @@ def meter_for(device: Device, system: str = platform.system(), root: Path = Path
     raise MeterProblem(f"no energy counter is known for {device.kind} on {system}")
 
 
-class EnergyWindow:
-    """Reads a meter when the worker starts timing, and at the end of each block.
+class TimedPart:
+    """Reads clock and meter when the worker starts timing, and at the end of each block.
 
     The matrix product and the evaluation follow the last block and are not included.
 
@@ -53,22 +55,39 @@ class EnergyWindow:
         self._problem = "nothing was timed"
         self._began: tuple[int, Counters] | None = None
         self._ended: tuple[int, Counters] | None = None
+        self._reported: list[tuple[int, int]] = []
         try:
             self._meter = open_meter(device)
         except MeterProblem as problem:
             self._problem = str(problem)
 
     def heard(self, message: WorkerEvent) -> None:
-        if self._meter is None:
-            return
-        try:
-            if isinstance(message, BlockDone):
-                self._ended = self._clock_ns(), self._meter.read()
-            elif message == PhaseBegan(phase="timing"):
-                self._began = self._clock_ns(), self._meter.read()
-        except MeterProblem as problem:
-            self._meter.close()
-            self._meter, self._problem = None, str(problem)
+        """Handle a message of the worker, as soon as it came."""
+        if isinstance(message, BlockDone):
+            self._ended = self._read()
+            self._reported.append((message.steps, message.duration_ns))
+        elif message == PhaseBegan(phase="timing"):
+            self._began = self._read()
+
+    def window(self, blocks: Blocks) -> Window | None:
+        """The window, into which the worker's blocks must fit; None if no block was reported.
+
+        A worker whose clock is slow, or whose final list differs from what it reported block by
+        block, does not fit into it.
+
+        Args:
+            blocks: of the worker's answer.
+        """
+        if self._began is None or self._ended is None:
+            return None
+        listed = [(blocks.steps_per_block, duration) for duration in blocks.durations_ns]
+        if blocks.last_block:
+            listed.append((blocks.last_block.steps, blocks.last_block.duration_ns))
+        return Window(
+            started_ns=self._began[0],
+            finished_ns=self._ended[0],
+            blocks_agree=listed == self._reported,
+        )
 
     def energy(self) -> Energy:
         """The energy of the window, or ``none`` with the reason."""
@@ -90,3 +109,14 @@ class EnergyWindow:
             energy_mj=used[self._meter.scope],
             window_ns=window_ns,
         )
+
+    def _read(self) -> tuple[int, Counters]:
+        """The clock, then the counters; none after the meter failed."""
+        now_ns = self._clock_ns()
+        if self._meter is not None:
+            try:
+                return now_ns, self._meter.read()
+            except MeterProblem as problem:
+                self._meter.close()
+                self._meter, self._problem = None, str(problem)
+        return now_ns, {}
