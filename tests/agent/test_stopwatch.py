@@ -165,14 +165,6 @@ def test_the_warm_up_begins_with_the_calls_it_is_given() -> None:
     assert blocks.warm_up_ns == blocks.warm_up_steps * MS
 
 
-def test_the_calls_are_made_where_a_step_takes_seconds() -> None:
-    clock = FakeClock()
-    session = FakeSession(clock, repeat(6_000 * MS))
-    blocks = measure(session, Timing(), 1000, clock=clock, first_calls=(2,))
-    assert blocks.warm_up_steps == 2
-    assert blocks.steps_per_block == 1
-
-
 def test_neither_a_listener_nor_the_work_it_leaves_is_timed() -> None:
     """The first reading of a block needs its synchronisation as much as the second."""
     clock = FakeClock()

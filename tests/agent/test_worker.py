@@ -197,16 +197,6 @@ def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
     assert [warning.code for warning in ended.warnings] == ["gemm_failed"]
 
 
-def test_a_real_worker(tmp_path: Path) -> None:
-    job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
-    messages: list[Any] = []
-    ended = run_task(job, tmp_path / "log", listener=messages.append)
-    assert measured(ended), (tmp_path / "log").read_text()
-    assert ended.environment is not None
-    assert ended.environment.packages["mlx"]
-    assert any(isinstance(message, BlockDone) for message in messages)
-
-
 def test_a_real_probe(tmp_path: Path) -> None:
     probe = run_task(ProbeTask(framework="mlx"), tmp_path / "log")
     assert "cpu" in [device.kind for device in probe.devices]
