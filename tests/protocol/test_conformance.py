@@ -66,6 +66,8 @@ def test_a_large_step_is_traced_on_few_samples(name: str, batch_size: int, is_lo
     workload = workload_named(name)
     assert conformance.trace_batch_size(workload) == batch_size
     assert conformance.is_long_traced(workload) is is_long
+    steps = [conformance.trace_steps(workload, optimizer) for optimizer in conformance.TRACED]
+    assert steps == ([3, 2] if name == "cifar100-vgg16" else [3, 3])
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ def picked() -> Draw:
     return next(one for root in roots if recomputation.is_drawn(one := draw(root=root)))
 
 
+FIGURES = said().figures
+assert FIGURES is not None
+
+
 @pytest.mark.parametrize("honest", [said(), said("timed"), left_out()])
 def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation) -> None:
     assert recomputation.parse(recomputation.payload(honest)) == honest
@@ -62,6 +66,11 @@ def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation)
         (said(data_digest="e" * 64), "data_digest"),
         (said("timed", data_digest=None), "data_digest"),
         (left_out(purpose="timed", seed=SESSION, data_digest="e" * 64), "data_digest"),
+        (said(seed="0" * 32), "seed"),
+        *(
+            (said(figures=FIGURES.model_copy(update={name: (0.1, 0.2)})), "figures")
+            for name in ("high", "rounding", "movements_high", "movements_rounding")
+        ),
     ],
 )
 def test_a_statement_that_contradicts_itself_is_refused(wrong: Recomputation, field: str) -> None:
