@@ -1,4 +1,6 @@
-"""Disturbed runs beside others: in a machine's history, its feed, and trends."""
+"""The runs of a machine's history, its feed and trends: disturbed ones beside others."""
+
+import itertools
 
 import pytest
 from fastapi.testclient import TestClient
@@ -7,6 +9,9 @@ from tests.fakes.client import Poster
 
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Warn
+from bench_server.answers import runs
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement
 
 LOAD = Warn(code="other_load", figures={"busy_cores": 3.0, "cores": 8.0})
 WAVE = (0, 3, -2, 1, -1, 2)
@@ -115,3 +120,20 @@ def test_disturbed_runs_make_the_levels_where_there_are_no_others(
     (change,) = history["changes"]
     assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
     assert history["left_out"] == 0
+
+
+@pytest.mark.parametrize(("most", "days"), [(6, [1, 2]), (5, [2]), (4, [2]), (3, [2]), (1, [2])])
+def test_a_run_of_which_the_limit_leaves_a_part_is_left_out(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch, most: int, days: list[int]
+) -> None:
+    """Its median would differ from its figure; a single run stays."""
+    clocks = results.make_result().clocks
+    for day, repeat in itertools.product((1, 2), (1, 2, 3)):
+        started = f"2026-10-{day:02d}T00:0{repeat}:00.000000Z"
+        of_repeat = clocks.model_copy(update={"started": started})
+        last = post.made(run_id=f"{day:032x}", repeat=repeat, clocks=of_repeat)
+    monkeypatch.setattr(runs, "MOST_RESULTS", most)
+    with store.reading() as session:
+        machine = session.get_one(Measurement, last).machine_id
+        found = runs.runs_of(session, machine, last)
+    assert [run[0].started_at.day for run in found] == days

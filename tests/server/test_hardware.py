@@ -14,7 +14,7 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.readings import Energy
-from bench_server.db.environments import version_key
+from bench_server.db.environments import framework_version, version_key
 
 H200 = ("cuda", "NVIDIA H200", None)
 CUDA = Device(kind="cuda")
@@ -124,6 +124,24 @@ def test_versions_sort_as_versions() -> None:
     assert version_key("Ubuntu 22.04.3 LTS") == version_key("22.04.3")
     assert version_key("unknown") is None
     assert version_key("9" * 60) is not None
+
+
+@pytest.mark.parametrize(
+    ("packages", "version"),
+    [
+        ({"tensorflow": "2.18.1", "tensorflow-metal": "1.2.0"}, "2.18.1"),
+        ({"tensorflow-cpu": "2.21.0", "keras": "3.15.1"}, "2.21.0"),
+        ({"tensorflow-metal": "1.2.0"}, None),
+        ({}, None),
+    ],
+)
+def test_a_framework_has_its_version_under_any_wheels_name(
+    packages: dict[str, str], version: str | None
+) -> None:
+    environment = Environment(python="3.11.7", packages=packages, libraries={}, settings={})
+    cell = results.make_cell(framework="tensorflow")
+    made = results.make_result(cell=cell, environment=environment)
+    assert framework_version(made) == version
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from .parameters import (
     ATiming,
     AWorkload,
     BatchSize,
+    Chosen,
     Condition,
     Cursor,
-    Empty,
     FamilyName,
     Group,
     HardwareSlug,
@@ -67,10 +67,10 @@ class CellFilters(SetupFilters):
 
     hardware: AHardware = None
     q: PartOfName = None
-    family: Annotated[FamilyName | None, Empty] = Field(
+    family: Chosen[FamilyName] = Field(
         None, description="a family of hardware", examples=["apple-m"]
     )
-    machine_id: Annotated[MachineId | None, Empty] = Field(
+    machine_id: Chosen[MachineId] = Field(
         None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
     )
     trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
@@ -97,45 +97,45 @@ class CellFilters(SetupFilters):
 class BoardFilters(CellFilters):
     """Parameters of the leaderboard."""
 
-    batch_size: Annotated[BatchSize | Literal["any"] | None, Empty] = Field(
+    batch_size: Chosen[BatchSize | Literal["any"]] = Field(
         None, description="empty: each workload's default", examples=[256, "any"]
     )
-    precision: Annotated[Precision | Literal["any"] | None, Empty] = Field(
+    precision: Chosen[Precision | Literal["any"]] = Field(
         None, description="empty: float32", examples=["any"]
     )
-    group: Annotated[Group | None, Empty] = Field(
+    group: Chosen[Group] = Field(
         None,
         description="a place for each hardware (its best set-up in its best tier; the default), "
         "machine, or result, or for every set-up of each hardware",
         examples=["setup"],
     )
-    rank_by: Annotated[RankBy | None, Empty] = Field(
+    rank_by: Chosen[RankBy] = Field(
         None,
         description="what ranks rows within a tier. time and throughput: fastest first (the "
         "default); energy: least joules per sample, within one energy_scope; mfu, accuracy: "
         "highest. Rows without the figure are left out",
         examples=["energy"],
     )
-    sort: Annotated[Sort | None, Empty] = Field(
+    sort: Chosen[Sort] = Field(
         None,
         description="the field that rows are sorted by within a tier, smallest first, with a - "
         "before it greatest first; ranks stay. Empty: by rank. With group=result: newest_at alone",
         examples=["-spread"],
     )
-    energy_scope: Annotated[Name | None, Empty] = Field(
+    energy_scope: Chosen[Name] = Field(
         None,
         description="what the energy is of: gpu, cpu_package, soc, which do not compare; empty "
         "with rank_by=energy: the one that most of the board has (name it to follow a cursor)",
         examples=["gpu"],
     )
-    baseline: Annotated[HardwareSlug | None, Empty] = Field(
+    baseline: Chosen[HardwareSlug] = Field(
         None,
         description="hardware that speed-ups are against; empty: the published i7-8700 where the "
         "board has it, else the slowest on the board",
         examples=["published-intel-core-i7-8700"],
     )
     limit: int = Field(200, ge=1, le=500, description="most rows of a workload", examples=[50])
-    cursor: Annotated[Cursor | None, Empty] = Field(
+    cursor: Chosen[Cursor] = Field(
         None,
         description="next_cursor of the page before; needs workload",
         examples=[cursors.write(0, 0, 1234.5, 1234.5, "0" * 32)],
@@ -183,7 +183,7 @@ class ListFilters(Parameters):
 
     q: PartOfName = None
     limit: Limit = 50
-    cursor: Annotated[Cursor | None, Empty] = Field(
+    cursor: Chosen[Cursor] = Field(
         None,
         description="next_cursor of the page before",
         examples=[cursors.write("apple-m2-max-30-core-gpu")],
@@ -195,12 +195,10 @@ class ResultFilters(CellFilters):
 
     batch_size: ABatchSize = None
     precision: APrecision = None
-    status: Annotated[Literal["measured", "failed"] | None, Empty] = Field(
+    status: Chosen[Literal["measured", "failed"]] = Field(
         None, description="what a repeat came to", examples=["failed"]
     )
-    ranked: Annotated[bool | None, Empty] = Field(
-        None, description="whether it is ranked", examples=[True]
-    )
+    ranked: Chosen[bool] = Field(None, description="whether it is ranked", examples=[True])
     key_id: KeyId | None = Field(
         None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
     )
@@ -216,7 +214,7 @@ class ResultPageFilters(ResultFilters):
         examples=[False],
     )
     limit: Limit = 50
-    cursor: Annotated[Cursor | None, Empty] = Field(
+    cursor: Chosen[Cursor] = Field(
         None,
         description="next_cursor of the page before",
         examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")],

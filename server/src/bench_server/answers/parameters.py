@@ -1,7 +1,7 @@
 """Types of query parameters with their limits. The address is the state of a page."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
@@ -27,7 +27,10 @@ HardwareSlug = Annotated[
     str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
 ]
 Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+T = TypeVar("T")
 Empty = BeforeValidator(_empty_is_none)
+# None if nothing was chosen.
+Chosen = Annotated[T | None, Empty]
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
 KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -97,42 +100,32 @@ FamilyName = Annotated[
 
 # Filters that several queries share; each None if nothing was chosen.
 AWorkload = Annotated[
-    Name | None,
-    Empty,
+    Chosen[Name],
     AfterValidator(_in_catalogue),
     Field(description="name of a workload", examples=["mnist-cnn"]),
 ]
-AFramework = Annotated[
-    Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
-]
-ADevice = Annotated[
-    DeviceKind | None, Empty, Field(description="kind of device", examples=["metal"])
-]
+AFramework = Annotated[Chosen[Name], Field(description="name of a framework", examples=["mlx"])]
+ADevice = Annotated[Chosen[DeviceKind], Field(description="kind of device", examples=["metal"])]
 ARecipe = Annotated[
-    Recipe | None,
-    Empty,
+    Chosen[Recipe],
     Field(description="how the training loop is written (/methodology)", examples=["tuned"]),
 ]
 AData = Annotated[
-    DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
+    Chosen[DataKind], Field(description="real or generated samples", examples=["real"])
 ]
 ATiming = Annotated[
-    TimingKind | None,
-    Empty,
+    Chosen[TimingKind],
     Field(description="long: 10 s or more on a CPU, 30 s on a GPU; else short", examples=["long"]),
 ]
-ABatchSize = Annotated[
-    BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
-]
+ABatchSize = Annotated[Chosen[BatchSize], Field(description="samples in a step", examples=[256])]
 APrecision = Annotated[
-    Precision | None, Empty, Field(description="of the arithmetic", examples=["float32"])
+    Chosen[Precision], Field(description="of the arithmetic", examples=["float32"])
 ]
 AHardware = Annotated[
-    HardwareSlug | None,
-    Empty,
+    Chosen[HardwareSlug],
     Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
 ]
 PartOfName = Annotated[
-    Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
+    Chosen[Words], Field(description="part of the hardware's name", examples=["m2 max"])
 ]
 Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]
