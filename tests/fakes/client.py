@@ -91,3 +91,10 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
     agreeing = clocks.model_copy(update={"signed": results.utc_text(signed)})
     bound = {"challenge": challenge, "nonce": None, "clocks": agreeing}
     return under_nonce(result.model_copy(update=bound))
+
+
+def get(http: Any, path: str) -> Any:
+    """The API's answer at a path."""
+    answer = http.get(f"/api/v1{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()

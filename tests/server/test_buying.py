@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.hardware import clean
@@ -48,12 +48,6 @@ def energetic(cell: Any, step_ns: int, millijoules: int, scope: str = "gpu") -> 
     return results.make_measurement(cell, step_ns, energy=energy)
 
 
-def get(post: Poster, address: str) -> Any:
-    answer = post.http.get(f"/api/v1{address}")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 @pytest.fixture
 def fleet(post: Poster) -> Poster:
     """Two NVIDIA cards and a Mac; the first card's agent reports its power limit and its memory."""
@@ -84,19 +78,22 @@ def operators_list(fleet: Poster, tmp_path: Path) -> Poster:
 
 
 def test_what_results_report_goes_before_what_the_maker_states(fleet: Poster) -> None:
-    rtx = {one["property"]: one for one in get(fleet, f"/hardware/{RTX}")["specifications"]}
+    rtx = {one["property"]: one for one in get(fleet.http, f"/hardware/{RTX}")["specifications"]}
     assert rtx["memory_bytes"]["values"] == [24564 * 2**20]
     assert rtx["power_limit_watts"]["values"] == [400]
     assert rtx["power_limit_watts"]["reported"]
     assert (rtx["cores"]["values"], rtx["cores"]["reported"]) == ([128], False)
     assert "white paper" in rtx["cores"]["source"]
-    other = {one["property"]: one for one in get(fleet, f"/hardware/{OTHER}")["specifications"]}
+    other = {
+        one["property"]: one for one in get(fleet.http, f"/hardware/{OTHER}")["specifications"]
+    }
     assert (other["power_limit_watts"]["values"], other["power_limit_watts"]["reported"]) == (
         [350],
         False,
     )
     mac = {
-        one["property"]: one["values"] for one in get(fleet, f"/hardware/{MAC}")["specifications"]
+        one["property"]: one["values"]
+        for one in get(fleet.http, f"/hardware/{MAC}")["specifications"]
     }
     assert (mac["cores"], mac["year"]) == ([30], [2023])
     assert "power_limit_watts" not in mac
@@ -106,20 +103,20 @@ def test_values_of_machines_that_differ_are_all_given(post: Poster) -> None:
     for seed, watts in ((1, 450.0), (2, 300.0), (3, 300.0)):
         made = card("NVIDIA GeForce RTX 4090", seed, power_limit_watts=watts)
         post.made(cell=results.make_cell(device=CUDA), machine=made)
-    stated = {one["property"]: one for one in get(post, f"/hardware/{RTX}")["specifications"]}
+    stated = {one["property"]: one for one in get(post.http, f"/hardware/{RTX}")["specifications"]}
     assert stated["power_limit_watts"]["values"] == [300, 450]
 
 
 def test_prices_at_launch_are_the_last_resort(fleet: Poster) -> None:
     launch = {"amount": 1599, "currency": "USD", "date": "2022-10-12", "basis": "launch"}
-    assert get(fleet, f"/hardware/{RTX}")["price"] == launch
-    assert get(fleet, f"/hardware/{MAC}")["price"] is None
-    own = get(fleet, f"/hardware/{RTX}?price.{RTX}=1200")["price"]
+    assert get(fleet.http, f"/hardware/{RTX}")["price"] == launch
+    assert get(fleet.http, f"/hardware/{MAC}")["price"] is None
+    own = get(fleet.http, f"/hardware/{RTX}?price.{RTX}=1200")["price"]
     assert own == {"amount": 1200, "currency": None, "date": None, "basis": "reader"}
 
 
 def test_the_operators_list_replaces_prices_at_launch(operators_list: Poster) -> None:
-    compared = get(operators_list, f"/compare?ids={RTX},{OTHER},{MAC}")
+    compared = get(operators_list.http, f"/compare?ids={RTX},{OTHER},{MAC}")
     prices = [thing["price"] for thing in compared["things"]]
     assert prices[0] == {
         "amount": 2000,
@@ -134,16 +131,16 @@ def test_the_operators_list_replaces_prices_at_launch(operators_list: Poster) ->
         cells[0]["samples_per_second"] / 2000
     )
     assert cells[1]["samples_per_second_per_price"] is None
-    own = get(operators_list, f"/compare?ids={RTX},{MAC}&price.{MAC}=2500")["things"]
+    own = get(operators_list.http, f"/compare?ids={RTX},{MAC}&price.{MAC}=2500")["things"]
     assert [thing["price"]["basis"] for thing in own] == ["operator", "reader"]
 
 
 def test_the_energy_of_an_epoch_has_a_cost_where_energy_has_a_price(fleet: Poster) -> None:
-    (figure,) = get(fleet, f"/hardware/{RTX}")["figures"]
+    (figure,) = get(fleet.http, f"/hardware/{RTX}")["figures"]
     assert figure["energy_cost_per_epoch"] is None
-    (figure,) = get(fleet, f"/hardware/{RTX}?energy_price=0.36")["figures"]
+    (figure,) = get(fleet.http, f"/hardware/{RTX}?energy_price=0.36")["figures"]
     assert figure["energy_cost_per_epoch"] == pytest.approx(figure["joules_per_epoch"] * 1e-7)
-    cells = get(fleet, f"/compare?ids={RTX},{OTHER}&energy_price=0.36")["rows"][0]["cells"]
+    cells = get(fleet.http, f"/compare?ids={RTX},{OTHER}&energy_price=0.36")["rows"][0]["cells"]
     assert cells[0]["joules_per_epoch"] == pytest.approx(figure["joules_per_epoch"])
     assert cells[0]["energy_cost_per_epoch"] == pytest.approx(figure["energy_cost_per_epoch"])
     for wrong in ("0", "-1", "nan", "inf", "x"):
@@ -153,17 +150,17 @@ def test_the_energy_of_an_epoch_has_a_cost_where_energy_has_a_price(fleet: Poste
 
 
 def test_the_operators_price_of_energy(operators_list: Poster) -> None:
-    answer = get(operators_list, f"/hardware/{RTX}")
+    answer = get(operators_list.http, f"/hardware/{RTX}")
     (figure,) = answer["figures"]
     assert answer["energy_currency"] == "EUR"
     assert figure["energy_cost_per_epoch"] == pytest.approx(
         figure["joules_per_epoch"] / 3.6e6 * 0.3
     )
-    assert get(operators_list, f"/hardware/{RTX}?energy_price=1")["energy_currency"] is None
+    assert get(operators_list.http, f"/hardware/{RTX}?energy_price=1")["energy_currency"] is None
 
 
 def test_energies_of_different_scopes_are_no_ratio(fleet: Poster) -> None:
-    _, other, mac = get(fleet, f"/compare?ids={RTX},{OTHER},{MAC}")["things"]
+    _, other, mac = get(fleet.http, f"/compare?ids={RTX},{OTHER},{MAC}")["things"]
     # Three times the energy in the same window over twice the time a step.
     assert other["relative_energy"] == pytest.approx(3, rel=0.01)
     assert mac["relative_energy"] is None
@@ -177,7 +174,7 @@ def test_machines_of_a_hardware_have_speeds_in_the_set_up_of_its_place(post: Pos
             post.made(cell=cell, machine=made, step_ns=step_ns + run, run_id=f"{run:031x}{seed}")
     third = card("NVIDIA GeForce RTX 4090", 3)
     post.made(cell=results.make_cell(device=CUDA, recipe="tuned"), machine=third, step_ns=300_000)
-    answer = get(post, f"/hardware/{RTX}")
+    answer = get(post.http, f"/hardware/{RTX}")
     first, second, without = answer["machines"]
     assert first["samples_per_second"] > second["samples_per_second"]
     assert first["samples_per_second_low"] < first["samples_per_second"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.machine import Environment
@@ -25,12 +25,6 @@ def machine(seed: int = 3, driver: str = "560.35", memory_gib: int = 64) -> Any:
     made = results.make_machine("AMD EPYC 9654 96-Core Processor", H200, seed=seed)
     gpus = (made.gpus[0].model_copy(update={"driver": driver}),)
     return made.model_copy(update={"gpus": gpus, "memory_bytes": memory_gib * 2**30})
-
-
-def get(http: TestClient, address: str) -> Any:
-    answer = http.get(f"/api/v1{address}")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_hardware_and_machines(post: Poster) -> None:

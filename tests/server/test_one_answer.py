@@ -2,11 +2,10 @@
 search."""
 
 from math import prod
-from typing import Any
 
 import pytest
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.catalogue.matrix import Device
 from bench_server.ranking import score
@@ -52,17 +51,11 @@ def fleet(post: Poster) -> Poster:
     return post
 
 
-def get(post: Poster, path: str) -> Any:
-    answer = post.http.get(f"/api/v1{path}")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 def test_board_score_and_comparison_agree(fleet: Poster) -> None:
-    rows = get(fleet, f"/leaderboard?baseline={MAC}")["rows"]
+    rows = get(fleet.http, f"/leaderboard?baseline={MAC}")["rows"]
     on_boards = {row["workload"]: row["speed_up"] for row in rows if row["hardware_slug"] == BOX}
     assert on_boards == pytest.approx(BEST, rel=1e-4)
-    compared = get(fleet, f"/compare?ids={MAC},{BOX}")
+    compared = get(fleet.http, f"/compare?ids={MAC},{BOX}")
     assert compared["mode"] == "best"
     in_rows = {row["workload"]: row["cells"][1]["speed_up"] for row in compared["rows"]}
     assert in_rows == on_boards
@@ -71,7 +64,7 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
     assert thing["speed_up"] == pytest.approx(prod(BEST.values()) ** 0.5, rel=1e-4)
     (scored,) = (
         one["score"]
-        for one in get(fleet, f"/leaderboard?baseline={MAC}")["scores"]
+        for one in get(fleet.http, f"/leaderboard?baseline={MAC}")["scores"]
         if one["hardware_slug"] == BOX
     )
     assert scored["value"] == thing["speed_up"]
@@ -81,17 +74,19 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
     )
     assert scored["value_low"] < scored["value"] < scored["value_high"]
     # Without a choice the baseline is the same on every board, on the hardware's page and at home.
-    page = get(fleet, f"/hardware/{BOX}")["score"]
-    (own,) = (one for one in get(fleet, "/leaderboard")["scores"] if one["hardware_slug"] == BOX)
+    page = get(fleet.http, f"/hardware/{BOX}")["score"]
+    (own,) = (
+        one for one in get(fleet.http, "/leaderboard")["scores"] if one["hardware_slug"] == BOX
+    )
     assert page == own["score"]
 
 
 def test_the_other_mode_compares_the_same_software(fleet: Poster) -> None:
-    compared = get(fleet, f"/compare?ids={MAC},{BOX}&mode=same_software")
+    compared = get(fleet.http, f"/compare?ids={MAC},{BOX}&mode=same_software")
     common = [row for row in compared["rows"] if row["common"]]
     assert {row["framework"] for row in common} == {"tensorflow"}
     assert compared["things"][1]["speed_up"] == pytest.approx((400 / 210 * 2) ** 0.5, rel=1e-3)
-    result = get(fleet, "/results")["results"][0]["id"]
+    result = get(fleet.http, "/results")["results"][0]["id"]
     for field, value in (("mode", "best"), ("across", "batch_size")):
         answer = fleet.http.get(f"/api/v1/compare?ids={MAC},{result}&{field}={value}")
         assert (answer.status_code, answer.json()["field"]) == (422, field)
@@ -104,29 +99,31 @@ def test_rows_of_the_same_software_are_in_the_order_of_the_matrix(post: Poster) 
         for framework, recipe in reversed(setups):
             cell = results.make_cell(framework=framework, recipe=recipe, device=device)
             post.made(cell=cell, machine=machine)
-    rows = get(post, f"/compare?ids={MAC},{BOX}&mode=same_software")["rows"]
+    rows = get(post.http, f"/compare?ids={MAC},{BOX}&mode=same_software")["rows"]
     assert [(row["framework"], row["recipe"]) for row in rows] == setups
 
 
 @pytest.mark.parametrize("search", ["q=4090", f"hardware={MAC}", "q=apple"])
 def test_a_search_leaves_ranks_alone(fleet: Poster, search: str) -> None:
     board = "/leaderboard?workload=mnist-cnn"
-    ranks = {row["hardware_slug"]: row["rank"] for row in get(fleet, board)["rows"]}
+    ranks = {row["hardware_slug"]: row["rank"] for row in get(fleet.http, board)["rows"]}
     assert ranks == {BOX: 1, MAC: 2}
-    (row,) = get(fleet, f"{board}&{search}")["rows"]
+    (row,) = get(fleet.http, f"{board}&{search}")["rows"]
     assert row["rank"] == ranks[row["hardware_slug"]]
     # What changes the question ranks again.
-    (row,) = get(fleet, f"{board}&device=metal")["rows"]
+    (row,) = get(fleet.http, f"{board}&device=metal")["rows"]
     assert row["rank"] == 1
 
 
 def test_the_baseline_stays_through_filters_and_has_no_interval(fleet: Poster) -> None:
-    whole = get(fleet, "/leaderboard?workload=mnist-cnn")
+    whole = get(fleet.http, "/leaderboard?workload=mnist-cnn")
     (baseline,) = whole["baselines"]
     own = next(r for r in whole["rows"] if r["hardware_slug"] == baseline["hardware_slug"])
     assert (own["speed_up"], own["speed_up_low"], own["speed_up_high"]) == (1, None, None)
     for chosen in ("device=cuda", "framework=torch", "q=4090", "group=setup", "limit=1"):
-        assert get(fleet, f"/leaderboard?workload=mnist-cnn&{chosen}")["baselines"] == [baseline]
+        assert get(fleet.http, f"/leaderboard?workload=mnist-cnn&{chosen}")["baselines"] == [
+            baseline
+        ]
 
 
 def test_the_bounds_of_a_mean_of_speed_ups() -> None:

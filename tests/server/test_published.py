@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
@@ -29,12 +29,6 @@ def imported(http: TestClient, database_url: str) -> TestClient:
         assert done.exit_code == 0, done.output
         assert line in done.output
     return http
-
-
-def get(http: TestClient, address: str) -> Any:
-    answer = http.get(f"/api/v1{address}")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_eight_speed_ups_against_the_i7(imported: TestClient) -> None:

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from tests.fakes import results, said, trusted
-from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from tests.fakes.projected import project
 from tests.fakes.statements import statements
+from tests.server.test_tiers import decide
 
 from bench_protocol.payload import acts
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, Measurement
-from bench_server.ingest import moderation
 from bench_server.projection import reindex
 
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
@@ -31,11 +29,6 @@ def confirmed(post: Poster, store: Store) -> None:
         post.enroll(key)
     for owner in OWNERS:
         decide(store, "confirm", owner=owner)
-
-
-def decide(store: Store, kind: acts.OperatorAct, **about: str) -> None:
-    moderation.decide(store, AUTHORITY, said.NOW, kind, **about)
-    project(store)
 
 
 def reproduction(post: Poster, result_id: str) -> Any:
