@@ -15,7 +15,7 @@ Mode = Literal["best", "same_software"]
 
 @dataclass(frozen=True)
 class ComparedThing:
-    """One column."""
+    """One compared thing, with its verdict over the common rows."""
 
     id: str
     kind: ThingKind
