@@ -22,7 +22,7 @@ from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import audit
 from bench_server.cli import cosign
 from bench_server.db.store import Store
-from bench_server.log import cosigners, cosigning, outgoing
+from bench_server.log import cosigners, cosigning
 from bench_server.log.cosigners import Cosigner, NoCosignature
 from bench_server.settings import Settings
 
@@ -45,7 +45,7 @@ def cosigner(witness: Witness) -> Iterator[Cosigner]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers may take half a second."""
-    monkeypatch.setattr(outgoing, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 0.5)
 
 
 def faults(store: Store, *witnesses: WitnessKey) -> list[str]:
@@ -197,9 +197,9 @@ def test_the_audit_finds_that_others_saw_another_history(
 def test_an_answer_without_end_is_given_up() -> None:
     with (
         serving(lambda _path, _body: Reply(200, b".", drips=True)) as url,
-        pytest.raises(outgoing.NoAnswer, match="the answer takes too long"),
+        pytest.raises(OSError, match="the answer takes too long"),
     ):
-        outgoing.post(url, b"", "text/plain", seconds=0.3)
+        cosigners.post(url, b"", seconds=0.3)
 
 
 def test_the_thread_goes_on_after_failures_and_logs_a_line(

@@ -1,10 +1,11 @@
 """``cosign`` asks witnesses to cosign the daily checkpoint; a thread of a server does so too."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 
 import typer
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,7 +15,7 @@ from ..log import cosigners, cosigning
 from ..log.cosigners import Cosigner, NoCosignature
 from ..settings import Settings
 from .options import DatabaseUrl
-from .setup import open_store
+from .setup import beside, open_store
 from .setup import stop as stop_with
 
 LOOK_SECONDS = 60.0
@@ -69,33 +70,19 @@ def once(
     return tuple(asked)
 
 
-@contextmanager
-def cosigning_daily(store: Store, settings: Settings) -> Iterator[None]:
+def cosigning_daily(store: Store, settings: Settings) -> AbstractContextManager[None]:
     """A thread that asks every day, until the context ends; none without witnesses."""
     cosigners = cosigners_of(settings)
     if not cosigners:
-        yield
-        return
-    stop = Event()
-    follow = Thread(target=_follow, args=(store, cosigners, stop), name="cosign", daemon=True)
-    follow.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        follow.join(JOIN_SECONDS)
+        return nullcontext()
+    return beside("cosign", partial(_follow, store, cosigners), JOIN_SECONDS)
 
 
-def _follow(
-    store: Store,
-    cosigners: Sequence[Cosigner],
-    stop: Event,
-    clock: Callable[[], datetime] = utc_now,
-) -> None:
+def _follow(store: Store, cosigners: Sequence[Cosigner], stop: Event) -> None:
     while True:
         failed = False
         try:
-            for _, outcome in once(store, cosigners, clock()):
+            for _, outcome in once(store, cosigners, utc_now()):
                 if isinstance(outcome, NoCosignature):
                     failed = True
                     logger.warning("not cosigned, asked again later: %s", outcome)

@@ -3,8 +3,8 @@
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event
 from typing import Annotated
 
 import typer
@@ -13,7 +13,7 @@ from ..db.store import Store
 from ..projection import reindex as reindexing
 from ..projection.projector import ProjectionStopped, Projector
 from .options import DatabaseUrl
-from .setup import open_store
+from .setup import beside, open_store
 from .setup import stop as stop_with
 
 
@@ -42,17 +42,9 @@ def project(
     print(f"the boards include {count:,} log entries")
 
 
-@contextmanager
-def projecting(store: Store) -> Iterator[None]:
+def projecting(store: Store) -> AbstractContextManager[None]:
     """A projector in a thread of its own, until the context ends."""
-    stop = Event()
-    thread = Thread(target=Projector(store).run, args=(stop,), name="projector", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return beside("projector", Projector(store).run)
 
 
 def run_until_signal(projector: Projector) -> None:

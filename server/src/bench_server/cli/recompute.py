@@ -9,9 +9,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +25,7 @@ from ..recompute import jobs
 from ..recompute.worker import Recomputer
 from ..settings import Settings, child_environment
 from .options import DatabaseUrl
-from .setup import open_store
+from .setup import beside, open_store
 from .setup import stop as stop_with
 
 if TYPE_CHECKING:
@@ -95,17 +95,9 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def recomputing(store: Store, settings: Settings) -> Iterator[None]:
+def recomputing(store: Store, settings: Settings) -> AbstractContextManager[None]:
     """A process that recomputes whenever a job waits, until the context ends."""
-    stop = Event()
-    thread = Thread(target=_follow, args=(store, settings, stop), name="recompute", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return beside("recompute", partial(_follow, store, settings))
 
 
 def _follow(store: Store, settings: Settings, stop: Event) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TypeVar
 
 import typer
@@ -95,6 +96,25 @@ def no_answer(error: SQLAlchemyError) -> typer.Exit:
     words = " ".join(str(getattr(error, "orig", None) or error).split())
     what = "does not answer" if isinstance(error, UNAVAILABLE) else "refuses this"
     return stop(f"the database {what}: {words}")
+
+
+@contextmanager
+def beside(
+    name: str, follow: Callable[[Event], object], join_seconds: float | None = None
+) -> Iterator[None]:
+    """Run a function in a thread of this name until the context ends, which sets its event.
+
+    Args:
+        join_seconds: the longest wait for the end of the thread.
+    """
+    stop = Event()
+    thread = Thread(target=follow, args=(stop,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(join_seconds)
 
 
 def remark(words: str) -> None:

@@ -2,14 +2,29 @@
 
 import base64
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from bench_protocol.base.errors import InvalidProof
 from bench_protocol.signing import cosignatures
 from bench_protocol.signing.cosignatures import WitnessKey
 
-from .outgoing import Answer, NoAnswer, post
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
+MAX_ANSWER_BYTES = 128 * 1024
+CHUNK_BYTES = 8 * 1024
+
+
+class Answer(NamedTuple):
+    """An HTTP status and body."""
+
+    status: int
+    body: bytes
 
 
 class NoCosignature(RuntimeError):
@@ -70,11 +85,12 @@ class Cosigner:
     def _ask(self, wanted: Wanted, old_size: int) -> Answer:
         proof = [base64.b64encode(each).decode() for each in wanted.growth(old_size)]
         body = "\n".join((f"old {old_size}", *proof, "", wanted.note))
+        address = f"{self.url.rstrip('/')}/add-checkpoint"
         try:
-            address = f"{self.url.rstrip('/')}/add-checkpoint"
-            return post(address, body.encode(), "text/plain; charset=utf-8")
-        except NoAnswer as error:
-            raise NoCosignature(f"{self.name}: {error}") from None
+            return post(address, body.encode())
+        except (OSError, HTTPException, ValueError) as error:
+            words = " ".join((str(error) or type(error).__name__).split())
+            raise NoCosignature(f"{self.name}: {address} does not answer: {words}") from None
 
 
 def parse(text: str) -> tuple[Cosigner, ...]:
@@ -101,3 +117,37 @@ def _size(body: bytes) -> int | None:
     """The size in a 409; None if there is none."""
     match = re.fullmatch(rb"(0|[1-9][0-9]{0,18})\n", body)
     return int(match[1]) if match else None
+
+
+def post(url: str, body: bytes, seconds: float = ANSWER_SECONDS) -> Answer:
+    """Post a text; an answer of any status is an answer.
+
+    Args:
+        seconds: the time that the whole answer may take.
+
+    Raises:
+        OSError, HTTPException, ValueError: the server cannot be reached, is too slow, or says too
+            much.
+    """
+    headers = {"Content-Type": "text/plain; charset=utf-8"}
+    request = Request(url, body, headers)  # noqa: S310 - settings allow http(s)
+    ends = time.monotonic() + seconds
+    try:
+        response = urlopen(request, timeout=min(CONNECT_SECONDS, seconds))  # noqa: S310
+    except HTTPError as error:
+        with error:
+            return Answer(error.code, error.read(CHUNK_BYTES))
+    with response:
+        return Answer(response.status, _read(response, ends))
+
+
+def _read(response: HTTPResponse, ends: float) -> bytes:
+    parts, size = [], 0
+    while part := response.read1(CHUNK_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > MAX_ANSWER_BYTES:
+            raise OSError(f"more than {MAX_ANSWER_BYTES:,} bytes")
+        if time.monotonic() > ends:
+            raise OSError("the answer takes too long")
+    return b"".join(parts)

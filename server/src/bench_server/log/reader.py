@@ -62,6 +62,12 @@ def newest_checkpoint(session: Session) -> LogCheckpoint:
     ).one()
 
 
+def first_checkpoint(session: Session, index: int) -> LogCheckpoint:
+    """The first checkpoint that covers an entry."""
+    covering = select(LogCheckpoint).where(col(LogCheckpoint.size) > index)
+    return session.exec(covering.order_by(col(LogCheckpoint.size)).limit(1)).one()
+
+
 def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
     """Receipts of entries, each under the first checkpoint that covers it, so that an entry's
     receipt never changes. Entries with an erased salt have none."""
@@ -152,12 +158,7 @@ def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogChec
     newest: LogCheckpoint | None = None
     for index in sorted(indices):
         if newest is None or newest.size <= index:
-            newest = session.exec(
-                select(LogCheckpoint)
-                .where(col(LogCheckpoint.size) > index)
-                .order_by(col(LogCheckpoint.size))
-                .limit(1)
-            ).one()
+            newest = first_checkpoint(session, index)
         checkpoints[index] = newest
     return [checkpoints[index] for index in indices]
 

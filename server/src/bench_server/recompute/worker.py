@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
 from bench_protocol.base.errors import DataProblem
 from bench_protocol.catalogue import nonces
@@ -27,8 +27,8 @@ from bench_protocol.training.recomputation import (
 from bench_protocol.training.recomputed import Figures
 
 from ..db.store import UNAVAILABLE, Store, utc_now
-from ..db.tables import LogCheckpoint, RecomputeJob
-from ..log import writer
+from ..db.tables import RecomputeJob
+from ..log import reader, writer
 from ..log.server_keys import Authority
 from . import jobs
 
@@ -172,12 +172,7 @@ class Recomputer:
         return None if recomputation.is_drawn(draw) else draw
 
     def _draw(self, session: Session, row: RecomputeJob) -> Draw:
-        note = session.exec(
-            select(LogCheckpoint.note)
-            .where(col(LogCheckpoint.size) > row.first_index)
-            .order_by(col(LogCheckpoint.size))
-            .limit(1)
-        ).one()
+        note = reader.first_checkpoint(session, row.first_index).note
         checkpoint = open_checkpoint(note, self.authority.log_key)
         return Draw(
             size=checkpoint.size,
