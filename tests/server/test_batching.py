@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pytest
-from fastapi.testclient import TestClient
 from sqlalchemy import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
@@ -99,21 +98,6 @@ def test_nobody_is_waited_for_who_does_not_come() -> None:
 def test_an_item_that_cannot_be_saved_fails_alone() -> None:
     answers = saved_by_many(Saver(refused=[5]), CLIENTS)
     assert answers == [*range(5), "[5]", *range(6, CLIENTS)]
-
-
-def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
-    post: Poster, http: TestClient, store: Store
-) -> None:
-    inbox = Inbox(store, AUTHORITY)
-    made = [results.make_result() for _ in range(3)]
-    twin = made[0].model_copy(update={"preset": "full"})  # another payload for its repeat
-    raws = [*(results.sealed(result) for result in (*made, twin, made[1])), b"{}"]
-    found = [waiting.result(30) for waiting in inbox.accept(raws, utc_now())]
-    codes = [f.created if isinstance(f, Accepted) else f.code for f in found]
-    assert codes == [True, True, True, "conflict", False, "invalid_field"]
-    kept = [f for f in found if isinstance(f, Accepted)]
-    assert len({f.receipt.checkpoint for f in kept}) == 1
-    assert kept[1].id == kept[3].id
 
 
 def test_a_row_the_database_refuses_fails_alone(

@@ -54,17 +54,6 @@ def test_the_same_payload_twice_is_one_row(post: Poster, store: Store) -> None:
     assert counted(store) == (1, 1)
 
 
-def test_another_spelling_of_the_same_payload_is_the_same_result(
-    post: Poster, store: Store
-) -> None:
-    body = results.sealed(results.make_result())
-    document = json.loads(body)
-    url_safe = document["payload"].replace("+", "-").replace("/", "_")
-    spelled = json.dumps(document | {"payload": url_safe}, indent=3).encode()
-    assert post.raw(body).json()["id"] == post.raw(spelled).json()["id"]
-    assert counted(store) == (1, 1)
-
-
 def test_concurrent_posts_are_one_row(live_server: str, store: Store) -> None:
     bodies = [results.sealed(results.make_result()) for _ in range(4)]
     with httpx.Client(base_url=live_server, timeout=30) as http:

@@ -5,7 +5,6 @@ import json
 import re
 import stat
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -16,12 +15,12 @@ from fastapi.testclient import TestClient
 from sqlmodel import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
-from tests.fakes.client import JSON, Poster
+from tests.fakes.client import Poster
 
 from bench_protocol.base import strict_json
 from bench_protocol.signing import envelope, merkle, note, receipts, tiles
 from bench_server.db.store import Store
-from bench_server.db.tables import LogCheckpoint, LogEntry, LogNode
+from bench_server.db.tables import LogCheckpoint
 from bench_server.log import writer
 from bench_server.log.server_keys import KeysProblem, load_authority, new_authority
 from bench_server.web.routes import deps
@@ -75,21 +74,6 @@ def test_base64_variants_are_one_leaf(post: Poster, store: Store) -> None:
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json() == second.json()
     assert checkpoint(post.http).size == 2
-
-
-def test_at_once_one_row_one_leaf_one_receipt(live_server: str, store: Store) -> None:
-    raw = results.sealed(results.make_result())
-    with httpx.Client(base_url=live_server, timeout=60) as http:
-        http.post("/api/v1/keys", content=results.enrollment(), headers=JSON)
-        with ThreadPoolExecutor(10) as pool:
-            answers = [
-                *pool.map(
-                    lambda _: http.post("/api/v1/results", content=raw, headers=JSON), range(10)
-                )
-            ]
-        assert sorted(answer.status_code for answer in answers) == [200] * 9 + [201]
-        assert len({answer.text for answer in answers}) == 1
-        assert checkpoint(http).size == 2
 
 
 def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
@@ -190,17 +174,6 @@ def test_a_batch_has_a_limit_of_lines(post: Poster, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(deps, "BATCH_MAX_LINES", 3)
     answer = post.http.post("/api/v1/results", content=b"1\n" * 3, headers=NDJSON)
     assert (answer.status_code, len(answer.text.splitlines())) == (207, 3)
-
-
-def test_one_checkpoint_for_a_size(post: Poster, store: Store) -> None:
-    post.made()
-    with store.reading() as session:
-        sizes = session.exec(select(LogCheckpoint.size)).all()
-        nodes = session.exec(select(LogNode)).all()
-        entries = session.exec(select(LogEntry)).all()
-    assert sorted(sizes) == [0, 1, 2]
-    assert len(nodes) == 3
-    assert [entry.kind for entry in entries] == ["key_event", "result"]
 
 
 def test_a_failed_transaction_leaves_no_leaf(

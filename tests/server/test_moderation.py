@@ -1,10 +1,7 @@
 """Acts on results and keys: permissions and effects."""
 
-import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import pytest
 from fastapi import FastAPI
 from sqlmodel import select
 from tests.fakes import results
@@ -16,9 +13,8 @@ from tests.fakes.said import NOW, act, revoked
 from bench_protocol.payload.result import Challenge
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, Withdrawn
-from bench_server.ingest import key_registry, moderation
+from bench_server.ingest import moderation
 from bench_server.projection import reindex
-from bench_server.settings import Settings
 
 
 def state(store: Store, identity: str) -> tuple[bool, str | None]:
@@ -159,38 +155,6 @@ def test_who_may_revoke(post: Poster, store: Store) -> None:
     assert revoked(post, 2, 3).status_code == 201
     assert revoked(post, 2, 3).status_code == 200
     assert revoked(post, 3, 2).json()["code"] == "key_not_active"
-
-
-@pytest.fixture
-def policy(app: FastAPI) -> Callable[[str], None]:
-    def choose(name: str) -> None:
-        app.state.settings = Settings(enrollment=name)  # type: ignore[arg-type]
-
-    return choose
-
-
-def test_by_invitation(post: Poster, store: Store, policy: Callable[[str], None]) -> None:
-    policy("invite")
-    with store.writing() as session:
-        code = key_registry.invite(session, NOW, "lab", timedelta(days=1))
-    body = json.loads(results.enrollment(results.private_key(5)))
-    refused = post.http.post("/api/v1/keys", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (403, "not_invited")
-    taken = post.http.post("/api/v1/keys", json=body | {"invite": code})
-    assert (taken.status_code, taken.json()["owner"]) == (201, "lab")
-    other = json.loads(results.enrollment(results.private_key(6)))
-    assert post.http.post("/api/v1/keys", json=other | {"invite": code}).status_code == 403
-
-
-def test_by_approval(post: Poster, store: Store, policy: Callable[[str], None]) -> None:
-    policy("approval")
-    key = results.private_key(5)
-    answer = post.http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
-    assert answer.json()["status"] == "pending"
-    raw = results.sealed(results.make_result(key=key), key)
-    assert post.raw(raw).json()["code"] == "key_not_active"
-    moderation.decide(store, AUTHORITY, NOW, "approve", key=results.key_id(key))
-    assert post.raw(raw).status_code == 201
 
 
 def test_an_expired_challenge_lowers_the_level(post: Poster, app: FastAPI) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from bench_protocol.base import strict_json
 from bench_server.cli import serve
+from bench_server.cli.main import main
 from bench_server.db import migrate
 from bench_server.settings import Settings
 from bench_server.web.routes import deps
@@ -83,15 +86,8 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
-    done = subprocess.run(
-        [*PROGRAM, "serve"],
-        env=os.environ | ANY_PORT | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["serve"], env=ANY_PORT | settings)
+    assert done.exit_code == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
@@ -103,23 +99,17 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
     secrets.mkdir()
     url = f"sqlite:///{tmp_path / 'from-a-file.db'}"
     (secrets / "BENCH_SERVER_DATABASE_URL").write_text(f"{url}\n")
-    environment = os.environ | {"BENCH_SERVER_SECRETS_DIR": str(secrets)}
 
-    def migrated(**variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*PROGRAM, "migrate"],
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def migrated(**variables: str) -> Result:
+        environment = {"BENCH_SERVER_SECRETS_DIR": str(secrets)} | variables
+        return CliRunner().invoke(main, ["migrate"], env=environment)
 
     assert migrated().stdout.startswith(f"{url}: empty -> ")
     other = f"sqlite:///{tmp_path / 'from-a-variable.db'}"
     assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: empty -> ")
     (secrets / "BENCH_SERVER_READ_TOKEN").write_text("secret")
     refused = migrated()
-    assert refused.returncode == 2
+    assert refused.exit_code == 2
     assert "BENCH_SERVER_READ_TOKEN: " in refused.stderr
     assert "secret" not in refused.stderr
     (secrets / "BENCH_SERVER_READ_TOKEN").rename(secrets / "BENCH_SERVER_READ_TOKENS")
@@ -146,15 +136,8 @@ def test_wrong_usage_is_one_line(
     tmp_path: Path, arguments: list[str], settings: dict[str, str], says: str
 ) -> None:
     no_database = {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"}
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        env=os.environ | ANY_PORT | no_database | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
+    done = CliRunner().invoke(main, arguments, env=ANY_PORT | no_database | settings)
+    assert done.exit_code == 2, done.stderr
     assert done.stderr.startswith("bench-server: ")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1

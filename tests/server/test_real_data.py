@@ -38,6 +38,8 @@ NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
 CELL = results.make_cell("mnist-dense", data="real")
 # A loss of step 1 that the wide band cannot tell from an honest one.
 FORGED = 1.01
+# test_recompute.py has the queue on PostgreSQL.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 BAND_WORDS = "level 3 of 4, with the first losses of its session checked by a wide band"
 
 

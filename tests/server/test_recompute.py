@@ -10,7 +10,7 @@ from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
-from tests.fakes.projected import project, settle
+from tests.fakes.projected import project, rows, settle
 from tests.fakes.said import rotated
 from tests.fakes.seeding import invented
 
@@ -24,7 +24,7 @@ from bench_server.checks import table as result_checks
 from bench_server.checks import verdicts
 from bench_server.checks.case import PENDING
 from bench_server.db.store import Store
-from bench_server.db.tables import Aggregate, LogEntry, Measurement, RecomputeJob, Submission
+from bench_server.db.tables import LogEntry, Measurement, RecomputeJob, Submission
 from bench_server.ingest.columns import stored_result
 from bench_server.log import writer
 from bench_server.projection.projector import Projector
@@ -112,34 +112,15 @@ def test_the_statement_is_signed_and_says_what_was_computed(store: Store, sent: 
     assert envelope.open_envelope(opened, kind, lambda _: key) == opened.payload
 
 
-def test_a_later_result_of_the_same_job_needs_no_statement(store: Store, sent: list[str]) -> None:
-    settle(store)
-    with store.reading() as session:
-        before = len(session.exec(select(LogEntry)).all())
-    assert reindex(store) == before
-    assert levels(store) == [3, 3]
-    assert worker(store).drain() == 0
-
-
 def test_a_replay_recomputes_nothing(store: Store, sent: list[str]) -> None:
     settle(store)
-    with store.reading() as session:
-        rows = [
-            row.model_dump()
-            for row in session.exec(
-                select(Measurement).order_by(col(Measurement.submission_id))
-            ).all()
-        ]
+    before = rows(store)
     reindex(store)
+    assert rows(store) == before
+    assert levels(store) == [3, 3]
+    assert worker(store).drain() == 0
     with store.reading() as session:
-        again = [
-            row.model_dump()
-            for row in session.exec(
-                select(Measurement).order_by(col(Measurement.submission_id))
-            ).all()
-        ]
         assert not jobs.are_due(session, NOW + timedelta(days=1))
-    assert again == rows
 
 
 def test_what_is_not_recomputed_is_not_pending(sent: list[str], store: Store) -> None:
@@ -183,20 +164,11 @@ def test_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -
     worker(store).drain()
     project(store)
 
-    def rows() -> list[dict[str, object]]:
-        with store.reading() as session:
-            found = [
-                row.model_dump()
-                for table in (Measurement, Aggregate)
-                for row in session.exec(select(table)).all()
-            ]
-        return sorted(found, key=str)
-
-    before = rows()
+    before = rows(store)
     for batch in (1, 2, 5, 128):
         clear(store)
         Projector(store, batch).catch_up()
-        assert rows() == before
+        assert rows(store) == before
 
 
 def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: list[str]) -> None:

@@ -102,7 +102,7 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     [
         (("run", "--preset", "huge"), "choose one of: smoke"),
         (("run", "--server", "localhost:80"), "is not the address of a server"),
-        (("run", "--batch-size", "60001", "--workload", "mnist-cnn"), "is larger than the"),
+        (("run", "--batch-size", "60001", "--framework", "mlx", *SMALL), "is larger than the"),
         (("enroll",), "BENCH_SERVER"),
         (("frobnicate",), "frobnicate"),
     ],
@@ -119,7 +119,7 @@ def test_wrong_usage_ends_with_2_and_advice(
 def test_read_commands_speak_json(agent: Agent) -> None:
     devices = agent("devices", "--json").json()
     assert {row["framework"] for row in devices["frameworks"]} >= {"tensorflow", "mlx"}
-    plan = agent("plan", "--preset", "smoke", "--json").json()
+    plan = agent("plan", "--preset", "smoke", "--framework", "mlx", "--json").json()
     assert plan["cells"]
     assert agent("status", "--json").json()["pending"] == []
 

@@ -121,9 +121,7 @@ def test_a_user_whose_sudo_asks_is_given_the_command(
 def test_a_command_that_hangs_is_ended_with_its_children(machine: Machine) -> None:
     left = machine.folder / "left"
     machine.command("playwright", f"(/bin/sleep 2; : > {left}) & wait")
-    before = time.monotonic()
     assert not set_up.run("playwright", "install", seconds=0.5)
-    assert time.monotonic() - before < 2
     time.sleep(2)
     assert not left.exists()
 
