@@ -54,7 +54,8 @@ def deviation(trace: Trace, name: str) -> float:
 
 
 def test_small_workloads_have_a_long_trace() -> None:
-    assert set(LONG) == {w.name for w in CATALOGUE} - {"cifar100-vgg16", "resnet50-transfer"}
+    assert "fashion-convnet" in LONG
+    assert not {"cifar100-vgg16", "resnet50-transfer"} & set(LONG)
     first, last, end = conformance.LONG_STEPS
     assert (first, last - first > 16) == (1, True)
     assert last < conformance.LONG_BATCHES < end

@@ -31,6 +31,11 @@ def test_a_page_context_has_few_fields_and_is_frozen(context: type) -> None:
     assert context.__doc__
 
 
+def test_every_page_has_a_context() -> None:
+    templates = {path.name for path in (render.FOLDER / "templates").glob("[a-z]*.html")}
+    assert templates - {"base.html", "study.html", "error.html"} == set(pages.PAGES)
+
+
 @pytest.mark.parametrize(("template", "context"), pages.PAGES.items())
 def test_templates_use_what_their_context_holds(template: str, context: type) -> None:
     env = render.environment()
@@ -40,7 +45,7 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
         source = (render.FOLDER / "templates" / name).read_text()
         base = re.search(r'{% extends "(.*?)" %}', source)
         name = base and base[1]
-        set_inside = set(re.findall(r"{% set (\w+)", source))
+        set_inside = set(re.findall(r"{% (?:set|macro) (\w+)", source))
         used |= meta.find_undeclared_variables(env.parse(source)) - set_inside
     held = {field.name for field in fields(context)}
     macros = {

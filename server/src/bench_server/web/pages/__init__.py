@@ -12,6 +12,7 @@ from .lists import ListPage, ResultListPage
 from .machine import MachinePage
 from .result import ResultPage
 from .studies import PlottedStudyPage, StudyPage
+from .wanted import WantedPage
 from .workload import WorkloadPage
 
 # Each template and its context.
@@ -30,6 +31,7 @@ PAGES: dict[str, type] = {
     "batch-size.html": PlottedStudyPage,
     "trends.html": PlottedStudyPage,
     "log.html": LogPage,
+    "wanted.html": WantedPage,
     "document.html": DocumentPage,
     "submit.html": SubmitPage,
     "trust.html": TrustPage,
