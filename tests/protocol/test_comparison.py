@@ -23,7 +23,6 @@ def test_welch_by_hand() -> None:
         [math.exp(0.1 * n) for n in range(3)], [math.exp(1 + 0.1 * n) for n in range(3)]
     )
     margin = 2.776445 * math.sqrt(1.37420 * 0.02 / 3)
-    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.speed_up, math.e)
     assert math.isclose(verdict.low, math.exp(1 - margin), rel_tol=1e-4)
     assert math.isclose(verdict.high, math.exp(1 + margin), rel_tol=1e-4)
@@ -33,7 +32,6 @@ def test_the_speed_up_is_the_ratio_of_the_figures() -> None:
     """One slow value of three moves neither median; a geometric mean would say 11 % slower."""
     verdict = comparison.compare([1, 1.01, 1.5], [1.02, 1.03, 1.01])
     assert verdict.speed_up == 1.02 / 1.01
-    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.low * verdict.high, verdict.speed_up**2)
     low, high = comparison.median_interval(1.01, [1, 1.01, 1.5])
     assert math.isclose(low * high, 1.01**2)
@@ -58,7 +56,6 @@ def test_even_and_unequal_numbers_hold_the_truth(sides: tuple[int, int]) -> None
     for _ in range(DRAWS):
         a, b = (np.exp(random.normal(0, PROCESS_SPREAD, size)).tolist() for size in sides)
         verdict = comparison.compare(a, b)
-        assert None not in (verdict.low, verdict.high)
         held += verdict.low <= 1 <= verdict.high
     assert 0.94 <= held / DRAWS <= 0.985
 
@@ -77,7 +74,6 @@ def test_pairs_by_hand() -> None:
     base = [1.0, 20.0, 3.0]
     verdict = comparison.compare_pairs([b / math.exp(0.1 * n) for n, b in enumerate(base, 1)], base)
     margin = 4.302653 * 0.1 / math.sqrt(3)
-    assert None not in (verdict.low, verdict.high)
     assert math.isclose(verdict.speed_up, math.exp(0.2))
     assert math.isclose(verdict.low, math.exp(0.2 - margin), rel_tol=1e-6)
     assert math.isclose(verdict.high, math.exp(0.2 + margin), rel_tol=1e-6)
@@ -85,37 +81,28 @@ def test_pairs_by_hand() -> None:
 
 def test_below_three_there_is_no_interval() -> None:
     verdict = comparison.compare([1.0, 1.0], [2.0] * 9)
-    assert (verdict.kind, verdict.low, verdict.high, verdict.speed_up) == (
-        "too_few_runs",
-        None,
-        None,
-        2.0,
-    )
+    assert (verdict.kind, verdict.speed_up) == ("too_few_runs", 2.0)
+    assert verdict.low is verdict.high is None
     assert verdict.words == "not enough data: needs 3 runs a side, has 2 and 9"
-    assert (
-        comparison.compare_pairs([1.0, 1.0], [2.0, 2.0]).words
-        == "not enough data: needs 3 pairs, has 2"
-    )
-    assert comparison.compare_pairs([1.0], [2.0]).words == "not enough data: needs 3 pairs, has 1"
+    for count in (1, 2):
+        pairs = comparison.compare_pairs([1.0] * count, [2.0] * count)
+        assert pairs.words == f"not enough data: needs 3 pairs, has {count}"
 
 
 def test_words() -> None:
-    faster = comparison.compare([100, 101, 99.5, 100.2], [112, 113, 111.5, 112.4])
+    sides = [100, 101, 99.5, 100.2], [112, 113, 111.5, 112.4]
+    faster = comparison.compare(*sides)
     assert (faster.kind, faster.words) == ("faster", "1.12 times as fast (95 % CI 1.11 to 1.14)")
     slower = comparison.compare([1.020, 1.021, 1.019], [1.0, 1.001, 0.999])
-    assert (slower.kind, slower.words) == (
-        "slower",
-        "takes 1.020 times as long (95 % CI 1.017 to 1.023)",
-    )
+    assert slower.kind == "slower"
+    assert slower.words == "takes 1.020 times as long (95 % CI 1.017 to 1.023)"
     same = comparison.compare([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
     assert (same.kind, same.words) == ("no_difference", "no clear difference")
     assert (same.p_value, same.low, same.high) == (1.0, 1.0, 1.0)
-    here = comparison.compare([100, 101, 99.5, 100.2], [112, 113, 111.5, 112.4], where="here")
+    here = comparison.compare(*sides, where="here")
     assert here.words == "1.12 times as fast here (95 % CI 1.11 to 1.14)"
     lost = comparison.no_difference_among(11, faster.words)
-    assert lost == (
-        "no clear difference among 11 comparisons; alone: 1.12 times as fast (95 % CI 1.11 to 1.14)"
-    )
+    assert lost == f"no clear difference among 11 comparisons; alone: {faster.words}"
 
 
 def test_the_interval_and_the_p_value_agree() -> None:
@@ -164,7 +151,6 @@ def coverage(count: int, seed: int) -> dict[str, float]:
             ("welch", comparison.compare(a, b)),
             ("pairs", comparison.compare_pairs(a, b)),
         ):
-            assert None not in (verdict.low, verdict.high)
             held[kind] += verdict.low <= TRUE_RATIO <= verdict.high
     return {kind: hits / DRAWS for kind, hits in held.items()}
 

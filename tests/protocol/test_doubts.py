@@ -16,12 +16,9 @@ STEADY = [200 * MS + n * MS // 10 for n in (3, -2, 5, 0, -4, 1, 2, -1, 4, -3, 0,
 
 
 def blocks(durations: list[int]) -> Blocks:
+    warm_up = {"warm_up_steps": 1, "warm_up_ns": 1}
     return Blocks(
-        steps_per_block=10,
-        durations_ns=tuple(durations),
-        stop_reason="budget",
-        warm_up_steps=1,
-        warm_up_ns=1,
+        steps_per_block=10, durations_ns=tuple(durations), stop_reason="budget", **warm_up
     )
 
 
@@ -69,13 +66,11 @@ def test_noise_without_a_trend_is_seldom_called_drift() -> None:
     ],
 )
 def test_throttling(bits: list[float | None], throttled: bool) -> None:
-    telemetry = Telemetry(at_ns=tuple(range(len(bits))), columns={"gpu_throttle_bits": tuple(bits)})
-    assert bool(doubts.of_telemetry(telemetry)) == throttled
+    assert bool(doubts.of_telemetry(telemetry_of("gpu_throttle_bits", *bits))) == throttled
 
 
 def test_throttling_names_the_reasons() -> None:
-    telemetry = Telemetry(at_ns=(1, 2), columns={"gpu_throttle_bits": (0x24, 0x41)})
-    (warn,) = doubts.of_telemetry(telemetry)
+    (warn,) = doubts.of_telemetry(telemetry_of("gpu_throttle_bits", 0x24, 0x41))
     assert warn.figures == {"share_of_samples": 1.0, "reason_bits": float(0x64)}
     assert doubts.of_telemetry(Telemetry()) == []
 
@@ -148,24 +143,20 @@ def test_every_code_can_be_said() -> None:
     (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
     assert doubt_text.words(drift).endswith(" % slower during the timing")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))
-    assert doubt_text.words(outliers).startswith(
-        "1 of 13 blocks lies far from the others, the farthest"
-    )
+    far = "1 of 13 blocks lies far from the others, the farthest"
+    assert doubt_text.words(outliers).startswith(far)
 
 
 @pytest.mark.parametrize(
-    ("warn", "words"),
+    ("code", "figures", "words"),
     [
-        (
-            Warn(code="gemm_failed", figures={"exception_class": "X"}),
-            "gemm failed (exception class X)",
-        ),
-        (Warn(code="drift"), "drift"),
-        (Warn(code="drift", figures={"change": "much"}), "drift (change much)"),
+        ("gemm_failed", {"exception_class": "X"}, "gemm failed (exception class X)"),
+        ("drift", {}, "drift"),
+        ("drift", {"change": "much"}, "drift (change much)"),
     ],
 )
-def test_unknown_doubts_are_spelt_out(warn: Warn, words: str) -> None:
-    assert doubt_text.words(warn) == words
+def test_unknown_doubts_are_spelt_out(code: str, figures: dict[str, str], words: str) -> None:
+    assert doubt_text.words(Warn(code=code, figures=figures)) == words
 
 
 @pytest.mark.parametrize(

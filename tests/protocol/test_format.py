@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,22 +12,89 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("value", "text"),
     [
-        *((1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th")),
-        *((23, "23rd"), (113, "113th"), (1001, "1,001st")),
+        (0, "0.00 µs"),
+        (2.5e-6, "2.50 µs"),
+        (0.00085, "850 µs"),
+        (0.00099949, "999 µs"),
+        (0.0009996, "1.00 ms"),
+        (0.0125, "12.5 ms"),
+        (0.5, "500 ms"),
+        (0.9996, "1.00 s"),
+        (4.2, "4.20 s"),
+        (9.994, "9.99 s"),
+        (9.996, "10.0 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 0 s"),
+        (119.4, "1 min 59 s"),
+        (185, "3 min 5 s"),
+        (3_599.4, "59 min 59 s"),
+        (3_599.6, "1 h 0 min"),
+        (7_194, "2 h 0 min"),
+        (7_800, "2 h 10 min"),
+        (360_000, "100 h 0 min"),
     ],
 )
-def test_ordinals(number: int, words: str) -> None:
-    assert people.ordinal(number) == words
+def test_seconds(value: float, text: str) -> None:
+    assert people.seconds(value) == text
+    assert people.nanoseconds(value * 1e9) == text
+
+
+ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 23: "23rd"}
+ORDINALS |= {113: "113th", 1001: "1,001st"}
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 entries"), (1, "1 entry"), (2000, "2,000 entries")]
+    ("function", "arguments", "text"),
+    [
+        *((people.ordinal, (number,), text) for number, text in ORDINALS.items()),
+        (people.plural, (0, "entry", "entries"), "0 entries"),
+        (people.plural, (1, "entry", "entries"), "1 entry"),
+        (people.plural, (2000, "entry", "entries"), "2,000 entries"),
+        (people.plural, (0, "key"), "0 keys"),
+        (people.plural, (1, "key"), "1 key"),
+        (people.plural, (2000, "key"), "2,000 keys"),
+        (people.rate, (12_345.6,), "12,346"),
+        (people.rate, (999.4,), "999"),
+        (people.rate, (45.67,), "45.7"),
+        (people.rate, (0.5,), "0.50"),
+        (people.ratio, (1.639,), "1.64×"),
+        (people.ratio, (12.34,), "12.3×"),
+        (people.ratio, (0.0412,), "1/24.3×"),
+        (people.ratio, (0.99951,), "1.00×"),
+        (people.rough, (0.2,), "0 s"),
+        (people.rough, (59.6,), "1 min 0 s"),
+        (people.rough, (68,), "1 min 8 s"),
+        (people.rough, (3599,), "59 min 59 s"),
+        (people.rough, (7194,), "2 h 0 min"),
+        (people.rough, (7800,), "2 h 10 min"),
+        (people.percent, (0.0234,), "2.3 %"),
+        (people.percent, (1,), "100.0 %"),
+        (people.percent, (5.68,), "568 %"),
+        (people.percent, (0.497, 0), "50 %"),
+        (people.percent, (0.0, 0), "0 %"),
+        (people.size, (0,), "0 B"),
+        (people.size, (1023,), "1023 B"),
+        (people.size, (1024,), "1.0 KiB"),
+        (people.size, (24 * 2**30,), "24.0 GiB"),
+        (people.size, (5 * 2**50,), "5120.0 TiB"),
+        (people.deviation, (0,), "0"),
+        (people.deviation, (0.6,), "0.6"),
+        (people.deviation, (1.23e-5,), "1.2e-05"),
+        (people.faster_than, (1.644,), "is 1.64 times as fast as"),
+        (people.faster_than, (1.644, "trains"), "trains 1.64 times as fast as"),
+        (people.faster_than, (0.41,), "takes 2.44 times as long as"),
+        (people.bounds, (1.644, 1.59, 2.01), "1.59 to 2.01"),
+        (people.bounds, (0.5, 0.4, 0.6), "1.67 to 2.50"),
+        (people.round_ratios, ((0.5, 1, 20),), ["0.5×", "1×", "20×"]),
+        (people.round_ratios, ((0.05, 0.5, 1),), ["1/20×", "1/2×", "1×"]),
+        (people.round_ratios, ((0.001, 1, 1000),), ["1/1,000×", "1×", "1,000×"]),
+        (people.round_ratios, ((),), []),
+    ],
 )
-def test_a_number_agrees_with_its_noun(count: int, words: str) -> None:
-    assert people.plural(count, "entry", "entries") == words
-    assert people.plural(count, "key") == words.replace("entries", "keys").replace("entry", "key")
+def test_format(function: Any, arguments: tuple[Any, ...], text: object) -> None:
+    assert function(*arguments) == text
 
 
 @pytest.mark.parametrize(
@@ -44,28 +112,9 @@ def test_speed_ups(value: float, column: str, alone: str) -> None:
     assert (people.ratio(value), people.faster(value)) == (column, alone)
 
 
-def test_a_speed_up_between_two_names_and_its_bounds() -> None:
-    assert people.faster_than(1.644) == "is 1.64 times as fast as"
-    assert people.faster_than(1.644, "trains") == "trains 1.64 times as fast as"
-    assert people.faster_than(0.41) == "takes 2.44 times as long as"
-    assert people.bounds(1.644, 1.59, 2.01) == "1.59 to 2.01"
-    assert people.bounds(0.5, 0.4, 0.6) == "1.67 to 2.50"
-
-
 def test_a_table_in_markdown() -> None:
     table = people.markdown(("cell", "rate"), [("a", "1"), ("b", "2")])
     assert table == "| cell | rate |\n| --- | --- |\n| a | 1 |\n| b | 2 |"
-
-
-def test_deviations() -> None:
-    assert [people.deviation(value) for value in (0, 0.6, 1.23e-5)] == ["0", "0.6", "1.2e-05"]
-
-
-def test_percentages() -> None:
-    assert people.percent(0.0234) == "2.3 %"
-    assert people.percent(5.68) == "568 %"
-    assert people.percent(0.497, 0) == "50 %"
-    assert people.percent(0.0, 0) == "0 %"
 
 
 def test_no_output_has_a_percentage_without_its_space() -> None:
@@ -79,16 +128,3 @@ def test_no_output_has_a_percentage_without_its_space() -> None:
         if written.search(line)
     ]
     assert places == []
-
-
-@pytest.mark.parametrize(
-    ("ticks", "words"),
-    [
-        ((0.5, 1, 20), ["0.5×", "1×", "20×"]),
-        ((0.05, 0.5, 1), ["1/20×", "1/2×", "1×"]),
-        ((0.001, 1, 1000), ["1/1,000×", "1×", "1,000×"]),
-        ((), []),
-    ],
-)
-def test_an_axis_has_fractions_or_decimals(ticks: tuple[float, ...], words: list[str]) -> None:
-    assert people.round_ratios(ticks) == words

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench_protocol.catalogue.matrix import Device
+from bench_protocol.catalogue.matrix import Device, DeviceKind
 from bench_protocol.payload.hardware import clean, hardware_name, slug
 from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
@@ -13,7 +13,13 @@ METAL = Device(kind="metal")
 CUDA = Device(kind="cuda")
 
 
-def machine(brand: str, gpus: tuple[Gpu, ...] = (), cores: int = 8, **system: Any) -> Machine:
+def machine(
+    brand: str = "x",
+    gpus: tuple[Gpu, ...] = (),
+    cores: int = 8,
+    quota: float | None = None,
+    **system: Any,
+) -> Machine:
     return Machine(
         machine_hash="0" * 64,
         cpu=Cpu(
@@ -22,104 +28,71 @@ def machine(brand: str, gpus: tuple[Gpu, ...] = (), cores: int = 8, **system: An
             physical_cores=cores,
             logical_cores=2 * cores,
             available_cores=cores,
+            quota_cores=quota,
         ),
         gpus=gpus,
         os=OperatingSystem(name="linux", version="12", **system),
     )
 
 
-@pytest.mark.parametrize(
-    ("spellings", "name"),
-    [
-        (
-            [
-                "Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz",
-                "Intel(R) Core(TM) i7-8700",
-                "Intel Core i7-8700 CPU",
-                "intel(r) core(tm) i7-8700 cpu @ 3.20GHz".replace("intel", "Intel").replace(
-                    "core", "Core"
-                ),
-                "  Intel(R)  Core(TM)   i7-8700 ",
-            ],
-            "Intel Core i7-8700",
-        ),
-        (
-            ["Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel(R) Xeon(R) Platinum 8481C"],
-            "Intel Xeon Platinum 8481C",
-        ),
-        (
-            ["12th Gen Intel(R) Core(TM) i9-12900K", "Intel(R) Core(TM) i9-12900K"],
-            "Intel Core i9-12900K",
-        ),
-        (
-            [
-                "AMD Ryzen 9 7950X 16-Core Processor",
-                "AMD Ryzen 9 7950X",
-            ],
-            "AMD Ryzen 9 7950X",
-        ),
-        (
-            [
-                "AMD Ryzen 7 7840U w/ Radeon 780M Graphics".replace("w/", "with"),
-                "AMD Ryzen 7 7840U",
-            ],
-            "AMD Ryzen 7 7840U",
-        ),
-        (["AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"], "AMD EPYC 7763"),
-        (
-            ["AMD Ryzen AI 9 HX 370 w/ Radeon 890M", "Ryzen AI 9 HX 370"],
-            "AMD Ryzen AI 9 HX 370",
-        ),
-        (
-            ["AMD Ryzen Threadripper PRO 5995WX 64-Cores", "AMD Threadripper PRO 5995WX"],
-            "AMD Ryzen Threadripper PRO 5995WX",
-        ),
-        (
-            ["Intel® Core™ Ultra 9 285K", "Intel(R) Core(TM) Ultra 9 285K"],
-            "Intel Core Ultra 9 285K",
-        ),
-        (["AWS Graviton3", "Graviton 3", "AWS Graviton 3"], "AWS Graviton3"),
-        (
-            ["Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz", "Ampere Altra"],
-            "Ampere Altra",
-        ),
-        (["Neoverse-N1", "ARM Neoverse-N1", "Arm Neoverse N1"], "Arm Neoverse-N1"),
-    ],
-)
-def test_spellings_of_one_processor_group_together(spellings: list[str], name: str) -> None:
-    assert {hardware_name(machine(brand), CPU) for brand in spellings} == {name}
+def gpu(name: str, kind: DeviceKind = "cuda", index: int = 0, **facts: Any) -> Gpu:
+    return Gpu(kind=kind, index=index, name=name, **facts)
 
 
-@pytest.mark.parametrize(
-    ("spellings", "name"),
-    [
-        (["NVIDIA H200", "H200"], "NVIDIA H200"),
-        (["NVIDIA GeForce RTX 4090", "GeForce RTX 4090"], "NVIDIA GeForce RTX 4090"),
-        (["Tesla V100-SXM2-16GB", "NVIDIA Tesla V100-SXM2-16GB"], "NVIDIA Tesla V100-SXM2-16GB"),
-        (["Quadro RTX 6000", "NVIDIA Quadro RTX 6000"], "NVIDIA Quadro RTX 6000"),
-        (["RTX A6000", "NVIDIA RTX A6000"], "NVIDIA RTX A6000"),
-        (["RTX 4090", "NVIDIA RTX 4090", "GeForce RTX 4090"], "NVIDIA GeForce RTX 4090"),
-        (["Tesla T4", "NVIDIA T4", "T4"], "NVIDIA T4"),
-        (["GB10", "NVIDIA GB10"], "NVIDIA GB10"),
-        (
-            ["GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop"],
-            "NVIDIA GeForce RTX 4090 Laptop GPU",
-        ),
-        (
-            ["GeForce RTX 2080 with Max-Q Design", "NVIDIA GeForce RTX 2080 Max-Q"],
-            "NVIDIA GeForce RTX 2080 Max-Q",
-        ),
-        (
-            ["RTX 4000 SFF Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation"],
-            "NVIDIA RTX 4000 SFF Ada Generation",
-        ),
+PROCESSORS = {
+    "Intel Core i7-8700": [
+        *("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", "Intel(R) Core(TM) i7-8700"),
+        *("Intel Core i7-8700 CPU", "Intel(r) Core(tm) i7-8700 cpu @ 3.20GHz"),
+        "  Intel(R)  Core(TM)   i7-8700 ",
     ],
-)
-def test_spellings_of_one_gpu_group_together(spellings: list[str], name: str) -> None:
-    names = {
-        hardware_name(machine("x", (Gpu(kind="cuda", index=0, name=spelling),)), CUDA)
-        for spelling in spellings
-    }
+    "Intel Xeon Platinum 8481C": [
+        *("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel(R) Xeon(R) Platinum 8481C"),
+    ],
+    "Intel Core i9-12900K": [
+        *("12th Gen Intel(R) Core(TM) i9-12900K", "Intel(R) Core(TM) i9-12900K"),
+    ],
+    "AMD Ryzen 9 7950X": ["AMD Ryzen 9 7950X 16-Core Processor", "AMD Ryzen 9 7950X"],
+    "AMD Ryzen 7 7840U": [
+        *("AMD Ryzen 7 7840U with Radeon 780M Graphics", "AMD Ryzen 7 7840U"),
+    ],
+    "AMD EPYC 7763": ["AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"],
+    "AMD Ryzen AI 9 HX 370": ["AMD Ryzen AI 9 HX 370 w/ Radeon 890M", "Ryzen AI 9 HX 370"],
+    "AMD Ryzen Threadripper PRO 5995WX": [
+        *("AMD Ryzen Threadripper PRO 5995WX 64-Cores", "AMD Threadripper PRO 5995WX"),
+    ],
+    "Intel Core Ultra 9 285K": ["Intel® Core™ Ultra 9 285K", "Intel(R) Core(TM) Ultra 9 285K"],
+    "AWS Graviton3": ["AWS Graviton3", "Graviton 3", "AWS Graviton 3"],
+    "Ampere Altra": ["Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz", "Ampere Altra"],
+    "Arm Neoverse-N1": ["Neoverse-N1", "ARM Neoverse-N1", "Arm Neoverse N1"],
+}
+GPUS = {
+    "NVIDIA H200": ["NVIDIA H200", "H200"],
+    "NVIDIA GeForce RTX 4090": [
+        *("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "RTX 4090", "NVIDIA RTX 4090"),
+    ],
+    "NVIDIA Tesla V100-SXM2-16GB": ["Tesla V100-SXM2-16GB", "NVIDIA Tesla V100-SXM2-16GB"],
+    "NVIDIA Quadro RTX 6000": ["Quadro RTX 6000", "NVIDIA Quadro RTX 6000"],
+    "NVIDIA RTX A6000": ["RTX A6000", "NVIDIA RTX A6000"],
+    "NVIDIA T4": ["Tesla T4", "NVIDIA T4", "T4"],
+    "NVIDIA GB10": ["GB10", "NVIDIA GB10"],
+    "NVIDIA GeForce RTX 4090 Laptop GPU": [
+        *("GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop"),
+    ],
+    "NVIDIA GeForce RTX 2080 Max-Q": [
+        *("GeForce RTX 2080 with Max-Q Design", "NVIDIA GeForce RTX 2080 Max-Q"),
+    ],
+    "NVIDIA RTX 4000 SFF Ada Generation": [
+        *("RTX 4000 SFF Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [*PROCESSORS, *GPUS])
+def test_spellings_of_one_product_group_together(name: str) -> None:
+    if name in PROCESSORS:
+        names = {hardware_name(machine(brand), CPU) for brand in PROCESSORS[name]}
+    else:
+        names = {hardware_name(machine(gpus=(gpu(one),)), CUDA) for one in GPUS[name]}
     assert names == {name}
 
 
@@ -138,54 +111,62 @@ def test_different_products_stay_apart() -> None:
     assert clean("Ampere Altra Max M128-30") != clean("Ampere Altra Q80-30")
 
 
-def test_only_apple_sells_one_name_with_several_numbers_of_cores() -> None:
-    gpu = Gpu(kind="cuda", index=0, name="NVIDIA H200", cores=132)
-    assert hardware_name(machine("x", (gpu,)), CUDA) == "NVIDIA H200"
+H200 = (gpu("NVIDIA H200", cores=132),)
+XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
+BOTH = (gpu("NVIDIA L4", index=1), gpu("H200"))
+MACS = {
+    cores: machine("Apple M2 Max", (gpu("Apple M2 Max", "metal", cores=cores),), 12)
+    for cores in (30, 38, None)
+}
 
 
-def test_a_virtual_chip_is_virtual_by_its_name_alone() -> None:
-    assert hardware_name(machine("Apple M1 (Virtual)", cores=3), CPU) == (
-        "Apple M1 (3-core CPU) (virtual machine)"
-    )
+@pytest.mark.parametrize(
+    ("of", "device", "name"),
+    [
+        (machine(gpus=H200), CUDA, "NVIDIA H200"),  # only Apple has one name for several sizes
+        (MACS[30], METAL, "Apple M2 Max (30-core GPU)"),
+        (MACS[38], METAL, "Apple M2 Max (38-core GPU)"),
+        (MACS[None], METAL, "Apple M2 Max"),
+        (MACS[30], CPU, "Apple M2 Max (12-core CPU)"),
+        (machine("Apple M1 (Virtual)", cores=3), CPU, "Apple M1 (3-core CPU) (virtual machine)"),
+        (machine("Intel(R) Xeon(R) Gold 9999", quota=1.5), CPU, "Intel Xeon Gold 9999, 1.5 cores"),
+        (machine(gpus=BOTH), Device(kind="cuda", index=0), "NVIDIA H200"),
+        (machine(gpus=BOTH), Device(kind="cuda", index=1), "NVIDIA L4"),
+        (machine(gpus=BOTH), Device(kind="cuda", index=2), "unknown cuda GPU"),
+        (machine(gpus=BOTH), METAL, "unknown metal GPU"),
+        # A slice of a GPU is not the GPU.
+        (machine(gpus=(gpu("NVIDIA H200", mig=False),)), CUDA, "NVIDIA H200"),
+        (machine(gpus=(gpu("NVIDIA H200", mig=True),)), CUDA, "NVIDIA H200 (MIG slice)"),
+        (
+            machine(gpus=(gpu("NVIDIA H200", mig=True, mig_profile="1g.18gb"),)),
+            CUDA,
+            "NVIDIA H200 (MIG 1g.18gb)",
+        ),
+        # Virtual processors group by the cores that they were given.
+        *(
+            (
+                machine(XEON, cores=cores, virtual_machine="kvm"),
+                CPU,
+                f"Intel Xeon Platinum 8481C, {cores} cores (virtual machine)",
+            )
+            for cores in (2, 4)
+        ),
+        *(
+            (
+                machine(XEON, cores=cores, container="docker"),
+                CPU,
+                f"Intel Xeon Platinum 8481C, {cores} cores (container)",
+            )
+            for cores in (2, 4)
+        ),
+    ],
+)
+def test_the_name_of_a_device(of: Machine, device: Device, name: str) -> None:
+    assert hardware_name(of, device) == name
 
 
-def test_a_processor_on_a_quota_is_not_the_whole() -> None:
-    limited = machine("Intel(R) Xeon(R) Gold 9999", cores=8)
-    limited = limited.model_copy(
-        update={"cpu": limited.cpu.model_copy(update={"quota_cores": 1.5})}
-    )
-    assert hardware_name(limited, CPU) == "Intel Xeon Gold 9999, 1.5 cores"
-
-
-def test_apple_names_carry_their_cores() -> None:
-    def mac(cores: int | None) -> Machine:
-        return machine(
-            "Apple M2 Max", (Gpu(kind="metal", index=0, name="Apple M2 Max", cores=cores),), 12
-        )
-
-    assert hardware_name(mac(30), METAL) == "Apple M2 Max (30-core GPU)"
-    assert hardware_name(mac(38), METAL) == "Apple M2 Max (38-core GPU)"
-    assert hardware_name(mac(None), METAL) == "Apple M2 Max"
-    assert hardware_name(mac(30), CPU) == "Apple M2 Max (12-core CPU)"
-    assert slug(hardware_name(mac(30), METAL)) == "apple-m2-max-30-core-gpu"
-
-
-def test_the_device_index_chooses_the_gpu() -> None:
-    both = (Gpu(kind="cuda", index=1, name="NVIDIA L4"), Gpu(kind="cuda", index=0, name="H200"))
-    assert hardware_name(machine("x", both), Device(kind="cuda", index=0)) == "NVIDIA H200"
-    assert hardware_name(machine("x", both), Device(kind="cuda", index=1)) == "NVIDIA L4"
-    assert hardware_name(machine("x", both), Device(kind="cuda", index=2)) == "unknown cuda GPU"
-    assert hardware_name(machine("x", both), METAL) == "unknown metal GPU"
-
-
-def test_a_slice_of_a_gpu_is_not_the_gpu() -> None:
-    def sliced(**fields: Any) -> str:
-        gpu = Gpu(kind="cuda", index=0, name="NVIDIA H200", **fields)
-        return hardware_name(machine("x", (gpu,)), CUDA)
-
-    assert sliced() == sliced(mig=False) == "NVIDIA H200"
-    assert sliced(mig=True) == "NVIDIA H200 (MIG slice)"
-    assert sliced(mig=True, mig_profile="1g.18gb") == "NVIDIA H200 (MIG 1g.18gb)"
+def test_a_slug() -> None:
+    assert slug("Apple M2 Max (30-core GPU)") == "apple-m2-max-30-core-gpu"
 
 
 NESTED: list[dict[str, Any]] = [
@@ -204,11 +185,8 @@ TRANSLATED: list[dict[str, Any]] = [
 def test_an_nvidia_gpu_is_one_hardware_bare_and_in_a_container_or_virtual_machine(
     system: dict[str, Any],
 ) -> None:
-    gpus = (Gpu(kind="cuda", index=0, name="NVIDIA H100 80GB HBM3"),)
-    nested = machine("Intel(R) Xeon(R) Platinum 8481C", gpus, **system)
-    assert hardware_name(nested, CUDA) == "NVIDIA H100 80GB HBM3"
-    facts = nested.os.model_dump()
-    assert facts["virtual_machine"] or facts["container"]
+    nested = machine(XEON, H200, **system)
+    assert hardware_name(nested, CUDA) == "NVIDIA H200"
 
 
 @pytest.mark.parametrize(
@@ -227,8 +205,7 @@ def test_an_nvidia_gpu_is_one_hardware_bare_and_in_a_container_or_virtual_machin
     ],
 )
 def test_macs_without_a_fan_are_other_hardware(model: str | None, fanless: bool) -> None:
-    gpu = Gpu(kind="metal", index=0, name="Apple M2", cores=10)
-    mac = machine("Apple M2", (gpu,)).model_copy(
+    mac = machine("Apple M2", (gpu("Apple M2", "metal", cores=10),)).model_copy(
         update={"model": model, "os": OperatingSystem(name="macos", version="26.1")}
     )
     end = " (fanless)" if fanless else ""
@@ -248,24 +225,11 @@ def test_macs_without_a_fan_are_other_hardware(model: str | None, fanless: bool)
 def test_what_else_is_nested_never_groups_with_the_bare_machine(
     system: dict[str, Any], device: Device, brand: str
 ) -> None:
-    gpus = (
-        Gpu(kind="cuda", index=0, name="NVIDIA H200"),
-        Gpu(kind="metal", index=0, name="Apple M2 Max", cores=30),
-    )
+    gpus = (gpu("NVIDIA H200"), gpu("Apple M2 Max", "metal", cores=30))
     bare = hardware_name(machine(brand, gpus), device)
     nested = hardware_name(machine(brand, gpus, **system), device)
     assert nested != bare
     assert slug(nested) != slug(bare)
-
-
-def test_virtual_processors_group_by_the_cores_they_were_given() -> None:
-    xeon = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
-    assert hardware_name(machine(xeon, cores=2, virtual_machine="kvm"), CPU) == (
-        "Intel Xeon Platinum 8481C, 2 cores (virtual machine)"
-    )
-    two = hardware_name(machine(xeon, cores=2, container="docker"), CPU)
-    four = hardware_name(machine(xeon, cores=4, container="docker"), CPU)
-    assert two != four
 
 
 @pytest.mark.parametrize("name", ["", "()", "@ 3 GHz", "CPU", "\u4e2d\u6587", "é" * 200])

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from tests.protocol.golden_result import (
-    GOLDEN,
-    KEY_1,
-    KEY_ID_1,
-    PAYLOAD,
-)
+from tests.protocol.golden_result import GOLDEN, KEY_1, KEY_ID_1, PAYLOAD
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import (

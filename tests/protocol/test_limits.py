@@ -40,11 +40,7 @@ def paths_of_integers(value: Any, path: Place = ()) -> list[Place]:
 
 
 # Smaller limits than 2**53 - 1.
-LIMITS = {
-    "repeat": 10_000,
-    "schema_version": 1,
-    "index": 1_023,
-}
+LIMITS = {"repeat": 10_000, "schema_version": 1, "index": 1_023}
 # The run's clock alone: blocks and energy have a started_ns too.
 IN_ORDER = {("clocks", "started_ns"), ("clocks", "finished_ns"), ("window", "started_ns")}
 PATHS = paths_of_integers(json.loads(PAYLOAD))
@@ -86,19 +82,11 @@ def test_long_runs_fit_an_envelope() -> None:
     """The longest block list and the longest telemetry of ten sensors stay below 2 MiB."""
     columns = {f"sensor{n}_percent": (97.3,) * MOST_SAMPLES for n in range(10)}
     at_ns = tuple(3_600_000_000_000 + n * 1_000_000_000 for n in range(MOST_SAMPLES))
-    blocks = MEASUREMENT.blocks.model_copy(
-        update={
-            "durations_ns": (1_234_567_890,) * MOST_BLOCKS,
-            "losses": (0.12345678,) * MOST_BLOCKS,
-        }
-    )
-    measurement = MEASUREMENT.model_copy(update={"blocks": blocks})
-    result = RESULT.model_copy(
-        update={
-            "outcome": Measured(measurement=measurement),
-            "telemetry": Telemetry(at_ns=at_ns, columns=columns),
-        }
-    )
+    longest = {"durations_ns": (1_234_567_890,) * MOST_BLOCKS}
+    blocks = MEASUREMENT.blocks.model_copy(update=longest)
+    measured = Measured(measurement=MEASUREMENT.model_copy(update={"blocks": blocks}))
+    telemetry = Telemetry(at_ns=at_ns, columns=columns)
+    result = RESULT.model_copy(update={"outcome": measured, "telemetry": telemetry})
     payload = statement.result_payload(result)
     raw = envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, KEY_1)
     assert len(raw) < strict_json.MAX_BYTES

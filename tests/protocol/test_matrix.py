@@ -1,4 +1,4 @@
-"""Cells, derived figures, and their format."""
+"""Cells and derived figures."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from tests.protocol.golden_result import MEASUREMENT, RESULT
 
-from bench_protocol.base import format, strict_json
+from bench_protocol.base import strict_json
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device, why_not
 from bench_protocol.payload import figures
@@ -138,63 +138,3 @@ def test_figures_at_the_limit_of_the_wire() -> None:
     slowest = with_blocks(largest, largest)
     assert figures.samples_per_second(slowest, 1) == pytest.approx(47 * 1e9 / largest)
     assert figures.samples_per_second(with_blocks(1), largest) > 0
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0.00 µs"),
-        (2.5e-6, "2.50 µs"),
-        (0.00085, "850 µs"),
-        (0.00099949, "999 µs"),
-        (0.0009996, "1.00 ms"),
-        (0.0125, "12.5 ms"),
-        (0.5, "500 ms"),
-        (0.9996, "1.00 s"),
-        (4.2, "4.20 s"),
-        (9.994, "9.99 s"),
-        (9.996, "10.0 s"),
-        (59.94, "59.9 s"),
-        (59.96, "1 min 0 s"),
-        (119.4, "1 min 59 s"),
-        (185, "3 min 5 s"),
-        (3_599.4, "59 min 59 s"),
-        (3_599.6, "1 h 0 min"),
-        (7_194, "2 h 0 min"),
-        (7_800, "2 h 10 min"),
-        (360_000, "100 h 0 min"),
-    ],
-)
-def test_seconds(value: float, text: str) -> None:
-    assert format.seconds(value) == text
-    assert format.nanoseconds(value * 1e9) == text
-
-
-@pytest.mark.parametrize(
-    ("function", "value", "text"),
-    [
-        (format.rate, 12_345.6, "12,346"),
-        (format.rate, 999.4, "999"),
-        (format.rate, 45.67, "45.7"),
-        (format.rate, 0.5, "0.50"),
-        (format.ratio, 1.639, "1.64×"),
-        (format.ratio, 12.34, "12.3×"),
-        (format.ratio, 0.0412, "1/24.3×"),
-        (format.rough, 0.2, "0 s"),
-        (format.rough, 59.6, "1 min 0 s"),
-        (format.rough, 68, "1 min 8 s"),
-        (format.rough, 3599, "59 min 59 s"),
-        (format.rough, 7194, "2 h 0 min"),
-        (format.rough, 7800, "2 h 10 min"),
-        (format.ratio, 0.99951, "1.00×"),
-        (format.percent, 0.0234, "2.3 %"),
-        (format.percent, 1, "100.0 %"),
-        (format.size, 0, "0 B"),
-        (format.size, 1023, "1023 B"),
-        (format.size, 1024, "1.0 KiB"),
-        (format.size, 24 * 2**30, "24.0 GiB"),
-        (format.size, 5 * 2**50, "5120.0 TiB"),
-    ],
-)
-def test_format(function: Any, value: float, text: str) -> None:
-    assert function(value) == text

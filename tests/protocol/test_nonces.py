@@ -15,6 +15,8 @@ from bench_protocol.training import conformance, recomputation
 from bench_protocol.training.witness_steps import is_affordable, witness_steps
 
 NONCE = "ab" * 32
+KINKED_MLP = "f88bd7605d0bd4dd1f37572d10d6ab76b42181a6d080a139d4576b1eadefcb70"
+KINKED_DENSE = "c3fdedd12dafc4142b62a9e73ce37eb9d77b39cc6f931924621ace66d393f96f"
 DENSE = workload_named("mnist-dense")
 
 
@@ -60,21 +62,9 @@ def test_figures_of_a_trace_have_its_steps_and_movements() -> None:
     ("name", "purpose", "nonce", "least", "most"),
     [
         # PyTorch is off by 6.8e-5 in the losses, 9.8e-5 in the movements: rounding decides a ReLU.
-        (
-            "fashion-mlp",
-            "workload",
-            "f88bd7605d0bd4dd1f37572d10d6ab76b42181a6d080a139d4576b1eadefcb70",
-            6e-5,
-            8e-5,
-        ),
+        ("fashion-mlp", "workload", KINKED_MLP, 6e-5, 8e-5),
         # TensorFlow is off by 1.4e-5 and 4.2e-4.
-        (
-            "mnist-dense",
-            "sgd",
-            "c3fdedd12dafc4142b62a9e73ce37eb9d77b39cc6f931924621ace66d393f96f",
-            1.3e-5,
-            1.7e-5,
-        ),
+        ("mnist-dense", "sgd", KINKED_DENSE, 1.3e-5, 1.7e-5),
         ("fashion-mlp", "workload", NONCE, 0, 2e-6),
     ],
 )
@@ -89,8 +79,7 @@ def test_a_trace_says_what_rounding_decides(
 
 
 @pytest.mark.parametrize(
-    ("name", "purpose"),
-    [("fashion-lstm", "workload"), ("mnist-dense", "timed")],
+    ("name", "purpose"), [("fashion-lstm", "workload"), ("mnist-dense", "timed")]
 )
 def test_elsewhere_rounding_decides_nothing(name: str, purpose: nonces.Purpose) -> None:
     """A model without ReLU, and a session."""

@@ -239,15 +239,15 @@ def test_without_dropout_the_band_is_a_line() -> None:
     assert line.low == line.high == recompute(job, 2)
 
 
-def dropped_job() -> Job:
-    """A small model with Dropout."""
-    layers = (Flatten(), Dense(units=64), Dropout(rate=0.3), Dense(units=10, activation="linear"))
+def dropped_job(*layers: Layer, rate: float = 0.3) -> Job:
+    """A small model with Dropout behind these layers."""
+    layers = (Flatten(), *layers, Dropout(rate=rate), Dense(units=10, activation="linear"))
     return timed_job(variant(TINY, layers=layers), 16, SEED)
 
 
 def test_all_draws_of_a_band_share_one_data_and_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is generated once, and each draw begins at the starting weights again."""
-    job, made = dropped_job(), []
+    job, made = dropped_job(Dense(units=64)), []
     generated_rows = seeded.generated_rows
 
     def counted(*arguments: Any) -> Any:
@@ -268,8 +268,7 @@ def test_a_mask_keeps_the_numbers_that_reach_its_rate(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers next to the rate decide."""
-    layers = (Flatten(), Dropout(rate=rate), Dense(units=10, activation="linear"))
-    job = timed_job(variant(TINY, layers=layers), 16, SEED)
+    job = dropped_job(rate=rate)
     nearest = np.clip(int(rate * 2**24) + np.arange(-2, 3), 0, 2**24 - 1).astype(np.uint64)
     words = (nearest << np.uint64(40)) + np.uint64(2**40 - 1)
     monkeypatch.setattr(seeded, "raw_words", lambda stream, seed, count: words)
@@ -288,19 +287,15 @@ def test_a_part_of_a_batch_fits_a_cache(name: str) -> None:
 
 
 def test_another_draw_of_masks_lies_in_the_band() -> None:
-    job = dropped_job()
+    job = dropped_job(Dense(units=64))
     found = witness_band(job, 8, draws=6)
     other = witness_band(replace(job), 8, draws=7)
     assert found == witness_band(job, 8, draws=6)
     for values in ("losses", "movements"):
         low, high = getattr(found.low, values), getattr(found.high, values)
         assert all(below < above for below, above in zip(low, high, strict=True))
-        centre = [
-            (below * above) ** 0.5
-            for below, above in zip(
-                getattr(other.low, values), getattr(other.high, values), strict=True
-            )
-        ]
+        ends = zip(getattr(other.low, values), getattr(other.high, values), strict=True)
+        centre = [(below * above) ** 0.5 for below, above in ends]
         assert all(a < c < b for a, c, b in zip(low, centre, high, strict=True))
 
 
@@ -315,15 +310,8 @@ def test_all_movements_together_are_missed_as_seldom_as_one_loss(
         return Recomputed((value,), (value,) * 4)
 
     monkeypatch.setattr(band, "_run", run)
-    layers = (Flatten(), Dropout(rate=0.3), Dense(units=10, activation="linear"))
-    found = witness_band(timed_job(variant(TINY, layers=layers), 16, SEED), 1, draws=6)
-    loss, *moved = (
-        math.log(high / low)
-        for low, high in zip(
-            found.low.losses + found.low.movements,
-            found.high.losses + found.high.movements,
-            strict=True,
-        )
-    )
+    found = witness_band(dropped_job(), 1, draws=6)
+    low, high = (end.losses + end.movements for end in (found.low, found.high))
+    loss, *moved = (math.log(above / below) for below, above in zip(low, high, strict=True))
     wider = quantile(5, 1 - band.MISSED / 4) / quantile(5, 1 - band.MISSED)
     assert moved == pytest.approx([wider * loss] * 4)

@@ -4,20 +4,23 @@ import json
 from typing import Any
 
 import pytest
-from tests.protocol.golden_result import (
-    KEY_ID_1,
-    KEY_ID_2,
-    PAYLOAD,
-    RESULT,
-    Place,
-    altered,
-)
+from tests.protocol.golden_result import KEY_ID_1, KEY_ID_2, PAYLOAD, RESULT, Place, altered
 
 from bench_protocol.base.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload import statement
 from bench_protocol.payload.result import MOST_BLOCKS
 
+DOCUMENT = json.loads(PAYLOAD)
+SUBJECT = DOCUMENT["subject"]
+GPU = DOCUMENT["predicate"]["machine"]["gpus"][0]
+FINISHED_NS = RESULT.clocks.finished_ns
+CLOCKS: Place = ("predicate", "clocks")
+MACHINE: Place = ("predicate", "machine")
+ENVIRONMENT: Place = ("predicate", "environment")
+COLUMNS: Place = ("predicate", "telemetry", "columns")
+STATUS: Place = ("predicate", "outcome", "status")
+BUSY: Place = ("predicate", "conditions", "cpu_utilisation_percent")
 M: Place = ("predicate", "outcome", "measurement")
 B: Place = (*M, "blocks")
 W: Place = (*M, "witness")
@@ -39,12 +42,8 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
     "energy without a window": ((*M, "energy", "window_ns"), None, "energy"),
     "energy from nowhere": ((*M, "energy", "source"), "none", "energy"),
     "energy source": ((*M, "energy", "source"), "guess", "source"),
-    "status": (("predicate", "outcome", "status"), "great", "predicate.outcome"),
-    "status of the other kind": (
-        ("predicate", "outcome", "status"),
-        "failed",
-        "predicate.outcome.kind",
-    ),
+    "status": (STATUS, "great", "predicate.outcome"),
+    "status of the other kind": (STATUS, "failed", "predicate.outcome.kind"),
     "schema version 2": (("predicate", "schema_version"), 2, "predicate.schema_version"),
     "no schema version": (("predicate", "schema_version"), ..., "predicate.schema_version"),
     "run id": (("predicate", "run_id"), "0" * 31, "predicate.run_id"),
@@ -54,70 +53,30 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
     "machine hash": (("predicate", "machine", "machine_hash"), "", "machine_hash"),
     "NUL in a text": (("predicate", "machine", "cpu", "brand"), "a\0b", "brand"),
     "escape in a text": (("predicate", "machine", "model"), "\x1b[2J", "model"),
-    "line feed in a setting": (
-        ("predicate", "environment", "settings", "A"),
-        "a\nb",
-        "settings.A",
-    ),
+    "line feed in a setting": ((*ENVIRONMENT, "settings", "A"), "a\nb", "settings.A"),
     "empty text": (("predicate", "machine", "cpu", "brand"), "", "brand"),
-    "power negative": (
-        ("predicate", "machine", "gpus", 1, "power_limit_watts"),
-        -1.0,
-        "power_limit_watts",
-    ),
-    "65 GPUs": (
-        ("predicate", "machine", "gpus"),
-        [json.loads(PAYLOAD)["predicate"]["machine"]["gpus"][0]] * 65,
-        "gpus",
-    ),
-    "65 packages": (
-        ("predicate", "environment", "packages"),
-        {f"p{i}": "1" for i in range(65)},
-        "packages",
-    ),
+    "power negative": ((*MACHINE, "gpus", 1, "power_limit_watts"), -1.0, "power_limit_watts"),
+    "65 GPUs": ((*MACHINE, "gpus"), [GPU] * 65, "gpus"),
+    "65 packages": ((*ENVIRONMENT, "packages"), {f"p{i}": "1" for i in range(65)}, "packages"),
     "clock as number": (("predicate", "clocks", "signed"), 1_700_000_000, "clocks.signed"),
     "30 February": (("predicate", "clocks", "signed"), "2026-02-30T00:00:00.000000Z", "signed"),
     "25 o'clock": (("predicate", "clocks", "signed"), "2026-02-20T25:00:00.000000Z", "signed"),
     "milliseconds": (("predicate", "clocks", "signed"), "2026-02-20T00:00:00.000Z", "signed"),
     "offset": (("predicate", "clocks", "signed"), "2026-02-20T00:00:00.000000+00:00", "signed"),
-    "other digits": (
-        ("predicate", "clocks", "signed"),
-        "２０２６-02-20T00:00:00.000000Z",
-        "signed",
-    ),
-    "finished after signed": (
-        ("predicate", "clocks", "signed_ns"),
-        RESULT.clocks.finished_ns - 1,
-        "predicate.clocks",
-    ),
-    "column too short": (
-        ("predicate", "telemetry", "columns", "cpu_utilisation_percent"),
-        [1.0],
-        "predicate.telemetry",
-    ),
-    "sensor without a unit": (
-        ("predicate", "telemetry", "columns", "gpu_temperature"),
-        [1.0, 2.0],
-        "gpu_temperature",
-    ),
+    "other digits": ((*CLOCKS, "signed"), "２０２６-02-20T00:00:00.000000Z", "signed"),
+    "finished after signed": ((*CLOCKS, "signed_ns"), FINISHED_NS - 1, "predicate.clocks"),
+    "column too short": ((*COLUMNS, "cpu_utilisation_percent"), [1.0], "predicate.telemetry"),
+    "sensor without a unit": ((*COLUMNS, "gpu_temperature"), [1.0, 2.0], "gpu_temperature"),
     "warning code": (("predicate", "warnings", 0, "code"), "Few Blocks", "code"),
     "figure true": (("predicate", "warnings", 0, "figures", "on"), True, "figures.on"),
     "65 warnings": (("predicate", "warnings"), [{"code": "x"}] * 65, "predicate.warnings"),
-    "more than all of the processor": (
-        ("predicate", "conditions", "cpu_utilisation_percent"),
-        100.5,
-        "cpu_utilisation_percent",
-    ),
+    "more than all of the processor": (BUSY, 100.5, "cpu_utilisation_percent"),
     "workload's subject": (("subject", 0, "digest", "sha256"), "0" * 64, "subject.0"),
     "cell's subject": (("subject", 1, "digest", "sha256"), "0" * 64, "subject.1"),
     "subject's name": (("subject", 1, "name"), "workload", "subject.1"),
     "subject's algorithm": (("subject", 0, "digest", "sha1"), "0" * 40, "subject.0.digest.sha1"),
     "no subject": (("subject",), [], "subject.0"),
-    "a third subject": (
-        ("subject",),
-        [*json.loads(PAYLOAD)["subject"], json.loads(PAYLOAD)["subject"][0]],
-        "subject",
-    ),
+    "a third subject": (("subject",), [*SUBJECT, SUBJECT[0]], "subject"),
     "statement type": (("_type",), "https://in-toto.io/Statement/v0.1", "_type"),
     "predicate type": (("predicateType",), "https://slsa.dev/provenance/v1", "predicateType"),
     "changed cell": (("predicate", "cell", "batch_size"), 128, "subject.1"),
@@ -144,10 +103,7 @@ def test_refused_by_the_name_of_its_field(path: Place, value: Any, field: str) -
     assert len(caught.value.detail) < 1_000
 
 
-NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"]
-
-
-@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 def test_no_number_is_other_than_finite(number: str) -> None:
     raw = altered((*M, "last_loss"), "HERE").replace(b'"HERE"', number.encode())
     with pytest.raises(MalformedJson):

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from tests.protocol.golden_result import (
-    FAILURE,
-    GOLDEN,
-    KEY_1,
-    MEASUREMENT,
-    PAYLOAD,
-    RESULT,
-)
+from tests.protocol.golden_result import FAILURE, GOLDEN, KEY_1, MEASUREMENT, PAYLOAD, RESULT
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.units import LARGEST_INTEGER
@@ -54,11 +47,7 @@ def test_the_golden_result_leaves_no_field_empty() -> None:
         if isinstance(value, dict):
             return [inner for key, part in value.items() for inner in empty(part, f"{path}.{key}")]
         if isinstance(value, list):
-            return [
-                inner
-                for index, part in enumerate(value)
-                for inner in empty(part, f"{path}.{index}")
-            ]
+            return empty(dict(enumerate(value)), path)
         return []
 
     allowed = {

@@ -12,15 +12,9 @@ from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.catalogue.workloads import DataSet, Workload
 
-SEED = "0123456789abcdef" * 2
-SMALL = DataSet(
-    name="dots",
-    sample_shape=(6, 5, 2),
-    classes=3,
-    train_samples=40,
-    validation_samples=8,
-    test_samples=10,
-)
+SEED, DEFAULT = "0123456789abcdef" * 2, seeded.DEFAULT_SEED
+SIZES = {"train_samples": 40, "validation_samples": 8, "test_samples": 10}
+SMALL = DataSet(name="dots", sample_shape=(6, 5, 2), classes=3, **SIZES)
 
 
 def sha(*arrays: Any) -> str:
@@ -67,31 +61,14 @@ def test_unit_interval() -> None:
 
 # Made once, 2026-11, on Linux x86-64. Another machine that gets another number is wrong.
 WEIGHTS = {
-    (
-        "mnist-cnn",
-        seeded.DEFAULT_SEED,
-    ): "5348ffb2f55e9a53d047ad6f89d68ad362a7efbc82c4d810227d22f03674eee4",
+    ("mnist-cnn", DEFAULT): "5348ffb2f55e9a53d047ad6f89d68ad362a7efbc82c4d810227d22f03674eee4",
     ("mnist-cnn", SEED): "bdc71d4d50553356385a7a5241b216017a78d87e63dea2133c1b60e487beefc0",
-    (
-        "fashion-mlp",
-        seeded.DEFAULT_SEED,
-    ): "928ffb7ff8df9a4d2ca125c89889769c2bd54a5871f0e17da3df2bf2f51eaf75",
-    (
-        "fashion-lstm",
-        seeded.DEFAULT_SEED,
-    ): "40ffb63f90d5a58a825423870a124a45a1a42111f82ea36b46126d516c366c0f",
+    ("fashion-mlp", DEFAULT): "928ffb7ff8df9a4d2ca125c89889769c2bd54a5871f0e17da3df2bf2f51eaf75",
+    ("fashion-lstm", DEFAULT): "40ffb63f90d5a58a825423870a124a45a1a42111f82ea36b46126d516c366c0f",
 }
 ORDERS = {
-    (
-        60_000,
-        0,
-        seeded.DEFAULT_SEED,
-    ): "7d44c9af0c6c04dea46dbfb6637434b81826ec9f8bcd424fda9e9011161cc88a",
-    (
-        60_000,
-        1,
-        seeded.DEFAULT_SEED,
-    ): "8e69984e446079043a12c4cac8432a03ebf3b1c46efd2026fc40ad2af1877372",
+    (60_000, 0, DEFAULT): "7d44c9af0c6c04dea46dbfb6637434b81826ec9f8bcd424fda9e9011161cc88a",
+    (60_000, 1, DEFAULT): "8e69984e446079043a12c4cac8432a03ebf3b1c46efd2026fc40ad2af1877372",
     (50_000, 0, SEED): "6db08b3c5f11d37c8105213645a319efa9945133d2ac95f78112caf48743be86",
     (1, 0, SEED): "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119",
 }
@@ -159,17 +136,12 @@ def test_an_order_is_a_permutation(samples: int) -> None:
 
 
 def test_different_seeds_epochs_and_layers_differ() -> None:
-    orders = [
-        seeded.order(100, 0, SEED),
-        seeded.order(100, 1, SEED),
-        seeded.order(100, 0),
-        seeded.order(100, 10, SEED),
-    ]
+    orders = [seeded.order(100, 0), *(seeded.order(100, epoch, SEED) for epoch in (0, 1, 10))]
     assert len({array.tobytes() for array in orders}) == len(orders)
     workload = workload_named("mnist-cnn")
     kernels = [
         layer["kernel"].tobytes()
-        for seed in (SEED, seeded.DEFAULT_SEED)
+        for seed in (SEED, DEFAULT)
         for layer in seeded.initial_weights(workload, seed)
         if layer
     ]
@@ -197,10 +169,8 @@ def test_a_stream_can_be_entered_anywhere(first: int) -> None:
 
 
 def test_the_size_of_a_split_is_the_data_sets() -> None:
-    sizes = [
-        len(seeded.generated_data(SMALL, split)[1]) for split in ("train", "validation", "test")
-    ]
-    assert sizes == [40, 8, 10]
+    for split in ("train", "validation", "test"):
+        assert len(seeded.generated_data(SMALL, split)[1]) == SIZES[f"{split}_samples"]
 
 
 def test_splits_share_patterns_but_no_samples() -> None:

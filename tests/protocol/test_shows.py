@@ -41,11 +41,8 @@ def statuses(facts: Facts) -> dict[str, str]:
 
 def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     said = found(facts())
-    assert {what for what, one in said.items() if one.status != "holds"} == {
-        "speed",
-        "hardware",
-        "reproduced",
-    }
+    left = {what for what, one in said.items() if one.status != "holds"}
+    assert left == {"speed", "hardware", "reproduced"}
     assert said["training"].assurance == "third_party"
     assert said["signature"].assurance == "self_attested"
     assert said["speed"].status == said["hardware"].status == "not_checked"
@@ -53,25 +50,23 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "what", "status"),
+    ("figures", "status"),
     [
-        ({"passed": False, "figures": {"verdict": "pending"}}, "training", "pending"),
-        ({"passed": False, "figures": {"verdict": "unverified"}}, "training", "not_checked"),
-        ({"passed": False, "figures": {"verdict": "not_drawn"}}, "training", "not_checked"),
-        ({"passed": False, "figures": {"verdict": "self_seeded"}}, "training", "not_checked"),
-        ({"passed": False, "figures": {"verdict": "wrong_result"}}, "training", "does_not_hold"),
-        ({"passed": False}, "training", "does_not_hold"),
+        ({"verdict": "pending"}, "pending"),
+        ({"verdict": "unverified"}, "not_checked"),
+        ({"verdict": "not_drawn"}, "not_checked"),
+        ({"verdict": "self_seeded"}, "not_checked"),
+        ({"verdict": "wrong_result"}, "does_not_hold"),
+        ({}, "does_not_hold"),
     ],
 )
-def test_a_failed_check_decides_the_statement(
-    changes: dict[str, Any], what: str, status: str
-) -> None:
-    said = found(facts(2, conformance=changes))
-    assert said[what].status == status
-    assert said[what].sentence == "conformance said so"
-    assert said[what].assurance is None
-    others = {name: one for name, one in statuses(facts(2)).items() if name != what}
-    assert {name: one.status for name, one in said.items() if name != what} == others
+def test_a_failed_check_decides_the_statement(figures: dict[str, str], status: str) -> None:
+    said = found(facts(2, conformance={"passed": False, "figures": figures}))
+    training = said.pop("training")
+    assert (training.status, training.assurance) == (status, None)
+    assert training.sentence == "conformance said so"
+    others = {what: one for what, one in statuses(facts(2)).items() if what != "training"}
+    assert {what: one.status for what, one in said.items()} == others
 
 
 def test_a_wrong_check_is_named_before_a_pending_one() -> None:
@@ -83,8 +78,7 @@ def test_a_wrong_check_is_named_before_a_pending_one() -> None:
 
 def test_nothing_to_compare_with_is_not_checked() -> None:
     unchecked = {"checked": False}
-    one = facts(accuracy=unchecked)
-    assert statuses(one)["learning"] == "holds"
+    assert statuses(facts(accuracy=unchecked))["learning"] == "holds"
     assert statuses(facts(accuracy=unchecked, falling_loss=unchecked))["learning"] == "not_checked"
 
 
@@ -153,14 +147,9 @@ def test_what_the_next_level_needs() -> None:
 
 
 def test_a_device_without_a_measured_tolerance_is_named() -> None:
-    assert (
-        trust_levels.words(2, "cuda", "float32")
-        == "level 2 of 4: level 3 is not yet checkable on CUDA"
-    )
-    assert (
-        trust_levels.words(2, "cpu", "tf32")
-        == "level 2 of 4: level 3 is not yet checkable in tf32 on CPU"
-    )
+    not_yet = "level 2 of 4: level 3 is not yet checkable"
+    assert trust_levels.words(2, "cuda", "float32") == f"{not_yet} on CUDA"
+    assert trust_levels.words(2, "cpu", "tf32") == f"{not_yet} in tf32 on CPU"
     assert trust_levels.words(2, "cpu", "float32") == "level 2 of 4"
     assert trust_levels.words(1, "cuda", "float32") == "level 1 of 4"
     doubtful = facts(2, device="cuda", conformance={"passed": False})

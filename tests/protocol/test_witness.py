@@ -1,4 +1,4 @@
-"""What a witness tells: which steps it reads, and which weights it follows."""
+"""What a witness tells: which weights it follows."""
 
 import pytest
 from tests.fakes.results import make_cell, make_result
@@ -8,23 +8,6 @@ from bench_protocol.catalogue.seeded import initial_weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload import statement
 from bench_protocol.payload.witness import trained_tensors
-from bench_protocol.training.witness_steps import witness_steps
-
-
-@pytest.mark.parametrize(
-    ("name", "batch_size", "steps"),
-    [
-        ("mnist-cnn", 64, (1, 24, 64)),
-        ("fashion-lstm", 1024, (1, 4, 8)),
-        ("cifar100-vgg16", 128, (1, 2, 3)),
-        ("resnet50-transfer", 500, (1,)),
-        ("mnist-dense", 60_000, (1,)),
-    ],
-)
-def test_the_loss_is_read_in_the_first_epoch(
-    name: str, batch_size: int, steps: tuple[int, ...]
-) -> None:
-    assert witness_steps(workload_named(name), batch_size) == steps
 
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)

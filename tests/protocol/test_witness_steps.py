@@ -25,10 +25,13 @@ from bench_protocol.training.witness_steps import (
         # An epoch has 48 steps.
         ("fashion-mlp", 1024, (1, 8, 24)),
         ("fashion-lstm", 128, (1, 24, 64)),
+        ("fashion-lstm", 1024, (1, 4, 8)),
         ("mnist-dense", 32, (1, 24, 64)),
+        ("mnist-dense", 60_000, (1,)),
         ("cifar100-vgg16", 128, (1, 2, 3)),
         ("cifar100-vgg16", 64, (1, 2, 3)),
         ("cifar100-vgg16", 256, (1,)),
+        ("cifar100-vgg16", 10_000, (1,)),
         ("resnet50-transfer", 32, (1, 2, 3)),
         ("resnet50-transfer", 48, (1,)),
         ("resnet50-transfer", 1000, (1,)),
@@ -70,10 +73,8 @@ def test_dropout_is_drawn_once_where_six_draws_are_long() -> None:
     assert {name for name, count in draws.items() if count == 6} == {"fashion-cnn", "fashion-mlp"}
 
 
-def test_a_large_batch_gives_one_loss() -> None:
-    workload = workload_named("cifar100-vgg16")
-    assert witness_steps(workload, 10_000) == (1,)
-    assert not is_affordable(workload, 10_000)
+def test_a_large_batch_is_not_recomputed() -> None:
+    assert not is_affordable(workload_named("cifar100-vgg16"), 10_000)
 
 
 def test_a_small_epoch_gives_fewer_steps() -> None:
