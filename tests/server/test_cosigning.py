@@ -27,7 +27,6 @@ from bench_server.log.cosigners import Cosigner, NoCosignature
 from bench_server.settings import Settings
 
 DAY = timedelta(days=1)
-ON_ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 OTHER = Witness(AUTHORITY.log_key, "other.example")
 
 
@@ -40,12 +39,6 @@ def witness() -> Witness:
 def cosigner(witness: Witness) -> Iterator[Cosigner]:
     with serving(witness.answer) as url:
         yield Cosigner(witness.key, url)
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers may take half a second."""
-    monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 0.5)
 
 
 def faults(store: Store, *witnesses: WitnessKey) -> list[str]:
@@ -115,43 +108,31 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "too much": (lambda _: Reply(200, bytes(1_000_000)), "more than 131,072 bytes"),
     "cut": (lambda reply: Reply(200, reply.body[:-20]), ""),
     "a flipped bit": (lambda r: Reply(200, r.body[:-9] + b"A" + r.body[-8:]), ""),
+    "another size": (lambda _: Reply(409, b"900\n"), "has signed size 900"),
+    "no size": (lambda _: Reply(409, b"none of your business\n"), "has signed size None"),
+    "the same size": (lambda _: Reply(409, b"0\n"), "answered HTTP 409"),
+    "another's line": (lambda _: Reply(200, OTHER.line("a\n1\n").encode()), "of its key"),
 }
 
 
-@ON_ONE_DATABASE
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("how", BAD)
 def test_a_bad_answer_is_one_line_and_stores_nothing(
-    how: str, post: Poster, store: Store, quick: None, witness: Witness, cosigner: Cosigner
-) -> None:
+    how: str, post: Poster, store: Store, witness: Witness, cosigner: Cosigner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 0.5)
     witness.spoil, says = BAD[how]
     with pytest.raises(NoCosignature) as refused:
         cosigning.cosign(store, cosigner, AT)
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
+    assert len(witness.asked) <= 2
     assert cosigning.due(store, [cosigner], AT) == (cosigner,)
     witness.spoil = lambda reply: reply
     witness.size = 0
     cosigning.cosign(store, cosigner, AT)
     assert cosigning.due(store, [cosigner], AT) == ()
-
-
-@ON_ONE_DATABASE
-@pytest.mark.parametrize(
-    ("spoil", "says"),
-    [
-        (lambda _: Reply(409, b"900\n"), "has signed size 900"),
-        (lambda _: Reply(409, b"none of your business\n"), "has signed size None"),
-        (lambda _: Reply(409, b"0\n"), "answered HTTP 409"),
-        (lambda _: Reply(200, OTHER.line("a\n1\n").encode()), "of its key"),
-    ],
-)  # fmt: skip
-def test_a_witness_that_contradicts_is_refused(
-    spoil: Spoil, says: str, post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
-    witness.spoil = spoil
-    with pytest.raises(NoCosignature, match=says):
-        cosigning.cosign(store, cosigner, AT)
-    assert len(witness.asked) <= 2
 
 
 def test_nobody_listens(post: Poster, store: Store, witness: Witness) -> None:
@@ -218,18 +199,11 @@ def test_the_thread_goes_on_after_failures_and_logs_a_line(
     monkeypatch.setattr(cosign, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(cosign, "LOOK_SECONDS", 0.01)
     settings = Settings(witnesses=f"{cosigner.key} {cosigner.url}")
-    with (
-        caplog.at_level(logging.WARNING),
-        cosign.cosigning_daily(store, settings),
-    ):
+    with caplog.at_level(logging.WARNING), cosign.cosigning_daily(store, settings):
         assert done.wait(30)
     said = [record.getMessage() for record in caplog.records if "cosigned" in record.message]
     assert len(said) == 2
     assert all("answered HTTP 503" in one and "\n" not in one for one in said)
-
-
-def test_nothing_is_asked_without_settings() -> None:
-    assert cosign.cosigners_of(Settings()) == ()
 
 
 @pytest.mark.parametrize(
@@ -250,14 +224,5 @@ def test_invalid_settings_are_one_line(
 
 def test_the_setting_names_witnesses(witness: Witness) -> None:
     cosigner = Cosigner(witness.key, "https://w.example/")
+    assert cosign.cosigners_of(Settings()) == ()
     assert cosigners.parse(f"{witness.key}\nhttps://w.example/") == (cosigner,)
-
-
-def test_a_dump_holds_what_others_signed(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
-    cosigning.cosign(store, cosigner, AT)
-    with store.reading() as session:
-        fetch = fetch_from(session, AUTHORITY, "x")
-        shown = json.loads(fetch("/api/v1/log/cosigned?limit=366"))
-    assert shown["checkpoints"][0]["witnesses"] == [witness.name]

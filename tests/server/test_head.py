@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-from fastapi.testclient import TestClient
 from tests.fakes.client import Poster
 
 # Values that stand for a path's parameters; an address that does not exist answers 404 to both.
@@ -38,25 +36,3 @@ def test_head_answers_like_get_everywhere(post: Poster) -> None:
             assert head.headers[name] == got.headers[name], (address, name)
         length = got.headers.get("content-length")
         assert head.headers.get("content-length") == length, address
-
-
-def test_head_knows_etags(http: TestClient) -> None:
-    tag = http.head("/api/v1/workloads").headers["etag"]
-    answer = http.head("/api/v1/workloads", headers={"If-None-Match": tag})
-    assert (answer.status_code, answer.content) == (304, b"")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allow"),
-    [
-        ("PUT", "/api/v1/workloads", {"GET", "HEAD", "OPTIONS"}),
-        ("HEAD", "/api/v1/challenges", {"POST", "OPTIONS"}),
-        ("POST", "/static/site.css", {"GET", "HEAD", "OPTIONS"}),
-    ],
-)
-def test_allow_names_head_where_get_works(
-    http: TestClient, method: str, path: str, allow: set[str]
-) -> None:
-    answer = http.request(method, path)
-    assert answer.status_code == 405
-    assert set(answer.headers["allow"].split(", ")) == allow

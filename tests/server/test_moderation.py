@@ -14,7 +14,6 @@ from bench_protocol.payload.result import Challenge
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, Withdrawn
 from bench_server.ingest import moderation
-from bench_server.projection import reindex
 
 
 def state(store: Store, identity: str) -> tuple[bool, str | None]:
@@ -109,20 +108,6 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
         assert gone not in [row["result_id"] for row in board["unranked"]]
     wide = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&batch_size=128").json()
     assert [row["result_id"] for row in wide["unranked"]] == [elsewhere]
-
-
-def test_the_operator_flags_and_restores(post: Poster, store: Store) -> None:
-    identity = post.made()
-    moderation.decide(store, AUTHORITY, NOW, "flag", result=identity, reason="overclocked")
-    assert state(store, identity) == (False, "flagged by the operator: overclocked")
-    foot = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["unranked"]
-    assert [row["reason"] for row in foot] == ["flagged by the operator: overclocked"]
-    assert act(post, "show", result=identity).json()["code"] == "conflict"
-    before = state(store, identity)
-    reindex.reindex(store)
-    assert state(store, identity) == before
-    moderation.decide(store, AUTHORITY, NOW, "restore", result=identity)
-    assert state(store, identity) == (True, None)
 
 
 def test_names_change_and_are_never_signed(post: Poster) -> None:

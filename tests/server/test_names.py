@@ -100,21 +100,6 @@ def test_the_api_suggests_too(http: TestClient) -> None:
     assert hint.startswith("did you mean /api/v1/leaderboard?")
 
 
-@pytest.mark.parametrize(
-    ("address", "title"),
-    [
-        ("/?device=x", "This address has a mistake"),
-        ("/results/zz", "There is nothing at this address"),
-        ("/?framework=nope", "This address has a mistake"),
-    ],
-)
-def test_titles_of_errors_are_words(http: TestClient, address: str, title: str) -> None:
-    page = http.get(address, headers=PAGE).text
-    assert f"<h1>{title}</h1>" in page
-    assert "/api/" not in page
-    assert "Value error" not in page
-
-
 def rows(page: str) -> list[str]:
     return re.findall(r'<th scope="row"><a href="([^"]+)"', page)
 

@@ -9,7 +9,6 @@ from sqlmodel import col, delete, select
 from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from tests.fakes.integrity import audited
 from tests.fakes.projected import project, rows, settle
 from tests.fakes.said import rotated
 from tests.fakes.seeding import invented
@@ -26,7 +25,6 @@ from bench_server.checks.case import PENDING
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, RecomputeJob, Submission
 from bench_server.ingest.columns import stored_result
-from bench_server.log import writer
 from bench_server.projection.projector import Projector
 from bench_server.projection.reindex import clear, reindex
 from bench_server.recompute import jobs
@@ -180,29 +178,6 @@ def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: 
     assert levels(store) == [3, 3]
     with store.reading() as session:
         assert jobs.pending(session) == 0
-
-
-def faults(store: Store) -> list[str]:
-    return [fault.detail for fault in audited(store).faults]
-
-
-def test_an_audit_replays_statements_and_checks_who_signed_them(
-    store: Store, sent: list[str]
-) -> None:
-    settle(store)
-    assert faults(store) == []
-    said = statements(store)[0].model_copy(update={"challenge": "e" * 32})
-    for statement, key in (
-        (said, AUTHORITY.operator),
-        (said.model_copy(update={"seed": "0" * 32}), AUTHORITY.challenge),
-    ):
-        kind, payload = recomputation.RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(statement)
-        forged = envelope.read(envelope.seal(kind, payload, key))
-        with store.writing() as session:
-            writer.take_turn(session)
-            writer.append(session, AUTHORITY, [writer.Leaf("recomputation", forged)], NOW)
-    assert len(faults(store)) == 2
-    assert all("should not be there" in fault for fault in faults(store))
 
 
 # -- several workers ------------------------------------------------------------------------------

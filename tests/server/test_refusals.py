@@ -237,7 +237,6 @@ ADDRESSES = [
     ("/api/v1/leaderboard?q=%25_%27%22", 200),
     ("/api/v1/leaderboard?q=" + "x" * 101, 422),
     ("/api/v1/compare?ids=" + ",".join(f"a{i}" for i in range(21)), 422),
-    ("/api/v1/compare?ids=a,b", 422),
     ("/static/../app.py", 404),
 ]
 
@@ -264,21 +263,41 @@ def test_a_list_is_no_document(http: TestClient, address: str) -> None:
     assert answer.json()["field"] == "body"
 
 
-def test_other_methods(http: TestClient) -> None:
-    method = "DELETE"
-    answer = http.request(method, "/api/v1/results")
-    assert_problem(answer, 405, "method_not_allowed", "method")
-    assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
-    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD, OPTIONS"
+@pytest.mark.parametrize(
+    ("method", "address", "allow"),
+    [
+        ("DELETE", "/api/v1/results", "GET, HEAD, POST, OPTIONS"),
+        ("PUT", "/api/v1/workloads", "GET, HEAD, OPTIONS"),
+        ("GET", "/api/v1/challenges", "POST, OPTIONS"),
+        ("HEAD", "/api/v1/challenges", "POST, OPTIONS"),
+        ("POST", "/static/site.css", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_other_methods(http: TestClient, method: str, address: str, allow: str) -> None:
+    answer = http.request(method, address)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allow)
+    if method != "HEAD":
+        assert_problem(answer, 405, "method_not_allowed", "method")
 
 
-@pytest.mark.parametrize("address", ["/results/zz", "/compare?ids=a,b", "/nothing", "/?device=x"])
-def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [
+        ("/results/zz", "There is nothing at this address"),
+        ("/compare?ids=a,b", "This address has a mistake"),
+        ("/nothing", "There is nothing at this address"),
+        ("/?device=x", "This address has a mistake"),
+        ("/?framework=nope", "This address has a mistake"),
+    ],
+)
+def test_a_browser_gets_a_page(http: TestClient, address: str, title: str) -> None:
     answer = http.get(address, headers={"Accept": "text/html"})
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"].startswith("text/html")
+    assert f"<h1>{title}</h1>" in answer.text
     assert ">Leaderboard</a>" in answer.text.partition("<main")[2]
     assert "/api/" not in answer.text
+    assert "Value error" not in answer.text
 
 
 @pytest.mark.parametrize("query", ["ids=a", "ids=a&ids=a", "ids=a,a"])

@@ -66,17 +66,6 @@ def test_a_board_is_worked_out_once_while_the_log_is_the_same(
     assert len(worked_out) == 2
 
 
-def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
-    ask = {"workload": "mnist-cnn", "batch_size": "64"}
-
-    def rows() -> int:
-        return len(http.get(BOARD, params=ask).json()["rows"])
-
-    assert rows() == 0
-    post.made()
-    assert rows() == 1
-
-
 def test_a_quiet_server_has_a_result_on_its_board_within_half_a_second(
     live_server: str, store: Store
 ) -> None:

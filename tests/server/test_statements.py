@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
 from tests.fakes.projected import project, settle
 from tests.fakes.seeding import invented
+from tests.server.test_recompute import NOW, statements, worker
 
 from bench_agent.remote.verify import RECOMPUTATIONS, Verified, fetch_bundle, verify
 from bench_protocol.base.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
@@ -31,11 +31,10 @@ from bench_protocol.training.recomputed import Figures
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import audit
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, RecomputeJob
+from bench_server.db.tables import RecomputeJob
 from bench_server.log import writer
-from bench_server.recompute.worker import Compute, Recomputer
+from bench_server.recompute.worker import Compute
 
-NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
 Bundle = dict[str, Any]
 
 
@@ -49,13 +48,6 @@ def log(store: Store, raw: bytes) -> None:
         writer.take_turn(session)
         leaf = writer.Leaf("recomputation", envelope.read(raw))
         writer.append(session, AUTHORITY, [leaf], NOW)
-
-
-def stated(store: Store) -> list[Recomputation]:
-    query = select(LogEntry.envelope).where(LogEntry.kind == "recomputation")
-    with store.reading() as session:
-        raws = session.exec(query.order_by(LogEntry.log_index)).all()  # type: ignore[arg-type]
-    return [recomputation.parse(envelope.read(raw or b"").payload) for raw in raws]
 
 
 # -- what a reader checks of one result -----------------------------------------------------------
@@ -198,12 +190,9 @@ def test_an_audit_accepts_what_an_honest_server_states(post: Poster, store: Stor
     for _ in range(6):
         trusted.send(store, results.private_key(), [1_000_000], projected=False)
     project(store)
-    spent = Recomputer(
-        store, AUTHORITY, 0.0, clock=lambda: NOW, compute=invented, processor_seconds=lambda: 0.0
-    )
-    assert spent.drain() == 24
+    assert worker(store, budget_seconds=0.0).drain() == 24
     project(store)
-    assert "not_drawn" in {said.verdict for said in stated(store)}
+    assert "not_drawn" in {said.verdict for said in statements(store)}
     assert audited(store).faults == ()
 
 
@@ -281,10 +270,20 @@ def test_an_audit_finds_a_false_statement(
     assert {fault.log_index for fault in faults} == ({2} if says else set())
 
 
-def test_an_audit_finds_a_statement_that_another_key_signed(post: Poster, store: Store) -> None:
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({}, results.private_key(7)),
+        ({}, AUTHORITY.operator),
+        ({"seed": "0" * 32}, AUTHORITY.challenge),
+    ],
+)
+def test_an_audit_finds_a_statement_of_another_key_or_seed(
+    post: Poster, store: Store, changes: dict[str, str], key: Ed25519PrivateKey
+) -> None:
     trusted.send(store, results.private_key(), [1_000_000], projected=False)
     project(store)
-    log(store, sealed(waiting(store), results.private_key(7)))
+    log(store, sealed(waiting(store).model_copy(update=changes), key))
     (fault,) = audited(store).faults
     assert fault.log_index == 2
     assert "it should not be there" in fault.detail
