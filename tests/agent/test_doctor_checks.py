@@ -32,24 +32,21 @@ NEW, MIDDLE, OLD = (
 )
 PRESENT = Nvidia(present=True)
 MISMATCH = Nvidia(present=True, problem="Driver/library version mismatch")
+BALANCED = Governor("powersave", "intel_pstate", "balance_performance")
+SAVING = Governor("powersave", "intel_pstate", "power")
+NO_TURBO = Governor("performance", "intel_pstate", turbo=False)
+ONLY_MLX, BOTH = {"mlx": "0.32.4"}, "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"
+X = Path("/x")
 Found = Iterable[Finding]
 Check = Callable[..., Found]
-
-
-def disk(free: int | None) -> Found:
-    return storage.check_disk(Path("/x"), free)
 
 
 def clock(offset: float | None) -> Found:
     return storage.check_clock(ServerAnswer(URL, 200, offset), "Darwin")
 
 
-def blas(mlx: FrameworkProbe, name: str = "Linux") -> Found:
-    return frameworks.check_mlx_blas(mlx, name)
-
-
-def compiler(mlx: FrameworkProbe | None, there: bool) -> Found:
-    return frameworks.check_compiler(mlx, "Linux", there)
+def backend(packages: Mapping[str, str]) -> Found:
+    return frameworks.check_mlx_backend(Software(packages), "Linux")
 
 
 @pytest.mark.parametrize(
@@ -82,33 +79,18 @@ def compiler(mlx: FrameworkProbe | None, there: bool) -> Found:
         (system.check_governor, (None,), "skip", ""),
         (system.check_governor, (Governor("performance", "acpi-cpufreq"),), "ok", ""),
         (system.check_governor, (Governor("schedutil", "cppc_cpufreq"),), "ok", ""),
-        (
-            system.check_governor,
-            (Governor("powersave", "intel_pstate", "balance_performance"),),
-            "ok",
-            "",
-        ),
-        (
-            system.check_governor,
-            (Governor("powersave", "intel_pstate", "power"),),
-            "warn",
-            "balance_performance",
-        ),
+        (system.check_governor, (BALANCED,), "ok", ""),
+        (system.check_governor, (SAVING,), "warn", "balance_performance"),
         (system.check_governor, (Governor("powersave", "acpi-cpufreq"),), "warn", "scaling_gov"),
-        (
-            system.check_governor,
-            (Governor("performance", "intel_pstate", turbo=False),),
-            "warn",
-            "no_turbo",
-        ),
+        (system.check_governor, (NO_TURBO,), "warn", "no_turbo"),
         (system.check_energy, ("nvml", None, "Linux"), "ok", ""),
         (system.check_energy, (None, "no library", "Darwin"), "warn", "locks/energy.txt"),
         (system.check_busy, (Load(0.1, 8),), "ok", ""),
         (system.check_busy, (Load(7.5, 8, 60.0, ("make", 99.0)),), "warn", "close make"),
-        (disk, (None,), "skip", ""),
-        (disk, (2**40,), "ok", ""),
-        (disk, (2**30,), "warn", "delete large files"),
-        (disk, (2**20,), "fail", "delete large files on the disk of /x"),
+        (storage.check_disk, (X, None), "skip", ""),
+        (storage.check_disk, (X, 2**40), "ok", ""),
+        (storage.check_disk, (X, 2**30), "warn", "delete large files"),
+        (storage.check_disk, (X, 2**20), "fail", "delete large files on the disk of /x"),
         (storage.check_server, (None,), "skip", ""),
         (storage.check_server, (ServerAnswer(URL, 200),), "ok", ""),
         (storage.check_server, (ServerAnswer(URL, 404),), "fail", "--server"),
@@ -118,13 +100,17 @@ def compiler(mlx: FrameworkProbe | None, there: bool) -> Found:
         (clock, (-4.0,), "ok", ""),
         (clock, (30.0,), "warn", "sntp"),
         (clock, (-900,), "fail", "sntp"),
-        (blas, (SLOW,), "warn", "install blas"),
-        (blas, (FAST,), "ok", ""),
-        (blas, (CUDA_CPU,), "skip", ""),
-        (blas, (SLOW, "Darwin"), "skip", ""),
-        (compiler, (SLOW, False), "warn", "install g++"),
-        (compiler, (SLOW, True), "ok", ""),
-        (compiler, (None, False), "skip", ""),
+        (frameworks.check_mlx_blas, (SLOW, "Linux"), "warn", "install blas"),
+        (frameworks.check_mlx_blas, (FAST, "Linux"), "ok", ""),
+        (frameworks.check_mlx_blas, (CUDA_CPU, "Linux"), "skip", ""),
+        (frameworks.check_mlx_blas, (SLOW, "Darwin"), "skip", ""),
+        (frameworks.check_compiler, (SLOW, "Linux", False), "warn", "install g++"),
+        (frameworks.check_compiler, (SLOW, "Linux", True), "ok", ""),
+        (frameworks.check_compiler, (None, "Linux", False), "skip", ""),
+        (backend, (ONLY_MLX,), "fail", "'mlx[cpu]==0.32.4'"),
+        (backend, (ONLY_MLX | {"mlx-cpu": "0.32.4"},), "ok", ""),
+        (backend, (ONLY_MLX | {"mlx-cpu": "0.31.0"},), "fail", BOTH),
+        (backend, ({},), "skip", ""),
         (gpu.check_driver, (Nvidia(), False, ()), "skip", ""),
         (gpu.check_driver, (Nvidia(driver="580.1"), False, ()), "ok", ""),
         (gpu.check_driver, (Nvidia(driver="580.1", hidden=True), False, ()), "warn", "unset CUDA_"),
@@ -179,21 +165,6 @@ def test_pairs_of_tensorflow_and_its_plug_in(
         assert only(gpu.check_pair(software, apple_silicon=False))[0] == "skip"
 
 
-@pytest.mark.parametrize(
-    ("packages", "verdict", "hint"),
-    [
-        ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),
-        ({"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "ok", ""),
-        ({"mlx": "0.32.4", "mlx-cpu": "0.31.0"}, "fail", "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"),
-        ({}, "skip", ""),
-    ],
-)
-def test_mlx_backend(packages: Mapping[str, str], verdict: str, hint: str) -> None:
-    actual, actual_hint = only(frameworks.check_mlx_backend(Software(packages), "Linux"))
-    assert actual == verdict
-    assert hint in actual_hint
-
-
 def test_versions() -> None:
     assert release("2.19.1rc0+cu12") == (2, 19, 1)
     assert at_least("580.65.06", "580")
@@ -209,10 +180,8 @@ def test_frameworks() -> None:
         having = {name: replace(probe, software=software) for name, probe in seen.items()}
         return list(frameworks.check_frameworks(having))
 
-    assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
-        "mlx": "ok",
-        "tensorflow": "skip",
-    }
+    seen = verdicts(check({"mlx": GOOD, "tensorflow": ABSENT}))
+    assert seen == {"mlx": "ok", "tensorflow": "skip"}
     assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["tensorflow"] == "fail"
     hint = check({"tensorflow": BROKEN})[0].hint or ""
     pins = "tensorflow==2.21.0 tensorflow-cpu==2.21.0"

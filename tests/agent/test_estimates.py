@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.test_resume import CPU, measure
 from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
+from bench_agent.base.messages import Answer, Job, Probe, Timing
 from bench_agent.base.precisions import emulates_bfloat16
 from bench_agent.cli.plan import check_plan
 from bench_agent.output.console import console
@@ -21,7 +22,7 @@ from bench_agent.run import calibration
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import Blocks, Failed, Gemm, Measured
+from bench_protocol.payload.result import Blocks, Failed, Gemm
 
 BUDGET = Timing(budget_seconds=10)
 
@@ -99,9 +100,8 @@ def test_a_matrix_product_that_was_not_waited_for_sets_no_estimate() -> None:
 
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
     cell = make_cell()
-    slow = some_times(
-        cell, step_ms=30_000, wall=1000.0, steps_per_block=1, durations_ns=(3 * 10**10,)
-    )
+    block = {"steps_per_block": 1, "durations_ns": (3 * 10**10,)}
+    slow = some_times(cell, step_ms=30_000, wall=1000.0, **block)
     estimate = seconds({cell.digest: slow}, cell)
     assert estimate == pytest.approx(1000.0 - 30.0 - 0.5 + 30.0 + 60.0)
 
@@ -129,7 +129,6 @@ def test_paces_survive_on_disk_and_a_damaged_file_counts_as_none(tmp_path: Path)
     assert estimates.load(path) == MeasuredTimes()
 
 
-CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 HERE = {name: Probe(devices=(CPU,), environment=None) for name in ("mlx", "jax")}
 
 
@@ -143,13 +142,12 @@ def plan_of(preset: str, home: Home) -> Plan:
 def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path) -> None:
     home, jobs, lines = Home(tmp_path), [], []
     before = plan_of("quick", home)
-    estimates.note(
-        home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
-    )
+    jax = make_cell(framework="jax")
+    estimates.note(home.measured_times, jax, some_times(jax))
 
     def run_job(job: Job, *others: Any) -> Answer:
         jobs.append(job.cell)
-        return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
+        return measure(job)
 
     cells = calibration.unknown(before, home)
     clock = iter([10.0, 15.0]).__next__
@@ -173,7 +171,7 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
         cells = calibration.unknown(plan_of("quick", home), home)
         lines: list[str] = []
         seen = Conditions(cpu_utilisation_percent=cpu_percent)
-        calibration.calibrate(cells, home, lines.append, measured, look=lambda device: seen)
+        calibration.calibrate(cells, home, lines.append, measure, look=lambda device: seen)
         return lines
 
     assert len(calibrate(96)) == 2
@@ -229,10 +227,6 @@ def test_a_plan_warns_of_a_number_format_without_instructions(
     half = replace(plain, cells=(first.model_copy(update={"cell": cell}),))
     warned = [line for line in plan_warnings(half) if "--precision float32" in line]
     assert len(warned) == emulated
-
-
-def measured(job: Job, *others: Any) -> Answer:
-    return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
 def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:

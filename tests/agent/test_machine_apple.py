@@ -52,32 +52,22 @@ def read(name: str) -> Machine:
 
 
 @pytest.mark.parametrize(
-    ("name", "metal", "cpu", "split"),
+    ("name", "chip", "gpu_cores", "cpu_cores", "split"),
     [
-        (
-            "m1_air_7core",
-            "Apple M1 (7-core GPU) (fanless)",
-            "Apple M1 (8-core CPU) (fanless)",
-            (4, 4),
-        ),
-        ("m2pro_two_displays", "Apple M2 Pro (19-core GPU)", "Apple M2 Pro (12-core CPU)", (8, 4)),
-        (
-            "m2ultra_macos26",
-            "Apple M2 Ultra (60-core GPU)",
-            "Apple M2 Ultra (24-core CPU)",
-            (16, 8),
-        ),
-        ("m5_super", "Apple M5 (10-core GPU)", "Apple M5 (10-core CPU)", (4, 6)),
-        ("m5max_super", "Apple M5 Max (40-core GPU)", "Apple M5 Max (18-core CPU)", (18, 0)),
-        ("m3max_no_cores", "Apple M3 Max (40-core GPU)", "Apple M3 Max (16-core CPU)", (12, 4)),
+        ("m1_air_7core", "Apple M1", 7, 8, (4, 4)),
+        ("m2pro_two_displays", "Apple M2 Pro", 19, 12, (8, 4)),
+        ("m2ultra_macos26", "Apple M2 Ultra", 60, 24, (16, 8)),
+        ("m5_super", "Apple M5", 10, 10, (4, 6)),
+        ("m5max_super", "Apple M5 Max", 40, 18, (18, 0)),
+        ("m3max_no_cores", "Apple M3 Max", 40, 16, (12, 4)),
     ],
 )
 def test_a_mac_is_named_by_its_chip_and_cores(
-    name: str, metal: str, cpu: str, split: tuple[int, int]
+    name: str, chip: str, gpu_cores: int, cpu_cores: int, split: tuple[int, int]
 ) -> None:
-    mac = read(name)
-    assert hardware_name(mac, METAL) == metal
-    assert hardware_name(mac, CPU) == cpu
+    mac, end = read(name), " (fanless)" if "air" in name else ""
+    assert hardware_name(mac, METAL) == f"{chip} ({gpu_cores}-core GPU){end}"
+    assert hardware_name(mac, CPU) == f"{chip} ({cpu_cores}-core CPU){end}"
     assert (mac.cpu.performance_cores, mac.cpu.efficiency_cores) == split
     assert len(mac.gpus) == 1
     assert mac.gpus[0].unified_memory
@@ -136,16 +126,9 @@ def test_a_mac_that_tells_nothing_is_still_a_machine() -> None:
 
 def test_without_system_profiler_the_chip_names_the_gpu() -> None:
     sysctl = {"machdep.cpu.brand_string": "Apple M3 Max", "hw.memsize": "1024"}
-    assert apple.gpus_from(sysctl, {}, ioreg()) == (
-        Gpu(
-            kind="metal",
-            index=0,
-            name="Apple M3 Max",
-            cores=40,
-            memory_bytes=1024,
-            unified_memory=True,
-        ),
-    )
+    memory = {"memory_bytes": 1024, "unified_memory": True}
+    expected = Gpu(kind="metal", index=0, name="Apple M3 Max", cores=40, **memory)
+    assert apple.gpus_from(sysctl, {}, ioreg()) == (expected,)
 
 
 ODD = st.one_of(

@@ -1,5 +1,8 @@
 """Machine facts of Linux, from recorded files of /proc and /sys in a folder."""
 
+import getpass
+import platform
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_agent import machine
+from bench_agent.base.home import Home
 from bench_agent.machine import cgroup, linux, nesting
 from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
 from bench_agent.machine.topology import parse_list
@@ -14,6 +18,7 @@ from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.machine import Machine
 
+EL9 = "5.14.0-503.11.1.el9_5.x86_64"
 CPU = Device(kind="cpu")
 XEON = """processor\t: {n}
 vendor_id\t: GenuineIntel
@@ -31,6 +36,7 @@ CPU architecture: 8
 CPU part\t: {part}
 
 """
+MOUNTED = "9 8 0:1 /var/lib/docker/{} rw\n"
 OS_RELEASE = 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\n'
 
 
@@ -144,15 +150,11 @@ def test_lscpu_is_the_last_resort() -> None:
         ({"run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
         ({"proc/1/cgroup": "0::/kubepods/besteffort/pod12/ab\n"}, {}, "kubernetes"),
         ({"proc/self/cgroup": "4:memory:/docker/0123abcd\n"}, {}, "docker"),
-        (
-            {"proc/self/mountinfo": "9 8 0:1 /var/lib/docker/containers/0a/hosts /etc/hosts rw\n"},
-            {},
-            "docker",
-        ),
+        ({"proc/self/mountinfo": MOUNTED.format("containers/0a/hosts /etc/hosts")}, {}, "docker"),
         ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
         ({}, {"APPTAINER_CONTAINER": "/home/planted/x.sif"}, "apptainer"),
         ({"proc/1/environ": "container=wsl\0", "proc/1/cgroup": "0::/init.scope\n"}, {}, None),
-        ({"proc/self/mountinfo": "9 8 0:1 /var/lib/docker/x /mnt rw\n"}, {}, None),
+        ({"proc/self/mountinfo": MOUNTED.format("x /mnt")}, {}, None),
         ({}, {}, None),
     ],
 )
@@ -209,22 +211,6 @@ def test_wsl(tmp_path: Path, release: str, version: int | None) -> None:
     assert hardware_name(guest, CPU).endswith("(WSL)") == (version is not None)
 
 
-@pytest.mark.parametrize(
-    ("text", "cores"),
-    [
-        ("200000 100000\n", 2.0),
-        ("50000 100000", 0.5),
-        ("max 100000\n", None),
-        ("-1 100000", None),
-        ("", None),
-        ("1 0", None),
-        ("x y z", None),
-    ],
-)
-def test_cpu_max(text: str, cores: float | None) -> None:
-    assert cgroup.parse_cpu_max(text) == cores
-
-
 def test_the_tightest_group_counts_in_version_2(tmp_path: Path) -> None:
     files = {
         "proc/self/cgroup": "0::/a/b\n",
@@ -256,29 +242,30 @@ def test_version_1_and_its_unlimited_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "expected"),
+    ("parse", "text", "parsed"),
     [
-        ("6.8.0-1017-aws", "6.8.0-1017-aws"),
-        ("5.14.0-503.11.1.el9_5.x86_64", "5.14.0-503.11.1.el9_5.x86_64"),
-        ("6.11.4-301.fc41.x86_64", "6.11.4-301.fc41.x86_64"),
-        ("6.6.1-alices-box", "6.6.1"),
-        ("6.6.1-alice.planted.example.org", "6.6.1"),
-        ("", None),
+        (cgroup.parse_cpu_max, "200000 100000\n", 2.0),
+        (cgroup.parse_cpu_max, "50000 100000", 0.5),
+        *((cgroup.parse_cpu_max, odd, None) for odd in ("max 100000\n", "-1 100000")),
+        *((cgroup.parse_cpu_max, odd, None) for odd in ("", "1 0", "x y z")),
+        (linux.kernel_without_names, "6.8.0-1017-aws", "6.8.0-1017-aws"),
+        (linux.kernel_without_names, EL9, EL9),
+        (linux.kernel_without_names, "6.11.4-301.fc41.x86_64", "6.11.4-301.fc41.x86_64"),
+        (linux.kernel_without_names, "6.6.1-alices-box", "6.6.1"),
+        (linux.kernel_without_names, "6.6.1-alice.planted.example.org", "6.6.1"),
+        (linux.kernel_without_names, "", None),
+        (parse_list, "0-3,8\n", [0, 1, 2, 3, 8]),
+        (parse_list, "", []),
+        (parse_list, "5-3", []),
+        (parse_list, "x,1", [1]),
     ],
 )
-def test_a_kernel_named_after_its_builder_loses_the_name(
-    release: str, expected: str | None
-) -> None:
-    assert linux.kernel_without_names(release) == expected
+def test_texts_of_the_system(parse: Callable[[str], object], text: str, parsed: object) -> None:
+    assert parse(text) == parsed
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("0-3,8\n", [0, 1, 2, 3, 8]), ("", []), ("5-3", []), ("x,1", [1]), ("0-999999", None)],
-)
-def test_lists_of_processors(text: str, numbers: list[int] | None) -> None:
-    parsed = parse_list(text)
-    assert parsed == numbers if numbers is not None else len(parsed) <= 4096
+def test_a_list_of_processors_has_an_end() -> None:
+    assert len(parse_list("0-999999")) <= 4096
 
 
 FILES = [
@@ -337,11 +324,6 @@ def test_no_odd_file_raises_and_no_identifier_leaks(
 
 
 def test_this_machine_is_read_and_tells_no_names(tmp_path: Path) -> None:
-    import getpass
-    import platform
-
-    from bench_agent.base.home import Home
-
     this_machine = machine.read_machine(Home(tmp_path))
     text = this_machine.model_dump_json()
     assert Machine.model_validate_json(text) == this_machine

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.agent.test_worker_process import BAD_WORKER, QUICK, a_job, run_bad
+from tests.agent.test_worker_process import BAD_WORKER, QUICK, a_job
 from tests.engines.conftest import installed
 from tests.fakes.workloads import job_of
 
@@ -90,10 +90,6 @@ def test_a_worker_that_the_kernel_killed_for_its_memory(tmp_path: Path) -> None:
         outcome = run_task(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
-
-
-def test_a_worker_killed_by_hand_crashed(tmp_path: Path) -> None:
-    assert run_bad("is killed", tmp_path / "log").kind == "crashed"
 
 
 # Ten layers whose outputs take 1 GiB each.
