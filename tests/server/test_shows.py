@@ -4,6 +4,7 @@ import html
 import re
 
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 from tests.fakes import results, trusted
 from tests.fakes.client import Poster
 from tests.fakes.projected import settle
@@ -13,6 +14,7 @@ from bench_protocol.trust import shows, trust_levels
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
 from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, table_of
 
 
 def statuses(http: TestClient, result_id: str) -> dict[str, str]:
@@ -82,3 +84,18 @@ def test_pages_and_answers_say_what_was_not_measured_for_a_workload(
         assert http.get(f"/api/v1/results/{result}").json()["not_measured"] == missing
         for page in (f"/workloads/{workload}", f"/results/{result}"):
             assert (NO_CURVE in http.get(page).text) is bool(missing)
+
+
+def test_nothing_is_said_to_be_missing_of_failures_and_workloads_that_left(
+    http: TestClient, post: Poster, store: Store
+) -> None:
+    failed, left = post(results.make_failure()), post.made()
+    with store.writing() as session:
+        session.connection().execute(
+            update(table_of(Measurement))
+            .where(table_of(Measurement).c.submission_id == left)
+            .values(workload="old-cnn", workload_digest="0" * 64)
+        )
+    for result in (failed, left):
+        assert http.get(f"/api/v1/results/{result}").json()["not_measured"] == []
+        assert http.get(f"/results/{result}").status_code == 200

@@ -85,14 +85,17 @@ def machine_card(session: Session, machine_id: str) -> Card:
     figures = machines.machine_figures(session, machine_id)
     answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
+    others = [row for row in rows if row.hardware_slug != shown.hardware_slug]
+    slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
+    foot = f"{people.rate(shown.samples_per_second)} samples/s"
+    foot += f", faster than {slower} of {len(others)} other hardware" if others else ""
     place = next((place for place in answer.places if place.workload == shown.workload), None)
     where = ""
     if place is not None and place.rank:
         where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked}"
     machine = f"machine {machine_id[:8]}"
     bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
-    rate = f"{people.rate(shown.samples_per_second)} samples/s"
-    return Card(f"{answer.name}, {machine}", f"{_setup(shown)}{where}", bars, rate)
+    return Card(f"{answer.name}, {machine}", f"{_setup(shown)}{where}", bars, foot)
 
 
 def hardware_card(session: Session, slug: str) -> Card:

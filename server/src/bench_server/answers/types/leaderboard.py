@@ -47,7 +47,7 @@ class FigureAnswer:
     """One hardware in one set-up: the median over owners of their machines' medians, which are
     medians over runs. The median of an even number is the slower of the two in the middle, so
     ``result_id`` is a repeat of exactly this speed; ``accuracy`` and energy are those of it.
-    Repeats, runs and machines are those that count. ``web/meanings.toml`` has the fields."""
+    Repeats, runs and machines are those that count."""
 
     hardware: str
     hardware_slug: str

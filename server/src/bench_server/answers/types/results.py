@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload.result import Result
 from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust import shows, trust_levels
@@ -122,12 +122,14 @@ def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
     verdicts = [vars(verdict) for verdict in answer.verdicts or ()]
     facts = shows.facts_of(signed, answer.status, answer.trust_level, verdicts)
     level = answer.trust_level
+    # Nothing is said of a workload that left the catalogue, or of a repeat without a measurement.
+    measured = [w for w in CATALOGUE if w.digest == answer.workload_digest and signed.measurement]
     return {
         "assurance": None if level is None else trust_levels.LEVELS[level].assurance,
         "level_words": shows.level_words(facts),
         "level_needs": shows.level_needs(facts),
         "shows": shows.of(facts),
-        "not_measured": not_measured(workload_named(answer.workload)),
+        "not_measured": tuple(sentence for w in measured for sentence in not_measured(w)),
     }
 
 

@@ -127,8 +127,8 @@ def _words(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         words = " | ".join(map(str, schema["enum"]))
     elif schema.get("type") == "array":
-        words = f"list of {_words(schema.get('items') or {})}"
-        words += f", at most {schema['maxItems']}" if "maxItems" in schema else ""
+        most = f"at most {schema['maxItems']} of" if "maxItems" in schema else "list of"
+        words = f"{most} {_words(schema.get('items') or {})}"
     elif schema.get("format") == "date-time":
         words = "time"
     else:
