@@ -1,6 +1,7 @@
 """Post results to a server under test."""
 
 import secrets
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -98,3 +99,11 @@ def get(http: Any, path: str) -> Any:
     answer = http.get(f"/api/v1{path}")
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def pages(http: Any, path: str) -> Iterator[Any]:
+    """The API's answers at a path with a query, page by page."""
+    cursor = ""
+    while cursor is not None:
+        yield (page := get(http, f"{path}&cursor={cursor}"))
+        cursor = page["next_cursor"]

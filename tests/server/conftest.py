@@ -24,6 +24,7 @@ from bench_server.db.store import Store, open_engine
 from bench_server.db.tables import Table
 from bench_server.ingest.inbox import Inbox
 from bench_server.log import writer
+from bench_server.log.server_keys import Authority
 from bench_server.settings import Settings
 
 _names = itertools.count(1)
@@ -118,12 +119,21 @@ def application() -> FastAPI:
 
 
 @pytest.fixture
-def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> FastAPI:
+def authority() -> Authority:
+    """The keys of the server."""
+    return AUTHORITY
+
+
+@pytest.fixture
+def app(
+    application: FastAPI, store: Store, clock: Callable[[], datetime], authority: Authority
+) -> FastAPI:
     with store.writing() as session:
-        writer.begin(session, AUTHORITY)
+        writer.begin(session, authority)
     application.state.store = store
     application.state.cached = {}
-    application.state.inbox = Inbox(store, AUTHORITY)
+    application.state.authority = authority
+    application.state.inbox = Inbox(store, authority)
     application.state.clock = clock
     application.state.settings = Settings()
     return application

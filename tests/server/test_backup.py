@@ -36,6 +36,13 @@ def run(*arguments: str, url: str) -> str:
     return done.output
 
 
+def refused(*arguments: str, url: str) -> str:
+    """What a command that ends with 2 says in its line."""
+    done = CliRunner().invoke(cli, [*arguments, "--database-url", url])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
+    return done.stderr
+
+
 def test_restored_server_answers_the_same(
     post: Poster, store: Store, database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -60,9 +67,7 @@ def test_restored_server_answers_the_same(
     after = [restored.get(address) for address in addresses]
     assert [answer.content for answer in after] == [answer.content for answer in before]
     assert Poster(restored).made()
-    refused = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", empty_database_url])
-    assert refused.exit_code == 2
-    assert "holds rows" in refused.stderr
+    assert "holds rows" in refused("restore", str(copy), url=empty_database_url)
     other.close()
 
 
@@ -131,10 +136,7 @@ def test_what_cannot_be_backed_up_or_restored(
         ),
         (["restore", str(older)], "bench-server migrate --database-url sqlite:////"),
     ):
-        done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
-        assert done.exit_code == 2
-        assert said in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert said in refused(*arguments, url=database_url)
     assert taken.read_text() == "mine"
 
 
@@ -165,10 +167,9 @@ def test_a_damaged_backup_is_named_and_nothing_of_it_restored(
         damaged.execute("PRAGMA ignore_check_constraints = ON")
         damaged.execute(f"UPDATE submission SET {change}")
     run("migrate", url=target)
-    done = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", target])
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert f"the backup is damaged: {says}" in done.stderr
-    assert "restore another backup" in done.stderr
+    said = refused("restore", str(copy), url=target)
+    assert f"the backup is damaged: {says}" in said
+    assert "restore another backup" in said
     with sqlite3.connect(tmp_path / "new.db") as restored:
         assert restored.execute("SELECT count(*) FROM signing_key").fetchone() == (0,)
 
@@ -210,9 +211,7 @@ def test_export_and_daily_dump(
         assert http.get(f"/dumps/{name}").status_code == 404
     assert "No dump yet" in post.http.get("/dumps/").text
     for arguments in (["export"], ["export", "a.xlsx"], ["export", "a.csv", "--daily", "x"]):
-        done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
-        assert done.exit_code == 2
-        assert "name a file" in done.stderr
+        assert "name a file" in refused(*arguments, url=database_url)
 
 
 def test_daily_backups_replace_the_days_own_and_the_oldest(store: Store, tmp_path: Path) -> None:
@@ -226,9 +225,7 @@ def test_daily_backups_replace_the_days_own_and_the_oldest(store: Store, tmp_pat
     assert (target.name, count) == ("backup-2026-11-03.db", 0)
     url = str(store.engine.url.render_as_string(hide_password=False))
     for arguments in ([], [str(tmp_path / "x.db"), "--daily", str(folder)]):
-        done = CliRunner().invoke(cli, ["backup", *arguments, "--database-url", url])
-        assert done.exit_code == 2
-        assert "name a new file" in done.stderr
+        assert "name a new file" in refused("backup", *arguments, url=url)
     assert str(folder / "backup-") in run("backup", "--daily", str(folder), url=url)
 
 
@@ -244,9 +241,8 @@ def test_a_failed_restore_leaves_nothing(
         connection.execute(text(f"DROP TABLE {gone}"))
     engine.dispose()
     run("migrate", url=empty_database_url)
-    done = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", empty_database_url])
-    assert done.exit_code == 2
-    assert f"is incomplete: table {gone} is missing" in done.stderr
+    said = refused("restore", str(copy), url=empty_database_url)
+    assert f"is incomplete: table {gone} is missing" in said
     empty = open_engine(empty_database_url)
     with empty.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM signing_key")) == 0

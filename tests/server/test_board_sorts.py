@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, pages
 
 from bench_protocol.catalogue.matrix import Device
 from bench_server.answers.families import FAMILIES, contains
@@ -69,14 +69,10 @@ def test_a_sorted_board_keeps_its_ranks(filled: Poster) -> None:
 def test_pages_and_export_have_the_same_order(filled: Poster, sort: str, group: str) -> None:
     whole = rows(filled, sort=sort, group=group)
     assert len(whole) == 4
-    query = {"workload": "mnist-cnn", "sort": sort, "group": group, "limit": "1"}
-    paged, cursor = [], ""
-    while cursor is not None:
-        page = filled.http.get("/api/v1/leaderboard", params=query | {"cursor": cursor}).json()
-        paged += page["rows"]
-        cursor = page["next_cursor"]
-    assert paged == whole
-    lines = filled.http.get("/api/v1/leaderboard.jsonl", params=query).text.splitlines()
+    query = f"workload=mnist-cnn&sort={sort}&group={group}&limit=1"
+    found = pages(filled.http, f"/leaderboard?{query}")
+    assert [row for page in found for row in page["rows"]] == whole
+    lines = filled.http.get(f"/api/v1/leaderboard.jsonl?{query}").text.splitlines()
     order = [row["hardware"] for row in whole]
     assert [json.loads(line)["hardware"] for line in lines] == order
 
@@ -156,10 +152,7 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ("q=m2&group=machine", "Machines of the hardware that is searched for"),
         ("group=result", "Ranked results of every workload"),
         ("group=result&family=radeon", "Radeon: no ranked results yet"),
-        (
-            "group=result&workload=mnist-cnn&device=cuda",
-            "On CUDA: ranked results of mnist-cnn",
-        ),
+        ("group=result&workload=mnist-cnn&device=cuda", "On CUDA: ranked results of mnist-cnn"),
     ],
 )
 def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) -> None:

@@ -33,9 +33,7 @@ apple-m2-max-30-core-gpu = 3000
 @pytest.fixture
 def database_url(migrated_file: Path, tmp_path: Path) -> str:
     """SQLite alone: no query here is unlike those of other tests."""
-    path = tmp_path / "server.db"
-    shutil.copy(migrated_file, path)
-    return f"sqlite:///{path}"
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'server.db')}"
 
 
 def card(name: str, seed: int, **gpu: Any) -> Any:

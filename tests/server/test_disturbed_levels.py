@@ -26,13 +26,11 @@ def _run(
     disturbed: bool = False,
 ) -> str:
     """A run of one repeat. Returns the result's id."""
-    clocks = results.make_result().clocks
-    started = f"2026-10-{day:02d}T00:00:00.000000Z"
     return post.made(
         machine=results.make_machine(seed=machine),
         step_ns=step_ns,
         warnings=(LOAD,) if disturbed else (),
-        clocks=clocks.model_copy(update={"started": started}),
+        clocks=results.clocks_from(day),
         environment=Environment(python="3.12.7", packages={"tensorflow": version}),
     )
 
@@ -127,11 +125,9 @@ def test_a_run_of_which_the_limit_leaves_a_part_is_left_out(
     post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch, most: int, days: list[int]
 ) -> None:
     """Its median would differ from its figure; a single run stays."""
-    clocks = results.make_result().clocks
     for day, repeat in itertools.product((1, 2), (1, 2, 3)):
-        started = f"2026-10-{day:02d}T00:0{repeat}:00.000000Z"
-        of_repeat = clocks.model_copy(update={"started": started})
-        last = post.made(run_id=f"{day:032x}", repeat=repeat, clocks=of_repeat)
+        clocks = results.clocks_from(day, repeat)
+        last = post.made(run_id=f"{day:032x}", repeat=repeat, clocks=clocks)
     monkeypatch.setattr(runs, "MOST_RESULTS", most)
     with store.reading() as session:
         machine = session.get_one(Measurement, last).machine_id

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
-from tests.fakes.client import Poster, get
+from tests.fakes.client import Poster, get, pages
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.machine import Environment
@@ -46,14 +46,10 @@ def test_hardware_and_machines(post: Poster) -> None:
     )
     assert hardware["score"]["value"] == pytest.approx(1_000_000 / 90_003, rel=1e-3)
     assert (hardware["score"]["covered"], hardware["score"]["missing"]) == (1, [])
-    pages, cursor = [], ""
-    while cursor is not None:
-        page = get(post.http, f"/machines?limit=1&cursor={cursor}")
-        pages += page["machines"]
-        cursor = page["next_cursor"]
-    assert len(pages) == 3
-    assert sorted(pages, key=lambda row: row["machine_id"]) == pages
-    identity = next(row["machine_id"] for row in pages if SLUG in row["hardware"])
+    machines = [row for page in pages(post.http, "/machines?limit=1") for row in page["machines"]]
+    assert len(machines) == 3
+    assert sorted(machines, key=lambda row: row["machine_id"]) == machines
+    identity = next(row["machine_id"] for row in machines if SLUG in row["hardware"])
     answer = get(post.http, f"/machines/{identity}")
     assert answer["machine"]["gpus"][0]["driver"] == "560.35"
     assert answer["figures"][0]["machine_id"] == identity
@@ -76,7 +72,7 @@ def test_history_marks_what_a_driver_changed(post: Poster) -> None:
                 run_id=f"{run:032x}",
                 repeat=repeat,
                 step_ns=round(of_run * (1 + repeat / 1000)),
-                clocks=at(run, repeat),
+                clocks=results.clocks_from(run + 1, repeat),
             )
     identity = get(post.http, f"/results/{last}")["machine_id"]
     machine_history = get(post.http, f"/machines/{identity}/history?workload=mnist-cnn")
@@ -101,12 +97,6 @@ def test_history_marks_what_a_driver_changed(post: Poster) -> None:
     assert refused.status_code == 422
     assert refused.json()["detail"] == "2 of this machine's 2 cells fit; a history is of one"
     assert post.http.get("/api/v1/machines/0123456789abcdef/history").status_code == 404
-
-
-def at(day: int, minute: int = 0) -> Any:
-    clocks = results.make_result().clocks
-    started = f"2026-10-{day + 1:02d}T00:{minute:02d}:00.000000Z"
-    return clocks.model_copy(update={"started": started})
 
 
 def test_versions_sort_as_versions() -> None:
@@ -237,18 +227,9 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
     for number in range(1, 8):
         arrive(number, 1_000_000 + 1000 * number)
     seen: list[str] = []
-    cursor = ""
-    while cursor is not None:
-        query = {
-            "workload": "mnist-cnn",
-            "group": group,
-            "limit": "3",
-            "cursor": cursor,
-            "sort": sort,
-        }
-        page = get(post.http, "/leaderboard?" + "&".join(f"{k}={v}" for k, v in query.items()))
+    query = f"workload=mnist-cnn&group={group}&limit=3&sort={sort}"
+    for page in pages(post.http, f"/leaderboard?{query}"):
         seen += [row["hardware"] for row in page["rows"]]
-        cursor = page["next_cursor"]
         arrive(100 + len(seen), 500_000)
     wanted = [f"Intel Core i7-{number}" for number in range(1, 8)]
     assert seen == (wanted if not sort else wanted[::-1])
@@ -256,11 +237,17 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
     assert post.http.get("/api/v1/leaderboard?workload=mnist-cnn&cursor=abcd").status_code == 422
 
 
-@pytest.mark.parametrize("group", ["hardware", "result"])
-def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: str) -> None:
+@pytest.fixture
+def five(post: Poster) -> None:
+    """Five hardware, the fastest first."""
     for number in range(1, 6):
         made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
         post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
+
+
+@pytest.mark.usefixtures("five")
+@pytest.mark.parametrize("group", ["hardware", "result"])
+def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: str) -> None:
     home = post.http.get(f"/?group={group}&limit=2").text
     assert ("All 5 rows" if group == "hardware" else "All rows") in home
     address = f"/?workload=mnist-cnn&group={group}&limit=2"
@@ -273,12 +260,10 @@ def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: st
     assert seen == ["1", "2", "3", "4", "5"]
 
 
+@pytest.mark.usefixtures("five")
 def test_ranks_and_speed_ups_of_results_go_on_in_the_export(
     post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(1, 6):
-        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
-        post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
     monkeypatch.setattr("bench_server.export.rows.PAGE", 2)
     address = "/api/v1/leaderboard.jsonl?workload=mnist-cnn&group=result"
     lines = [json.loads(line) for line in post.http.get(address).text.splitlines()]

@@ -3,8 +3,6 @@
 import csv
 import io
 import re
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +11,8 @@ from tests.fakes.client import Poster
 
 from bench_protocol.statistics.comparison import median_interval
 
-
-@pytest.fixture
-def database_url(migrated_file: Path, tmp_path: Path) -> str:
-    """SQLite alone: no query here is unlike those of other tests."""
-    path = tmp_path / "server.db"
-    shutil.copy(migrated_file, path)
-    return f"sqlite:///{path}"
+# No query here is unlike those of other tests.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture

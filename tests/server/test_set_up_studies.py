@@ -1,6 +1,7 @@
 """Studies of set-ups on both databases: frameworks, batch sizes, the CPU against the GPU."""
 
 import re
+from functools import partial
 
 import pytest
 from fastapi.testclient import TestClient
@@ -23,6 +24,12 @@ def _measure(
             step_ns=step_ns + 1_000 * run,
             run_id=f"{step_ns + run:032x}",
         )
+
+
+def _heading(http: TestClient, page: str) -> str:
+    found = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
+    assert found
+    return re.sub("<[^>]+>", "", found[1])
 
 
 def test_frameworks_meet_at_equal_batch_and_data(http: TestClient, post: Poster) -> None:
@@ -69,38 +76,22 @@ def test_a_heading_names_the_gain_of_the_fastest_set_up(http: TestClient, post: 
         for batch_size, step_ns in ((128, small), (512, large)):
             own = {"recipe": "naive", "batch_size": batch_size, "framework": framework}
             _measure(post, step_ns, "fashion-mlp", runs=1, **own)
-    page = http.get("/batch-size", params={"hardware": SLUG}).text
-    found = re.search("<h1>(.*?)</h1>", page)
-    assert found
-    heading = re.sub("<[^>]+>", "", found[1])
+    heading = _heading(http, "/batch-size")
     assert heading.startswith("Batch 512 trains fashion-mlp 2.")
     assert "times as fast as batch 128 with mlx naive on" in heading
 
 
 def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster) -> None:
     for batch_size, device in ((128, "metal"), (512, "metal"), (128, "cpu")):
-        _measure(
-            post,
-            300_000,
-            "fashion-mlp",
-            runs=1,
-            recipe="naive",
-            batch_size=batch_size,
-            device=device,
-        )
+        own = {"recipe": "naive", "batch_size": batch_size, "device": device}
+        _measure(post, 300_000, "fashion-mlp", runs=1, **own)
     for page in ("/batch-size", "/cpu-vs-gpu"):
-        heading = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
-        assert heading
-        assert heading[1].endswith(TOO_FEW), page
-        assert "is faster" not in heading[1]
+        assert _heading(http, page).endswith(TOO_FEW), page
+        assert "is faster" not in _heading(http, page)
 
 
 def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post: Poster) -> None:
-    def heading(page: str) -> str:
-        found = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
-        assert found
-        return re.sub("<[^>]+>", "", found[1])
-
+    heading = partial(_heading, http)
     _measure(post, 900_500, framework="tensorflow")
     _measure(post, 900_000, framework="mlx")
     _measure(post, 1_799_000, framework="mlx", batch_size=128)
@@ -143,9 +134,7 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     page = " ".join(http.get("/cpu-vs-gpu").text.split())
     assert "Both were measured in 2 combinations of workload and batch size." in page
     assert "All of these comparisons have enough runs for an interval. Other pairs" in page
-    found = re.search("<h1>(.*?)</h1>", page)
-    assert found
-    heading = re.sub("<[^>]+>", "", found[1])
+    heading = _heading(http, "/cpu-vs-gpu")
     cpu = "Apple M2 Max (12-core CPU)"
     assert heading.startswith(f"Apple M2 Max (30-core GPU) is faster than {cpu} from")
     assert not heading.endswith(TOO_FEW)

@@ -21,14 +21,12 @@ def _update(
     post: Poster, seed: int, version: str, day: int, step_ns: int, system: str = "14.6"
 ) -> str:
     """A run of one repeat under a version of the framework, on a machine of the same hardware."""
-    started = f"2026-10-{day:02d}T00:00:00.000000Z"
-    made = results.make_result()
     os = OperatingSystem(name="macos", version=system)
     return post.made(
         machine=M2.model_copy(update={"machine_hash": f"{seed:064x}", "os": os}),
         cell=results.make_cell(device=Device(kind="metal")),
         step_ns=step_ns,
-        clocks=made.clocks.model_copy(update={"started": started}),
+        clocks=results.clocks_from(day),
         environment=Environment(python="3.12.7", packages={"tensorflow": version}),
     )
 
@@ -125,11 +123,7 @@ def test_versions_of_different_machines_say_nothing_of_the_version(
     _update(post, 1, "2.18.0", 1, 1_000_000)
     _update(post, 2, "2.18.1", 2, 2_000_000)
     answer = http.get("/api/v1/trends").json()
-    assert answer["versions"][1]["update"] == {
-        "held": None,
-        "only_one": 2,
-        "left_out": 0,
-    }
+    assert answer["versions"][1]["update"] == {"held": None, "only_one": 2, "left_out": 0}
     assert answer["comparisons"] == 0
     assert "no machine has both versions" in http.get("/trends").text
 

@@ -4,7 +4,7 @@ import re
 
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, pages
 from tests.fakes.medians import figures
 from tests.fakes.projected import project
 from tests.server.test_figures import SETUP, figure_of, repeat
@@ -94,12 +94,8 @@ def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> Non
     fast, slow = (f'href="/hardware/intel-core-{name}"' for name in ("i7-8700", "i9-9900"))
     assert text.index("Measured by two or more confirmed owners") < text.index(slow)
     assert text.index(slow) < text.index(heading) < text.index(fast)
-    rows, cursor = [], ""
-    while cursor is not None:
-        query = f"workload=mnist-cnn&limit=1&cursor={cursor}"
-        page = post.http.get(f"/api/v1/leaderboard?{query}").json()
-        rows += [(row["rank"], row["tier"]) for row in page["rows"]]
-        cursor = page["next_cursor"]
+    found = pages(post.http, "/leaderboard?workload=mnist-cnn&limit=1")
+    rows = [(row["rank"], row["tier"]) for page in found for row in page["rows"]]
     assert rows == [(1, "confirmed"), (2, "provisional")]
     assert "2 confirmed, 1 new; only the 2 confirmed count" in text
     # The first row is not the fastest, and the pages say so.

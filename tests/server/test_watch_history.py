@@ -13,11 +13,10 @@ from bench_protocol.payload.machine import Environment
 def test_the_agent_shows_the_newest_change_of_each_set_up(http: TestClient, post: Poster) -> None:
     made = results.make_result()
     for day in range(1, 11):
-        started = f"2026-10-{day:02d}T00:00:00.000000Z"
         last = post.made(
             step_ns=1_000_000 + 500 * day + 100_000 * (day > 5),
             environment=Environment(python=f"3.12.{5 + (day > 5)}", packages={"mlx": "0.29"}),
-            clocks=made.clocks.model_copy(update={"started": started}),
+            clocks=results.clocks_from(day),
         )
     machine_id = http.get(f"/api/v1/results/{last}").json()["machine_id"]
     other = results.make_result(cell=results.make_cell(recipe="tuned"))
