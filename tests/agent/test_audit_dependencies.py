@@ -4,15 +4,16 @@ answers in OSV's format (https://google.github.io/osv.dev/post-v1-querybatch/)."
 import json
 from collections.abc import Iterator
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import metadata
 from pathlib import Path
-from threading import Thread
+from threading import Event
 from typing import Any, ClassVar
 
 import pytest
 from deploy import audit_dependencies as audit
 from packaging.utils import canonicalize_name
+from tests.fakes import http_stub
+from tests.fakes.ports import free_port
 
 ID, ALIAS = "GHSA-h5c8-rqwp-cp95", "CVE-2024-22195"
 RECORD = {
@@ -40,42 +41,35 @@ LINE = (
 )
 
 
-class Osv(BaseHTTPRequestHandler):
+class Osv(http_stub.Handler):
     """Knows one vulnerability, of one version."""
 
     asked: ClassVar[list[Any]] = []
     record: ClassVar[dict[str, Any]] = RECORD
 
-    def do_POST(self) -> None:
+    def answer(self) -> None:
+        if self.command == "GET":
+            assert self.path == f"/v1/vulns/{ID}"
+            self.send(self.record)
+            return
         queries = json.loads(self.rfile.read(int(self.headers["content-length"])))["queries"]
         self.asked.append(queries)
         affected = {"package": {"ecosystem": "PyPI", "name": "jinja2"}, "version": "3.1.2"}
-        self._send({"results": [{"vulns": [{"id": ID}]} if q == affected else {} for q in queries]})
+        self.send({"results": [{"vulns": [{"id": ID}]} if q == affected else {} for q in queries]})
 
-    def do_GET(self) -> None:
-        assert self.path == f"/v1/vulns/{ID}"
-        self._send(self.record)
-
-    def _send(self, document: Any) -> None:
+    def send(self, document: Any) -> None:
         body = json.dumps(document).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
 
 @pytest.fixture
 def osv(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Osv, "asked", [])
-    with HTTPServer(("127.0.0.1", 0), Osv) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with http_stub.serving(Osv, Event()) as address:
+        yield address
 
 
 @pytest.fixture
@@ -139,9 +133,7 @@ def test_a_withdrawn_record_is_none(
 def test_no_answer_is_said_and_is_no_failure(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with HTTPServer(("127.0.0.1", 0), Osv) as closed:
-        address = f"http://127.0.0.1:{closed.server_port}"
-    assert audit.main(["--service", address]) == 0
+    assert audit.main(["--service", f"http://127.0.0.1:{free_port()}"]) == 0
     said = capsys.readouterr()
     assert said.err.startswith("WARNING: NO PIN WAS LOOKED UP: ")
     assert "pins:" not in said.out
@@ -151,7 +143,7 @@ def test_no_answer_is_said_and_is_no_failure(
 def test_another_service_is_no_answer(
     osv: str, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
-    monkeypatch.setattr(Osv, "do_POST", lambda self: self._send(answer))
+    monkeypatch.setattr(Osv, "answer", lambda self: self.send(answer))
     with pytest.raises(audit.NoAnswer):
         audit.vulnerabilities(osv, [("jinja2", "3.1.2")])
 

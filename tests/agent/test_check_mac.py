@@ -1,18 +1,17 @@
 """The checkers of ``make check-mac``, with wheels and libraries that are wrong."""
 
-import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.agent.test_makefile import make
 from tests.evidence.mac import __main__ as check_mac
 from tests.evidence.mac import engines, wheels
 from tests.evidence.mac.symbols import FLAT_LOOKUP, Library, checked, unbound
 from tests.evidence.mac.wheels import Target
 
-ROOT = Path(__file__).parents[2]
 MAC = Target((14, 0), "3.12")
 TENSORFLOW = Library(
     "internal.so",
@@ -164,8 +163,4 @@ def test_pip_that_finds_no_wheel_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_clean_removes_the_wheels() -> None:
-    done = subprocess.run(
-        ["make", "--no-print-directory", "-n", "clean"],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert check_mac.FOLDER.name in done.stdout.split()
+    assert check_mac.FOLDER.name in make("-n", "clean").split()

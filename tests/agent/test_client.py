@@ -67,21 +67,11 @@ def place(
     workload: str, rank: int | None, ranked: int, of_hardware: float = 1.0, machines: int = 1
 ) -> dict[str, Any]:
     """A machine's place, as the server tells it."""
-    return {
-        "workload": workload,
-        "rank": rank,
-        "ranked": ranked,
-        "of_hardware": of_hardware,
-        "machines": machines,
-    }
+    told = {"workload": workload, "rank": rank, "ranked": ranked}
+    return told | {"of_hardware": of_hardware, "machines": machines}
 
 
-SLOWER_SETUP = {
-    "in_ranked_setup": False,
-    "of_ranked": 1 / 3.2,
-    "framework": "mlx",
-    "recipe": "naive",
-}
+SLOWER = {"in_ranked_setup": False, "of_ranked": 1 / 3.2, "framework": "mlx", "recipe": "naive"}
 
 
 @pytest.mark.parametrize(
@@ -118,11 +108,7 @@ def test_a_result_on_no_board_gives_no_rank(
         ([], None),
         ([place("mnist-cnn", None, 47)], None),
         (
-            [
-                place("fashion-cnn", None, 47),
-                place("mnist-cnn", 15, 47, 1.0189, 5),
-                place("fashion-mlp", 1, 47),
-            ],
+            [place("x", None, 47), place("mnist-cnn", 15, 47, 1.0189, 5), place("y", 1, 47)],
             "15th of 47 on mnist-cnn; this machine is 1.019 times as fast as the median one",
         ),
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
@@ -131,12 +117,12 @@ def test_a_result_on_no_board_gives_no_rank(
             "15th of 47 on mnist-cnn; this machine takes 1.25 times as long as the median one",
         ),
         (
-            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER_SETUP],
+            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER],
             "1st of 3 on mnist-cnn; this machine, with mlx naive, takes 3.20 times as long as the "
             "ranked set-up",
         ),
         (
-            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER_SETUP | {"of_ranked": None}],
+            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER | {"of_ranked": None}],
             "1st of 3 on mnist-cnn; this machine was not measured in the way that is ranked",
         ),
         ("nonsense", None),

@@ -130,10 +130,7 @@ def test_the_command_really_traces() -> None:
             TraceAnswer(traces=(*right_traces()[:2], right_traces(1.01)[2]), environment=None),
             "wrong_result: the losses of the long trace are off by 0.01",
         ),
-        (
-            TraceAnswer(traces=(), environment=None, problem="crashed"),
-            "failed: crashed",
-        ),
+        (TraceAnswer(traces=(), environment=None, problem="crashed"), "failed: crashed"),
     ],
 )
 def test_the_command_fails_with_a_pair(

@@ -31,16 +31,9 @@ def connection(
     """A connection, what it slept, and what it said."""
     slept: list[float] = []
     lines: list[str] = []
+    seams = {"now": lambda: NOW, "sleep": slept.append, "say": lines.append}
     transport = httpx.MockTransport(handler)
-    made = Connection(
-        "http://bench.test",
-        token,
-        transport=transport,
-        now=lambda: NOW,
-        sleep=slept.append,
-        say=lines.append,
-    )
-    return made, slept, lines
+    return Connection("http://bench.test", token, transport=transport, **seams), slept, lines
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -52,14 +45,8 @@ def test_a_server_that_asks_to_wait_is_asked_again(status: int, after: str) -> N
     made, slept, lines = connection(lambda _: next(answers, httpx.Response(200, json={})))
     assert made.request("GET", "/").status_code == 200
     assert slept == [7.0, 7.0]
-    assert (
-        lines
-        == [
-            "http://bench.test limits requests: waiting 7 s "
-            "(Ctrl-C stops; results stay in the outbox)"
-        ]
-        * 2
-    )
+    waits = "http://bench.test limits requests: waiting 7 s"
+    assert lines == [f"{waits} (Ctrl-C stops; results stay in the outbox)"] * 2
 
 
 def test_an_answer_that_unpacks_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import pytest
 from rich.console import Console
 from tests.fakes import datasets
 from tests.fakes.mirror import Mirror, serving
+from tests.fakes.ports import free_port
 
 from bench_agent.base.errors import DataProblem
 from bench_agent.data import inventory
@@ -49,9 +49,7 @@ def left(folder: Path) -> set[str]:
 
 def nobody() -> str:
     """An address where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/file"
+    return f"http://127.0.0.1:{free_port()}/file"
 
 
 def test_a_file_comes_whole_and_progress_is_told(

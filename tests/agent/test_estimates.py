@@ -108,10 +108,7 @@ def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
 
 def test_how_long_blocks_take_to_settle_is_learnt_from_all_that_tried() -> None:
     quick, slow = make_cell(), make_cell(recipe="tuned")
-    times = {
-        quick.digest: some_times(quick),
-        slow.digest: some_times(slow, stop_reason="budget"),
-    }
+    times = {quick.digest: some_times(quick), slow.digest: some_times(slow, stop_reason="budget")}
     new = make_cell("fashion-mlp", framework="mlx")
     alone = seconds({}, new)
     assert alone - seconds(times, new) == pytest.approx(10.0 - (1.0 + 10.0) / 2)

@@ -33,11 +33,7 @@ from bench_agent.run.patience import (
     with_form,
 )
 from bench_agent.run.run import run_plan
-from bench_agent.run.worker_process import (
-    IN_TURNS,
-    Limits,
-    run_task,
-)
+from bench_agent.run.worker_process import IN_TURNS, Limits, run_task
 from bench_agent.worker import forms as worker_forms
 from bench_agent.worker import main as worker
 from bench_protocol.catalogue.catalogue import workload_named

@@ -7,13 +7,7 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
-from bench_agent.base.install_hints import (
-    FOR_CUDA_12,
-    FOR_CUDA_13,
-    Pip,
-    extras_for,
-    size_note,
-)
+from bench_agent.base.install_hints import FOR_CUDA_12, FOR_CUDA_13, Pip, extras_for, size_note
 from bench_agent.doctor.frameworks import system_package
 from bench_agent.doctor.system import uv_command
 

@@ -20,10 +20,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Warn
 
 NAIVE = PlannedCell(
-    cell=make_cell(),
-    workload=workload_named("mnist-cnn"),
-    timing=Timing(),
-    estimate_seconds=20.0,
+    cell=make_cell(), workload=workload_named("mnist-cnn"), timing=Timing(), estimate_seconds=20.0
 )
 TUNED = NAIVE.model_copy(update={"cell": make_cell(recipe="tuned"), "estimate_seconds": 40.0})
 PLAN = Plan(PRESETS["quick"], (NAIVE, TUNED), (), 1)
@@ -93,8 +90,7 @@ def test_what_is_not_known_yet_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds_gone", "left"),
-    [(150, 450), (300, 450 * 360 / 210), (75, 450 * 135 / 210)],
+    ("seconds_gone", "left"), [(150, 450), (300, 450 * 360 / 210), (75, 450 * 135 / 210)]
 )
 def test_time_left_follows_how_the_estimate_held(seconds_gone: float, left: float) -> None:
     state = Progress(total=4, estimate_seconds=600, began=0, estimate_done=150)

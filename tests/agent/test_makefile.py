@@ -15,6 +15,13 @@ BUILTINS = ("command", "type", "test", "cd")
 SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
 
 
+def make(*arguments: str, folder: Path = ROOT, programs: str = "") -> str:
+    """The output of make; ``programs``: a folder on its path."""
+    environ = os.environ | ({"PATH": f"{programs}:/usr/bin:/bin"} if programs else {})
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.check_output(command, cwd=folder, env=environ, text=True)
+
+
 def linux(folder: Path, driver: bool) -> None:
     """Write the programs by which make knows a Linux, with NVIDIA's driver or without."""
     programs = {"uname": "echo Linux"} | ({"nvidia-smi": "exit 9"} if driver else {})
@@ -26,13 +33,7 @@ def linux(folder: Path, driver: bool) -> None:
 @pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])
 def test_an_nvidia_driver_chooses_cuda(tmp_path: Path, driver: bool, extras: str | None) -> None:
     linux(tmp_path, driver)
-    database = subprocess.run(
-        ["make", "-pn", "help"],
-        cwd=ROOT,
-        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-    ).stdout
+    database = make("-pn", "help", programs=str(tmp_path))
     assert f"EXTRAS := {extras or 'tensorflow,mlx'}\n" in database
 
 
@@ -50,10 +51,7 @@ def test_no_escape_is_left_to_sed() -> None:
 
 
 def test_help_is_a_table() -> None:
-    text = subprocess.run(
-        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True
-    ).stdout
-    lines = text.splitlines()
+    lines = make("help").splitlines()
     assert len(lines) == len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE))
     assert all(re.fullmatch(r"[a-z-]+ +\S.*", line) and line[20] != " " for line in lines)
 
@@ -66,22 +64,11 @@ def test_make_install_gives_each_cuda_an_environment(tmp_path: Path, driver: boo
         (tmp_path / name).mkdir()
         (tmp_path / name / "pyproject.toml").touch()
     shutil.copytree(ROOT / "locks", tmp_path / "locks")
-    commands = subprocess.run(
-        ["make", "-n", "install"],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    commands = make("-n", "install", folder=tmp_path, programs=str(tmp_path)).splitlines()
     found = [re.match(r"(\S+)/bin/python .* --require-hashes (.*\.txt)", line) for line in commands]
     environments = {line[1]: re.findall(r"locks/([\w-]+)", line[2]) for line in found if line}
-    if driver:
-        assert environments == {
-            ".venv": ["agent", "server", "tensorflow-cuda", "mlx-cuda"],
-            ".venv-cu13": ["agent", "torch", "jax-cuda", "mlx-cuda13"],
-        }
-    else:
-        assert environments == {".venv": ["agent", "server", "tensorflow", "mlx"]}
+    extras = ["tensorflow-cuda", "mlx-cuda"] if driver else ["tensorflow", "mlx"]
+    second = {".venv-cu13": ["agent", "torch", "jax-cuda", "mlx-cuda13"]} if driver else {}
+    assert environments == {".venv": ["agent", "server", *extras]} | second
     added = [line for line in commands if "environments add .venv-cu13" in line]
     assert bool(added) == driver

@@ -47,9 +47,8 @@ def test_the_clocks_of_this_machine_agree() -> None:
 
 def watched(answer: Answer, **clocks: Any) -> Answer:
     readings = iter((AT, later(**clocks)))
-    with Monitor(
-        Device(kind="cpu"), Conditions(), 2, lambda: 0, read=lambda: next(readings)
-    ) as seen:
+    cpu = Device(kind="cpu")
+    with Monitor(cpu, Conditions(), 2, lambda: 0, read=lambda: next(readings)) as seen:
         pass
     return seen.seen_with(answer)
 
@@ -73,14 +72,8 @@ def test_a_failure_keeps_its_kind_and_gets_the_doubts() -> None:
 
 
 def blocks_of(*durations_ns: int, last: LastBlock | None = None) -> Blocks:
-    return Blocks(
-        steps_per_block=4,
-        durations_ns=durations_ns,
-        stop_reason="epochs",
-        warm_up_steps=0,
-        warm_up_ns=0,
-        last_block=last,
-    )
+    fields = {"steps_per_block": 4, "stop_reason": "epochs", "warm_up_steps": 0, "warm_up_ns": 0}
+    return Blocks(durations_ns=durations_ns, last_block=last, **fields)
 
 
 def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:

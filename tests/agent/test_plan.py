@@ -181,11 +181,7 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
 
 @pytest.mark.parametrize(
     ("preset", "filters"),
-    [
-        ("standard", {"budget_seconds": 3.0}),
-        ("standard", {"batch_sizes": (256,)}),
-        ("quick", {}),
-    ],
+    [("standard", {"budget_seconds": 3.0}), ("standard", {"batch_sizes": (256,)}), ("quick", {})],
 )
 def test_without_whole_epochs_at_the_default_batch_there_is_no_accuracy_pass(
     preset: str, filters: dict[str, Any]

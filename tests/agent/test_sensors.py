@@ -49,11 +49,7 @@ def test_what_macos_says_of_power_and_heat() -> None:
     ],
 )
 def test_the_power_mode_of_a_mac(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    line: str,
-    low: bool | None,
-    mode: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, low: bool | None, mode: str | None
 ) -> None:
     monkeypatch.setattr(sensors, "governor", lambda: None)
     FakeMac(tmp_path, monkeypatch).prints("pmset", PMSET.format(line=line))

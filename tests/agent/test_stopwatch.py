@@ -90,8 +90,7 @@ def test_the_budget_leaves_two_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps_per_epoch", "block_steps"),
-    [(390, 78), (937, 200), (400, 100), (60, 15)],
+    ("steps_per_epoch", "block_steps"), [(390, 78), (937, 200), (400, 100), (60, 15)]
 )
 def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
     """Ten blocks or more fill epochs exactly where a divisor is near; the rest is a last, shorter

@@ -66,9 +66,7 @@ def test_without_its_data_a_repeat_is_unavailable(
     assert (failed(ended).kind, failed(ended).phase) == ("unavailable", "data")
 
 
-def test_an_accuracy_outside_its_band_is_diverged(
-    engine: FakeEngine,
-) -> None:
+def test_an_accuracy_outside_its_band_is_diverged(engine: FakeEngine) -> None:
     """A fake that trains the published epochs and is right three times of four."""
     workload = workload_named("mnist-cnn")
     job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)

@@ -197,10 +197,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
 
 @pytest.mark.parametrize(
     ("framework", "forms"),
-    [
-        ("tensorflow", ("graph", "xla")),
-        ("torch", ("eager", "cuda_graph", "compiled_cuda_graph")),
-    ],
+    [("tensorflow", ("graph", "xla")), ("torch", ("eager", "cuda_graph", "compiled_cuda_graph"))],
 )
 def test_forms_are_for_tuned_on_cuda(framework: str, forms: tuple[str, ...]) -> None:
     engine = engines.engine_named(framework)

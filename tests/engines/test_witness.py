@@ -18,10 +18,7 @@ from .loops import every_framework, every_model, every_pair_with
 from .test_contract import BATCH, RESIDUAL, WORKLOADS
 
 RESIDUAL_WORKLOAD = variant(
-    WORKLOADS["mnist-cnn"],
-    name="residual",
-    layers=RESIDUAL,
-    optimizer=SGD(learning_rate=0.1),
+    WORKLOADS["mnist-cnn"], name="residual", layers=RESIDUAL, optimizer=SGD(learning_rate=0.1)
 )
 FROZEN = variant(WORKLOADS["mnist-cnn"], name="frozen", frozen_layers=4)
 # The third call is longer than an unrolled body; all within the first epoch.

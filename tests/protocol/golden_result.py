@@ -80,12 +80,7 @@ MEASUREMENT = Measurement(
     data_digest="5d" * 32,
     evaluation=Evaluation(epochs=10, samples=10_000, loss=0.031, accuracy=0.9907),
     gemm=Gemm(size=4_096, precision="float32", duration_ns=13_041_208),
-    energy=Energy(
-        source="ioreport",
-        scope="gpu",
-        energy_mj=412_880,
-        window_ns=12_004_118_000,
-    ),
+    energy=Energy(source="ioreport", scope="gpu", energy_mj=412_880, window_ns=12_004_118_000),
     placement=Placement(reported="/device:GPU:0", matches=True),
     recipe_settings={"prefetch": "autotune", "steps_per_call": "1"},
     witness=Witness(
@@ -206,10 +201,7 @@ RESULT = Result(
     ),
     telemetry=Telemetry(
         at_ns=(9_300_000_000, 10_300_000_000),
-        columns={
-            "cpu_utilisation_percent": (31.5, 30.25),
-            "gpu_temperature_celsius": (None, 52.0),
-        },
+        columns={"cpu_utilisation_percent": (31.5, 30.25), "gpu_temperature_celsius": (None, 52.0)},
     ),
     warnings=(Warn(code="few_blocks", figures={"blocks": 3.0, "wanted": "10"}),),
     asked=Asked(root="a5" * 32, reason="outlier", result="9f" * 8),

@@ -46,19 +46,17 @@ PROCESSORS = {
         "  Intel(R)  Core(TM)   i7-8700 ",
     ],
     "Intel Xeon Platinum 8481C": [
-        *("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel(R) Xeon(R) Platinum 8481C"),
+        *("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel(R) Xeon(R) Platinum 8481C")
     ],
     "Intel Core i9-12900K": [
-        *("12th Gen Intel(R) Core(TM) i9-12900K", "Intel(R) Core(TM) i9-12900K"),
+        *("12th Gen Intel(R) Core(TM) i9-12900K", "Intel(R) Core(TM) i9-12900K")
     ],
     "AMD Ryzen 9 7950X": ["AMD Ryzen 9 7950X 16-Core Processor", "AMD Ryzen 9 7950X"],
-    "AMD Ryzen 7 7840U": [
-        *("AMD Ryzen 7 7840U with Radeon 780M Graphics", "AMD Ryzen 7 7840U"),
-    ],
+    "AMD Ryzen 7 7840U": ["AMD Ryzen 7 7840U with Radeon 780M Graphics", "AMD Ryzen 7 7840U"],
     "AMD EPYC 7763": ["AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"],
     "AMD Ryzen AI 9 HX 370": ["AMD Ryzen AI 9 HX 370 w/ Radeon 890M", "Ryzen AI 9 HX 370"],
     "AMD Ryzen Threadripper PRO 5995WX": [
-        *("AMD Ryzen Threadripper PRO 5995WX 64-Cores", "AMD Threadripper PRO 5995WX"),
+        *("AMD Ryzen Threadripper PRO 5995WX 64-Cores", "AMD Threadripper PRO 5995WX")
     ],
     "Intel Core Ultra 9 285K": ["Intel® Core™ Ultra 9 285K", "Intel(R) Core(TM) Ultra 9 285K"],
     "AWS Graviton3": ["AWS Graviton3", "Graviton 3", "AWS Graviton 3"],
@@ -68,7 +66,7 @@ PROCESSORS = {
 GPUS = {
     "NVIDIA H200": ["NVIDIA H200", "H200"],
     "NVIDIA GeForce RTX 4090": [
-        *("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "RTX 4090", "NVIDIA RTX 4090"),
+        *("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "RTX 4090", "NVIDIA RTX 4090")
     ],
     "NVIDIA Tesla V100-SXM2-16GB": ["Tesla V100-SXM2-16GB", "NVIDIA Tesla V100-SXM2-16GB"],
     "NVIDIA Quadro RTX 6000": ["Quadro RTX 6000", "NVIDIA Quadro RTX 6000"],
@@ -76,13 +74,13 @@ GPUS = {
     "NVIDIA T4": ["Tesla T4", "NVIDIA T4", "T4"],
     "NVIDIA GB10": ["GB10", "NVIDIA GB10"],
     "NVIDIA GeForce RTX 4090 Laptop GPU": [
-        *("GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop"),
+        *("GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop")
     ],
     "NVIDIA GeForce RTX 2080 Max-Q": [
-        *("GeForce RTX 2080 with Max-Q Design", "NVIDIA GeForce RTX 2080 Max-Q"),
+        *("GeForce RTX 2080 with Max-Q Design", "NVIDIA GeForce RTX 2080 Max-Q")
     ],
     "NVIDIA RTX 4000 SFF Ada Generation": [
-        *("RTX 4000 SFF Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation"),
+        *("RTX 4000 SFF Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation")
     ],
 }
 

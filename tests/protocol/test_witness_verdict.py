@@ -76,14 +76,8 @@ def test_the_recomputation_is_conformant() -> None:
     ("changes", "said"),
     [
         ({"loss_factor": 1.002}, "the loss of step 8 deviates by 0.002; the limit is 0.001"),
-        (
-            {"again_factor": 1.01},
-            "the movement of 2/bias in the rewound session deviates by 0.01",
-        ),
-        (
-            {"again_factor": 0.0},
-            "the movement of 2/bias in the rewound session deviates by 1",
-        ),
+        ({"again_factor": 1.01}, "the movement of 2/bias in the rewound session deviates by 0.01"),
+        ({"again_factor": 0.0}, "the movement of 2/bias in the rewound session deviates by 1"),
         ({"again_factor": math.nan}, "the movement of 2/bias in the rewound session is not finite"),
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
