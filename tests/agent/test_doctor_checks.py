@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.datasets import put
-from tests.fakes.findings import only, verdicts
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
@@ -39,6 +38,17 @@ ONLY_MLX, BOTH = {"mlx": "0.32.4"}, "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"
 X = Path("/x")
 Found = Iterable[Finding]
 Check = Callable[..., Found]
+
+
+def verdicts(findings: Found) -> dict[str, str]:
+    return {finding.id: finding.verdict for finding in findings}
+
+
+def only(findings: Found) -> tuple[str, str]:
+    """Verdict and fix of a single finding."""
+    (finding,) = findings
+    assert finding.verdict in ("ok", "skip") or finding.hint
+    return finding.verdict, finding.hint or ""
 
 
 def clock(offset: float | None) -> Found:

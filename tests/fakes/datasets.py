@@ -56,7 +56,6 @@ def idx(values: NDArray[np.uint8]) -> bytes:
 
 
 def fashion() -> dict[str, bytes]:
-    """The four files of Fashion-MNIST."""
     (train_x, train_y), (test_x, test_y) = samples()
     return {
         "train-images-idx3-ubyte.gz": idx(train_x),
@@ -142,7 +141,6 @@ def full_mnist(folder: Path) -> tuple[Manifest, tuple[parse.Split, parse.Split]]
 
 
 def put(folder: Path, name: str, content: bytes) -> Path:
-    """Write a file below a folder."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

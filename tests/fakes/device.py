@@ -136,8 +136,6 @@ def to_tf32(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class DeviceEngine(FakeEngine):
-    """An engine of a simulated device."""
-
     def __init__(self, fault: Fault, seed: int = 0) -> None:
         clock = FakeClock()
         super().__init__(clock, FakeSession(clock))

@@ -11,7 +11,6 @@ from unittest import mock
 
 
 def path_of(descriptor: int) -> Path:
-    """The path of an open file or folder."""
     if sys.platform == "darwin":
         name = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
         return Path(os.fsdecode(name.rstrip(b"\0")))

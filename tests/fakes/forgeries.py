@@ -215,10 +215,7 @@ def no_short_traces(scene: Scene) -> Result:
 Forgery = Callable[[Scene], Result]
 # Ways to have traces without training them under the challenge, by where they come from.
 WAYS: dict[str, tuple[Forgery, ...]] = {
-    "invented": (
-        invented_under_the_nonces_seeds,
-        both_from_one_optimizer,
-    ),
+    "invented": (invented_under_the_nonces_seeds, both_from_one_optimizer),
     "replayed": (
         replayed_from_another_challenge,
         replayed_losses,

@@ -75,7 +75,6 @@ class Lab:
         return self.conditions
 
     def watch(self, *options: str) -> Result:
-        """Start the command."""
         return CliRunner().invoke(app, ["watch", *SET, *options])
 
     def document(self, *options: str) -> dict[str, Any]:

@@ -32,8 +32,6 @@ FORKS.set_forkserver_preload(
 
 
 class Ran(NamedTuple):
-    """How a command ended."""
-
     code: int
     stdout: str
     stderr: str

@@ -58,7 +58,6 @@ class Log:
 
 
 def log_of(raws: Sequence[bytes]) -> Log:
-    """A log of these envelopes."""
     log = Log()
     for raw in raws:
         log.add(raw)

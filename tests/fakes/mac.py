@@ -56,7 +56,6 @@ class Commands:
         folder.mkdir(parents=True, exist_ok=True)
 
     def command(self, name: str, program: str) -> None:
-        """Write a command as a Python program."""
         path = self.folder / name
         noted = (
             f"open({str(self._calls)!r}, 'a').write(' '.join([{name!r}, *sys.argv[1:]]) + '\\n')"
@@ -117,7 +116,6 @@ class Commands:
 
     @property
     def calls(self) -> list[str]:
-        """Every start of a command so far."""
         return self._calls.read_text().splitlines() if self._calls.exists() else []
 
     @property

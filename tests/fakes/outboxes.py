@@ -20,7 +20,6 @@ from .results import clocks_of, make_result, sealed
 
 
 def put(outbox: Outbox, result: Result, key: Ed25519PrivateKey | None = None) -> Entry:
-    """Sign a result and put its envelope into an outbox."""
     return outbox.put(result, sealed(result, key))
 
 

@@ -67,12 +67,10 @@ class Cluster:
         return f"postgresql+psycopg://{user or self.user}@/{database}?host={self.folder}"
 
     def create(self, database: str, owner: str | None = None) -> None:
-        """Make an empty database."""
         owner = owner or self.user
         self.execute(f'CREATE DATABASE "{database}" OWNER {owner} TEMPLATE template0')
 
     def drop(self, database: str) -> None:
-        """Remove a database."""
         self.execute(f'DROP DATABASE "{database}"')
 
     def execute(self, statement: str) -> None:

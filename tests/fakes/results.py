@@ -30,7 +30,6 @@ from bench_protocol.payload.witness import Mask, Rewound, Window, Witness, train
 from bench_protocol.recompute import generated_digest
 from bench_protocol.signing import envelope, keys
 from bench_protocol.training import loss_by_steps
-from bench_protocol.training.recomputed import Figures
 from bench_protocol.training.witness_steps import witness_steps
 
 from . import seeding
@@ -142,12 +141,6 @@ def make_measurement(
     return Measurement(**fields | overrides)
 
 
-def session_figures(cell: Cell) -> Figures:
-    """The invented figures of a cell's session."""
-    workload = workload_named(cell.workload)
-    return seeding.invented(workload, "timed", seeding.OWN_NONCE, cell.batch_size)
-
-
 def honest_loss(cell: Cell, steps: int) -> float:
     """A last loss that an honest training may have after as many steps."""
     verdict = loss_by_steps.judge(cell, workload_named(cell.workload), steps, 1.0)
@@ -164,7 +157,8 @@ def make_traces(cell: Cell) -> tuple[Trace, ...]:
 def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
     """A witness whose steps are those of the measurement, with the invented losses."""
     workload, blocks = workload_named(cell.workload), measurement.blocks
-    steps, right = witness_steps(workload, cell.batch_size), session_figures(cell)
+    steps = witness_steps(workload, cell.batch_size)
+    right = seeding.invented(workload, "timed", seeding.OWN_NONCE, cell.batch_size)
     losses = tuple(right.losses[step - 1] for step in steps)
     dropouts = [layer for layer in workload.layers if isinstance(layer, Dropout)]
     fields: dict[str, Any] = {
@@ -266,11 +260,7 @@ def make_result(
     fields |= overrides
     if not fields.get("challenge"):
         fields.setdefault("nonce", seeding.OWN_NONCE)
-    return _seeded(Result(**fields))
-
-
-def _seeded(result: Result) -> Result:
-    """The result under the nonce that a test gave it."""
+    result = Result(**fields)
     return result if result.nonce == seeding.OWN_NONCE else seeding.under_nonce(result)
 
 
@@ -293,7 +283,6 @@ def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any)
 
 
 def sealed(result: Result, key: Ed25519PrivateKey | None = None) -> bytes:
-    """The envelope of a result."""
     payload = statement.result_payload(result)
     return envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, key or private_key())
 

@@ -50,7 +50,6 @@ def revoked(post: Poster, signer: int, target: int, since: int | None = None) ->
 
 
 def rotated(post: Poster, old: int, new: int) -> httpx.Response:
-    """Post a rotation of one test key to another."""
     public = base64.b64encode(keys.spki(results.private_key(new).public_key())).decode()
     event = Rotation(
         event="rotate",

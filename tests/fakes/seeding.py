@@ -60,12 +60,6 @@ def figures_of_job(job: SeededJob) -> Figures:
     return figures_of(job.workload.name, job.purpose, job.nonce, job.batch_size)
 
 
-def honest_traces(result: Result, of: FiguresOf = figures_of_job) -> tuple[Trace, ...]:
-    """The traces of an honest engine."""
-    nonce = result.seeding_nonce
-    return traces_of(result.cell, nonce, of)
-
-
 def traces_of(cell: Cell, nonce: str, of: FiguresOf) -> tuple[Trace, ...]:
     """The traces of a cell under a nonce: short ones in each precision, then the long one."""
     jobs = recomputation.trace_jobs(workload_named(cell.workload), nonce)
@@ -106,7 +100,9 @@ def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     nonce = result.seeding_nonce
     assert result.measurement is not None
     seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
-    result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result, of))
+    result = with_traces(
+        result.model_copy(update={"seed": seed}), traces_of(result.cell, nonce, of)
+    )
     timed = [
         job
         for job in recomputation.jobs(result)
@@ -170,17 +166,13 @@ def under_nonce(result: Result) -> Result:
     )
 
 
-def invented_known(result: Result) -> dict[JobKey, Recomputation]:
-    """Statements about a bound result's jobs on generated data."""
+def recomputed_for(result: Result, of: FiguresOf) -> dict[JobKey, Recomputation]:
+    """What a server would have said of the result's jobs on generated data."""
     return {
-        job.key: statement(job, "c" * 32, "tests", invented_for)
+        job.key: statement(job, BOUND.id, BOUND.server_origin, of)
         for job in recomputation.jobs(result)
         if job.data == "generated"
     }
-
-
-def data_digest_of(job: SeededJob) -> str:
-    return "e" * 64 if job.data == "real" else generated_digest(job.workload.data_set)
 
 
 def with_traces(result: Result, traces: Sequence[Trace]) -> Result:
@@ -194,6 +186,7 @@ def with_measurement(result: Result, measured: object) -> Result:
 
 
 def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Recomputation:
+    digest = "e" * 64 if job.data == "real" else generated_digest(job.workload.data_set)
     return Recomputation(
         challenge=challenge,
         nonce=job.nonce,
@@ -207,15 +200,5 @@ def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Rec
         figures=of(job),
         tolerance=recomputation.tolerance(job),
         data=job.data,
-        data_digest=data_digest_of(job) if job.purpose == "timed" else None,
+        data_digest=digest if job.purpose == "timed" else None,
     )
-
-
-def recomputed_for(result: Result, of: FiguresOf = figures_of_job) -> dict[JobKey, Recomputation]:
-    """What a server would have said of the result's jobs."""
-    assert result.challenge is not None
-    origin = result.challenge.server_origin
-    return {
-        job.key: statement(job, result.challenge.id, origin, of)
-        for job in recomputation.jobs(result)
-    }

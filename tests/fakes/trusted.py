@@ -27,7 +27,6 @@ TOOK = timedelta(seconds=TOOK_NS / 1e9)
 def challenge_of(
     store: Store, key: Ed25519PrivateKey, at: datetime, authority: Authority = AUTHORITY
 ) -> Challenge:
-    """A challenge that the server gives a key."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
     given = challenges.give(acts.payload(asked), store, authority, at, 24)
     return Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
@@ -77,7 +76,6 @@ def made(
             challenge=challenge,
             clocks=clocks,
             measurement=results.make_measurement(cell, step_ns),
-            witness=True,
             **overrides,
         )
         for repeat, step_ns in enumerate(steps_ns, 1)

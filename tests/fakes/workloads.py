@@ -58,10 +58,6 @@ def cell_of(
 
 
 def job_of(workload: Workload, framework: str = "fake", **timing: Any) -> Job:
-    """A job with the default seed."""
     return Job(
-        workload=workload,
-        cell=cell_of(workload, framework),
-        seed="0" * 32,
-        timing=Timing(**timing),
+        workload=workload, cell=cell_of(workload, framework), seed="0" * 32, timing=Timing(**timing)
     )

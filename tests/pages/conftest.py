@@ -53,7 +53,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A server full of invented results."""
     folder = tmp_path_factory.mktemp("fleet")
     with running_fleet(folder, ("mnist-cnn", "fashion-mlp")) as made:
         yield made

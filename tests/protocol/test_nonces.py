@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 from tests.fakes import results
-from tests.fakes.seeding import recomputed_for, seed_honestly, with_traces
+from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly, with_traces
 
 from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
@@ -142,7 +142,7 @@ def test_a_result_has_one_nonce() -> None:
 
 def test_traces_are_compared_once_both_are_known() -> None:
     result = seed_honestly(bound())
-    known = recomputed_for(result)
+    known = recomputed_for(result, figures_of_job)
     found = recomputation.verdict(result, known)
     assert found is not None
     assert found.kind == "conformant", found
@@ -160,7 +160,7 @@ def test_traces_are_compared_once_both_are_known() -> None:
 @pytest.mark.parametrize("field", ["losses", "movements"])
 def test_noise_of_a_percent_is_wrong(field: str) -> None:
     result = seed_honestly(bound())
-    known = recomputed_for(result)
+    known = recomputed_for(result, figures_of_job)
     (first, *others) = result.measurement.traces  # type: ignore[union-attr]
     values = getattr(first, field)
     off = first.model_copy(update={field: (*values[:-1], values[-1] * 1.01)})

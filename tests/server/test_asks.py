@@ -60,10 +60,7 @@ def answer(post: Poster, draw: dict[str, Any], **changes: Any) -> str:
     ask = draw["asks"][0]
     named = {"root": draw["root"], "reason": ask["reason"], "result": ask["result"]}
     result = results.make_result(
-        key=OTHER,
-        machine=results.make_machine(),
-        witness=True,
-        asked=Asked(**{**named, **changes}),
+        key=OTHER, machine=results.make_machine(), witness=True, asked=Asked(**{**named, **changes})
     )
     posted = post.raw(results.sealed(post.bound(result), OTHER))
     assert posted.status_code == 201, posted.text

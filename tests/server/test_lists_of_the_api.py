@@ -25,8 +25,7 @@ def filled(post: Poster) -> Poster:
 
 
 @pytest.mark.parametrize(
-    ("path", "rows"),
-    [("/leaderboard?workload=mnist-cnn", "rows"), ("/results?limit=3", "results")],
+    ("path", "rows"), [("/leaderboard?workload=mnist-cnn", "rows"), ("/results?limit=3", "results")]
 )
 def test_rows_have_the_chosen_fields(filled: Poster, path: str, rows: str) -> None:
     whole = filled.http.get(f"/api/v1{path}").json()

@@ -42,12 +42,7 @@ def fleet(post: Poster) -> Poster:
                 cell = results.make_cell(
                     workload, framework=framework, recipe=recipe, device=device
                 )
-                post.made(
-                    cell=cell,
-                    machine=machine,
-                    step_ns=step_ns + run,
-                    run_id=f"{run:032x}",
-                )
+                post.made(cell=cell, machine=machine, step_ns=step_ns + run, run_id=f"{run:032x}")
     return post
 
 

@@ -34,10 +34,7 @@ results_so_far = st.integers(0, 30)
 events = st.lists(
     st.one_of(
         st.tuples(
-            st.just("result"),
-            keys,
-            st.sampled_from([900_000, 1_000_000, 1_010_000]),
-            st.booleans(),
+            st.just("result"), keys, st.sampled_from([900_000, 1_000_000, 1_010_000]), st.booleans()
         ),
         st.tuples(
             st.just("trusted"),

@@ -150,10 +150,7 @@ def test_with_the_files_the_witness_is_recomputed(
 
 
 def test_a_forged_loss_inside_the_band_is_caught(
-    http: TestClient,
-    store: Store,
-    splits: Any,
-    here: RealData,
+    http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
     sent = send(store, trained(splits, FORGED))
     project(store)
@@ -167,10 +164,7 @@ def test_a_forged_loss_inside_the_band_is_caught(
 
 
 def test_samples_that_are_not_the_published_ones_are_caught(
-    http: TestClient,
-    store: Store,
-    splits: Any,
-    here: RealData,
+    http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
     (pictures, labels), test = splits
     sent = send(store, trained(((pictures[::-1], labels[::-1]), test)))

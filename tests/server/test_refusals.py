@@ -22,7 +22,6 @@ Edit = Callable[[dict[str, Any]], None]
 
 
 def payload(edit: Edit | None = None) -> bytes:
-    """A result's payload, edited."""
     document = json.loads(statement.result_payload(results.make_result()))
     if edit:
         edit(document)

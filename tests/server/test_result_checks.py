@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
-from tests.fakes.seeding import invented_known, under_nonce
+from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
@@ -126,7 +126,7 @@ def verdicts_of(
     fresh = fields["challenge"] == "fresh"
     if fresh:
         result = under_nonce(result)
-    of_result = result_checks.of_result(result, invented_known(result), fresh)
+    of_result = result_checks.of_result(result, recomputed_for(result, invented_for), fresh)
     facts = submission_checks.SubmissionFacts(**fields)
     of_submission = submission_checks.of_submission(result, facts)
     rate = columns.of_result(result)["samples_per_second"]

@@ -159,8 +159,6 @@ def writers_noted(store: Store) -> Iterator[None]:
 
 
 def wait_until(store: Store, holds: Callable[[Session], Any]) -> Any:
-    """Wait until something holds of the database, and return it."""
-
     def look() -> Any:
         with store.reading() as session:
             return holds(session)
@@ -186,10 +184,7 @@ def holder(session: Session) -> str | None:
 @ON_POSTGRESQL
 @pytest.mark.parametrize(
     ("kills", "batches"),
-    [
-        (1, 3),
-        pytest.param(LONG_KILLS, 1000, marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
-    ],
+    [(1, 3), pytest.param(LONG_KILLS, 1000, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_four_servers_make_one_log_with_one_projector(
     store: Store, database_url: str, tmp_path: Path, kills: int, batches: int

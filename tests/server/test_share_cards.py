@@ -113,7 +113,6 @@ def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
 
 
 def card_svg(title: str) -> str:
-    """A card with this title alone."""
     return share_cards.svg(share_cards.Card(title, "", (), ""), "")
 
 

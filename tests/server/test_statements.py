@@ -255,10 +255,7 @@ def left_out(said: Recomputation, size: int) -> Recomputation:
     ],
 )
 def test_an_audit_finds_a_false_statement(
-    post: Poster,
-    store: Store,
-    forge: Callable[[Recomputation], Recomputation],
-    says: str | None,
+    post: Poster, store: Store, forge: Callable[[Recomputation], Recomputation], says: str | None
 ) -> None:
     """Each is signed by the server's own keys."""
     trusted.send(store, results.private_key(), [1_000_000], projected=False)

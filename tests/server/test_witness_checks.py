@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
-from tests.fakes.seeding import invented_known, under_nonce
+from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
@@ -35,7 +35,7 @@ CELLS = [
 def verdicts(result: Result) -> dict[str, CheckVerdict]:
     """Under a fresh challenge; what can be recomputed was."""
     result = under_nonce(result)
-    known = invented_known(result)
+    known = recomputed_for(result, invented_for)
     return {verdict.check: verdict for verdict in result_checks.of_result(result, known)}
 
 
@@ -104,10 +104,7 @@ def test_dropout_that_does_not_drop_is_not_ranked(number: int, mask: Mask, says:
         ({"steps": (), "losses": ()}, "its losses after steps 1, 24, 64"),
         ({"movements": ()}, "how far its weights moved"),
         ({"rewound": None}, "the losses of the rewound session"),
-        (
-            {"rewound": Rewound(start_loss=START, losses=ENDS)},
-            "rewound session's weights moved",
-        ),
+        ({"rewound": Rewound(start_loss=START, losses=ENDS)}, "rewound session's weights moved"),
     ],
 )
 def test_a_part_of_a_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
@@ -137,12 +134,8 @@ def test_until_it_is_recomputed_there_is_a_doubt() -> None:
 
 
 def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
-    assert failed(results.make_complete(data_digest=None)) == {
-        "evidence": "unranked",
-    }
-    assert failed(results.make_complete(data_digest="e" * 64)) == {
-        "data_digest": "unranked",
-    }
+    assert failed(results.make_complete(data_digest=None)) == {"evidence": "unranked"}
+    assert failed(results.make_complete(data_digest="e" * 64)) == {"data_digest": "unranked"}
 
 
 @pytest.mark.parametrize(("scale", "kind"), [("dynamic", "conformant"), ("1024", "wrong_result")])
@@ -156,7 +149,7 @@ def test_an_update_that_overflows_may_be_left_out(scale: str, kind: str) -> None
     settings = {"recipe_settings": {"loss_scale": scale}}
     result = under_nonce(results.make_complete(cell, settings, witness=still))
     assert verdicts(result)["witness"].figures["verdict"] == kind
-    judged = recomputation.session_verdict(result, invented_known(result))
+    judged = recomputation.session_verdict(result, recomputed_for(result, invented_for))
     assert judged is not None
     assert judged.kind == kind
 

@@ -59,7 +59,6 @@ PartitionName=one Nodes={first} State=UP
 
 
 def file_of(engine: str, *options: str) -> str:
-    """The file that the command prints."""
     command = [BIN / "bench-agent", "fleet", "--emit", engine, *options]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -11,14 +11,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.readings import Conditions, Energy, Telemetry
-from bench_protocol.payload.result import (
-    Blocks,
-    Challenge,
-    Gemm,
-    Measurement,
-    Result,
-    Startup,
-)
+from bench_protocol.payload.result import Blocks, Challenge, Gemm, Measurement, Result, Startup
 
 from .. import results
 from .hardware import Kind
@@ -86,7 +79,6 @@ def result_of(
         cell=cell,
         machine=run.machine,
         measurement=measured,
-        witness=True,
         repeat=repeat,
         run_id=challenge.id,
         preset="standard",
@@ -131,9 +123,7 @@ def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> M
         ),
         last_loss=round(dice.uniform(0.08, 0.4), 4),
         gemm=Gemm(
-            size=4_096,
-            precision="float32",
-            duration_ns=int(2 * 4_096**3 / (kind.teraflops * 2e3)),
+            size=4_096, precision="float32", duration_ns=int(2 * 4_096**3 / (kind.teraflops * 2e3))
         ),
         energy=Energy(
             source=source,  # type: ignore[arg-type]
