@@ -27,6 +27,12 @@ from bench_protocol.payload.result import Evaluation, Measured, Warn
 from bench_protocol.training.measured_limits import limits_of
 
 
+def said_at_the_end(summary: RunSummary, *server: str, home: str = "/h", links: bool = True) -> str:
+    stream = io.StringIO()
+    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links)
+    return stream.getvalue()
+
+
 def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
     load = Warn(code="other_load", figures={"busy_cores": 0.9, "cores": 2.0})
     more = Warn(code="other_load", figures={"busy_cores": 1.4, "cores": 2.0})
@@ -51,10 +57,8 @@ def test_a_loop_that_we_could_not_measure_is_told_once(tmp_path: Path) -> None:
     assert doubts_of(report).count(TUNED_ON_CUDA) == 1
     naive = report_of([make_result(cell=cell) for cell in cells[:1]])
     assert TUNED_ON_CUDA not in doubts_of(naive)
-    stream = io.StringIO()
     summary = summary_of(tmp_path, [make_result(cell=cell) for cell in cells])
-    show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
-    assert TUNED_ON_CUDA in stream.getvalue()
+    assert TUNED_ON_CUDA in said_at_the_end(summary)
 
 
 def test_an_accuracy_pass_is_told_with_its_band() -> None:
@@ -76,13 +80,11 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
 
 
 def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: Path) -> None:
-    stream = io.StringIO()
     address = "http://server.test/results/0f1e2d3c4b5a6978"
     older = "http://server.test/results/0f1e2d3c4b5a6977"
     summary = summary_of(tmp_path, a_run())
     summary.waiting, summary.sent, summary.addresses = 3, 2, [older, address]
-    show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
-    text = stream.getvalue()
+    text = said_at_the_end(summary, home="/home/of/agent")
     rows = [line for line in text.splitlines() if line.startswith("  mlx metal tuned")]
     assert [row.split()[-1] for row in rows] == ["2.00×"] * 4
     # Not over the naive figure that other programs slowed.
@@ -112,13 +114,12 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
 
 def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:
     results = [r.model_copy(update={"preset": "m2-max-article"}) for r in a_run()]
-    stream = io.StringIO()
     summary = summary_of(tmp_path, results)
-    show_end(Console(file=stream), summary, Home(Path("/h")))
+    said = said_at_the_end(summary)
     line = "otherwise than published: Adam with Keras' formula and the same weights"
-    assert f"\n{line}" in stream.getvalue()
+    assert f"\n{line}" in said
     document = summary_document(summary)
-    assert document["corrections"][0] in stream.getvalue()
+    assert document["corrections"][0] in said
     assert summary_document(summary_of(tmp_path, a_run()))["corrections"] == []
     written = html.unescape(page.html(report_of(results)))
     assert "Like m2-max-article" in written
@@ -126,9 +127,7 @@ def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:
 
 
 def test_a_run_without_results_says_so() -> None:
-    stream = io.StringIO()
-    show_end(Console(file=stream), RunSummary(interrupted=True), Home(Path("/h")))
-    assert stream.getvalue().splitlines() == [
+    assert said_at_the_end(RunSummary(interrupted=True)).splitlines() == [
         "0 results stored in /h/outbox, 0 sent.",
         "Interrupted. To continue:",
         "  BENCH_HOME=/h bench-agent run --resume",
@@ -178,17 +177,14 @@ def test_every_kind_of_warning_has_a_fix() -> None:
 
 
 def test_what_waits_for_a_server_names_it() -> None:
-    stream = io.StringIO()
     summary = RunSummary(waiting=1, server_unreachable=True)
-    show_end(Console(file=stream), summary, Home(Path("/h")), "http://server.test")
-    assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in stream.getvalue()
+    said = said_at_the_end(summary, "http://server.test")
+    assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in said
 
 
 def test_results_of_earlier_runs_that_were_sent_too_are_named() -> None:
-    stream = io.StringIO()
-    show_end(Console(file=stream), RunSummary(sent=10, sent_earlier=2), Home(Path("/h")))
     end = "0 results stored in /h/outbox, 10 sent, 2 of them from earlier runs.\n"
-    assert stream.getvalue() == end
+    assert said_at_the_end(RunSummary(sent=10, sent_earlier=2)) == end
 
 
 def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path) -> None:
@@ -196,14 +192,10 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     summary = summary_of(tmp_path, [make_result()])
     summary.sent, summary.addresses = 1, ["http://server.test/results/1"]
     summary.rank = MachineRank(page, "15th of 47 on mnist-cnn")
-    stream = io.StringIO()
-    show_end(Console(file=stream), summary, Home(Path("/h")))
-    lines = stream.getvalue().splitlines()
+    lines = said_at_the_end(summary).splitlines()
     assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
-    without = io.StringIO()
-    show_end(Console(file=without), summary, Home(Path("/h")), links=False)
-    assert without.getvalue().splitlines() == lines[:-1]
+    assert said_at_the_end(summary, links=False).splitlines() == lines[:-1]
     summary.waiting = 2
     (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test", links=False)
     assert last == "The outbox has 2 pending results."

@@ -158,14 +158,12 @@ def test_a_loss_that_is_no_number_is_wrong(device: DeviceKind) -> None:
     assert (verdict.kind, verdict.deviation) == ("wrong_result", float("inf"))
 
 
-@pytest.mark.parametrize("changes", [{"seed": "f" * 32}, {"batch_size": 7}, {"losses": (1.0, 2.0)}])
-def test_a_trace_of_another_job_says_nothing(changes: dict[str, Any]) -> None:
-    assert verdict_on(cell(), traces(**changes)).kind == "unverified"
+OTHER_JOBS = ({"seed": "f" * 32}, {"batch_size": 7}, {"losses": (1.0, 2.0)})
 
 
-def test_what_is_missing_says_nothing() -> None:
-    assert verdict_on(cell(), []).kind == "unverified"
-    assert verdict_on(cell(), traces()[:1]).kind == "unverified"
+@pytest.mark.parametrize("made", [[], traces()[:1], *(traces(**change) for change in OTHER_JOBS)])
+def test_a_missing_trace_or_one_of_another_job_says_nothing(made: list[Trace]) -> None:
+    assert verdict_on(cell(), made).kind == "unverified"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ from bench_protocol.training.witness_limits import MEASURED, limits
 from bench_protocol.training.witness_verdict import SAME, WIDE, WitnessVerdict, judge
 
 STEPS = (1, 4, 8)
+everywhere = pytest.mark.parametrize(
+    ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
+)
 DROPPED = variant(
     TINY,
     layers=(Flatten(), Dense(units=32), Dropout(rate=0.3), Dense(units=10, activation="linear")),
@@ -132,9 +135,7 @@ def test_updates_that_a_dynamic_loss_scale_leaves_out_are_not_wrong() -> None:
     assert verdict(2.0, may_skip_updates=True) == "wrong_result"
 
 
-@pytest.mark.parametrize(
-    ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
-)
+@everywhere
 def test_a_tensor_that_moved_twice_as_far_is_wrong_everywhere(
     device: DeviceKind, precision: Precision
 ) -> None:
@@ -144,9 +145,7 @@ def test_a_tensor_that_moved_twice_as_far_is_wrong_everywhere(
     assert "the movement of 2/bias in the rewound session" in wrong.sentence
 
 
-@pytest.mark.parametrize(
-    ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
-)
+@everywhere
 @pytest.mark.parametrize("convolves", [False, True])
 def test_limits_are_finite_everywhere(
     device: DeviceKind, precision: Precision, convolves: bool
