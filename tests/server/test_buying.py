@@ -202,6 +202,23 @@ def test_pages_show_specifications_and_charts(fleet: Poster) -> None:
     assert "Speed by energy" in compared
 
 
+def test_compared_set_ups_are_told_apart_by_name_in_a_chart(fleet: Poster) -> None:
+    board = fleet.http.get("/?group=setup&workload=mnist-cnn").text
+    ids = re.findall(r'name="ids" value="(setup-\w+)"', board)
+    things = get(fleet.http, f"/compare?ids={','.join(ids)}")["things"]
+    assert len(things) == 3
+    page = fleet.http.get(f"/compare?ids={','.join(ids)}").text
+    for chart, axis in (
+        ("by price", "Price at launch in USD"),
+        ("by energy", "Energy of a sample"),
+    ):
+        figure = page.partition(f"Speed {chart}")[2].partition("</figure>")[0]
+        assert f'<p class="axis-title x-title quiet">{axis}' in figure
+        assert f'<p class="axis-title quiet">Times as fast as {things[0]["name"]}</p>' in figure
+        keys = re.findall(r'<li class="c(\d)">.*?</svg>(.*?)</li>', figure)
+        assert dict(keys) == {str(n + 1): thing["name"] for n, thing in enumerate(things[:2])}
+
+
 @pytest.mark.parametrize(
     "text",
     [

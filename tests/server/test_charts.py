@@ -1,7 +1,21 @@
 """Axes of charts, and the labels of their points."""
 
+import pytest
+
 from bench_server.web.dots import DotPlot, Row, Value, dot_plot
-from bench_server.web.plots import HEIGHT, LETTER, LINE, WIDTH, Point, Series, plot, scale
+from bench_server.web.plots import (
+    BASELINE,
+    BEFORE,
+    LETTER,
+    LINE,
+    SIZES,
+    Box,
+    Plot,
+    Point,
+    Series,
+    plot,
+    scale,
+)
 
 
 def made(*speeds: float) -> DotPlot:
@@ -24,25 +38,51 @@ def test_a_short_axis_without_round_ratios_has_even_steps() -> None:
     assert scale([91, 109], 0, 100, log=True).ticks() == [95, 100, 105]
 
 
-def test_labels_of_a_plot_cover_neither_points_nor_each_other() -> None:
-    names = [f"GeForce RTX {n}090" for n in range(30)]
-    points = [
-        Point(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), "", label=name)
-        for n, name in enumerate(names)
-    ]
-    drawn = plot("", [Series("", tuple(points))], x_words=str, y_words=str)
-    assert 0 < len(drawn.labels) < len(points)
-    boxes = []
-    for label in drawn.labels:
-        width = LETTER * len(label.text)
-        left = label.x / 100 * WIDTH + label.dx - (width if label.anchor == "end" else 0)
-        bottom = label.y / 100 * HEIGHT + LINE / 2
-        assert left >= -0.1
-        assert left + width <= WIDTH + 0.1
-        boxes.append((left, bottom - LINE, left + width, bottom))
-    dots = [(p.x / 100 * WIDTH, p.y / 100 * HEIGHT) for p in drawn.lines[0].points]
-    for number, (left, top, right, bottom) in enumerate(boxes):
-        assert not any(left < x < right and top < y < bottom for x, y in dots)
-        for other in boxes[number + 1 :]:
-            apart = other[0] >= right - 0.1 or left >= other[2] - 0.1
-            assert apart or other[1] >= bottom - 0.1 or top >= other[3] - 0.1
+def boxes(drawn: Plot, size: str) -> list[Box]:
+    """The labels of a plot in pixels, each inside the drawing."""
+    width, height = SIZES[size]
+    found = []
+    for label in drawn.labels[size]:
+        length, depth = LETTER * max(map(len, label.lines)), LINE * len(label.lines)
+        left = label.x / 100 * width + label.dx - length * BEFORE[label.anchor]
+        top = label.y / 100 * height + label.dy - BASELINE
+        assert left >= -0.2
+        assert left + length <= width + 0.2
+        assert top >= 0
+        assert top + depth <= height
+        found.append((left + 0.2, top, left + length - 0.2, top + depth))
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_labels_of_a_plot_cover_neither_points_nor_each_other(size: str) -> None:
+    points = tuple(
+        Point(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), "", label=f"GeForce RTX {n}090")
+        for n in range(30)
+    )
+    drawn = plot("", [Series("", points)], x_words=str, y_words=str)
+    found = boxes(drawn, size)
+    assert 2 < len(found) < len(points)
+    assert drawn.nameless
+    width, height = SIZES[size]
+    dots = [(p.x / 100 * width, p.y / 100 * height) for p in drawn.lines[0].points]
+    for number, (left, top, right, bottom) in enumerate(found):
+        covered = [1 for x, y in dots if left < x < right and top < y < bottom]
+        assert not covered or number == 0  # what the plot is about is named in any case
+        for other in found[number + 1 :]:
+            apart = other[0] >= right or left >= other[2]
+            assert apart or other[1] >= bottom or top >= other[3]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("x", [100, 104, 108])
+@pytest.mark.parametrize(
+    "name",
+    ["Apple M2 Max (30-core GPU)", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"],
+)
+def test_what_a_plot_is_about_has_its_whole_name_in_a_crowd(name: str, x: int, size: str) -> None:
+    crowd = tuple(Point(100 + n % 9, 100 + n // 9, "", label="x" * 30) for n in range(81))
+    own = Series(name, (Point(x, 104, "", label=name),))
+    drawn = plot("", [own, Series("", crowd)], x_words=str, y_words=str)
+    assert " ".join(drawn.labels[size][0].lines) == name
+    assert boxes(drawn, size)

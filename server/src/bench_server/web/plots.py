@@ -3,14 +3,19 @@ from the left and from the top, so that a drawing fits any width and its text ke
 """
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
 TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
-# Pixels of a phone's plot, of a letter and a line, and from a point to its label.
-WIDTH, HEIGHT, LETTER, LINE, GAP = 270, 208, 6.3, 15, 9
+# Pixels of the least plot on a phone and on a screen (site.css).
+SIZES = {"narrow": (240, 208), "wide": (400, 288)}
+# Pixels of a letter, of a line and from its top to its baseline, and from a point to a label beside
+# it and to one above or below it.
+LETTER, LINE, BASELINE, GAP, NEAR = 6.8, 15, 11.5, 9, 6
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a label before its anchor
 LEAST_TICKS, MOST_TICKS = 3, 6
 
 
@@ -52,28 +57,38 @@ class Mark:
 
 
 class Label(NamedTuple):
-    """The label of a point at ``x`` and ``y``, ``dx`` pixels from it."""
+    """The label of a point at ``x`` and ``y``, in lines. ``dx`` and ``dy``: pixels from the point
+    to the anchor of the first line."""
 
-    text: str
+    lines: tuple[str, ...]
     x: float
     y: float
-    dx: int
-    anchor: Literal["start", "end"]
+    dx: float
+    dy: float
+    anchor: str
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines in a frame, or points if not ``joined``. ``level``: a horizontal reference line;
+    """Lines in a frame, or points if not ``joined``. ``labels``: those of points, by size of the
+    plot; ``axes``: the titles of x and y; ``level``: a horizontal reference line;
     ``marks``: vertical lines with labels."""
 
     title: str
     lines: tuple[Series, ...]
-    labels: tuple[Label, ...]
+    labels: dict[str, tuple[Label, ...]]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
+    axes: tuple[str, str] = ("", "")
     joined: bool = True
     level: float | None = None
     marks: tuple[Mark, ...] = ()
+
+    @property
+    def nameless(self) -> bool:
+        """Whether a label is left out, on a phone or on a screen."""
+        named = sum(bool(point.label) for line in self.lines for point in line.points)
+        return any(len(labels) < named for labels in self.labels.values())
 
 
 Words = Callable[[float], str]
@@ -85,6 +100,7 @@ def plot(
     *,
     x_words: Words,
     y_words: Words,
+    axes: tuple[str, str] = ("", ""),
     x_log: bool = False,
     y_log: bool = False,
     y_zero: bool = False,
@@ -115,9 +131,10 @@ def plot(
     return Plot(
         title=title,
         lines=lines,
-        labels=_labels([point for line in lines for point in line.points]),
+        labels={name: _labels(lines, *size) for name, size in SIZES.items()},
         x_ticks=tuple(Tick(x.at(v), x_words(v)) for v in _few(x_ticks or x.ticks())),
         y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
+        axes=axes,
         joined=joined,
         level=None if level is None else y.at(level),
         marks=tuple(Mark(x.at(mark.at), mark.label, mark.kind) for mark in marks),
@@ -129,24 +146,32 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
     return point._replace(x=x.at(point.x), y=y.at(point.y), low=low, high=high)
 
 
-def _labels(points: Sequence[Point]) -> tuple[Label, ...]:
-    """The labels of placed points, those of the first points first, right or left of their points.
-    A label is left out where on a phone it would leave the plot or cover a point or another label.
+def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, ...]:
+    """The labels of placed points, those of the first points first, in a plot of so many pixels.
+    Each is beside, above or below its point. It is left out where it would leave the plot or cover
+    a point or another label; the first point has its label in any case, over others if it must.
     """
     labels: list[Label] = []
-    dots = [(point.x / 100 * WIDTH, point.y / 100 * HEIGHT) for point in points]
+    points = [point for line in series for point in line.points]
+    dots = [(point.x / 100 * width, point.y / 100 * height) for point in points]
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     for point, (x, y) in zip(points, dots, strict=True):
-        length = LETTER * len(point.label)
-        right = (x + GAP, Label(point.label, point.x, point.y, GAP, "start"))
-        left = (x - GAP - length, Label(point.label, point.x, point.y, -GAP, "end"))
-        for start, label in (right, left) if length else ():
-            box = (start, y - LINE / 2, start + length, y + LINE / 2)
-            inside = start >= 0 and box[2] <= WIDTH
-            if inside and not any(_overlap(box, other) for other in taken):
-                labels.append(label)
-                taken.append(box)
-                break
+        lines = tuple(textwrap.wrap(point.label, int(width / LETTER)))
+        length, depth = LETTER * max(map(len, lines), default=0), LINE * len(lines)
+        centre = round(min(max(x, length / 2), width - length / 2) - x, 1)
+        aligned = ((-5, "start"), (5, "end"), (centre, "middle"))
+        stacked = [(dx, dy, anchor) for dx, anchor in aligned for dy in (-NEAR - depth, NEAR)]
+        beside = [(GAP, -depth / 2, "start"), (-GAP, -depth / 2, "end")]
+        inside: list[tuple[Box, Label]] = []
+        for dx, dy, anchor in [*beside, *stacked] if lines else []:
+            left, top = x + dx - length * BEFORE[anchor], y + dy
+            if left > -0.1 and top >= 0 and left + length < width + 0.1 and top + depth <= height:
+                label = Label(lines, point.x, point.y, dx, dy + BASELINE, anchor)
+                inside.append(((left, top, left + length, top + depth), label))
+        free = [one for one in inside if not any(_overlap(one[0], other) for other in taken)]
+        for box, label in (free or inside[: not labels])[:1]:
+            labels.append(label)
+            taken.append(box)
     return tuple(labels)
 
 

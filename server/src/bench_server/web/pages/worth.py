@@ -11,7 +11,7 @@ from ...answers import leaderboard
 from ...answers.filters import BoardFilters
 from ...answers.hardware import HardwareAnswer
 from ...answers.prices import Price, Prices
-from ...answers.types.comparison import CompareAnswer
+from ...answers.types.comparison import CompareAnswer, ComparedThing
 from ...answers.types.leaderboard import BoardRow
 from ..plots import Plot, Point, Series, Words, plot
 from ..render import scope_words
@@ -36,25 +36,25 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
         for row in rows
         if (price := prices.of(row.hardware_slug, row.hardware_slug, row.hardware))
     ]
+    best = "Samples per second, each hardware at its best"
     by_price = _chart(
-        f"Speed in {mine.workload} by price: samples per second, each hardware at its best. "
-        f"{price_words(price for _, price in priced)}",
-        {row.hardware_slug: _point(row, price.amount, people.money) for row, price in priced},
+        f"Speed in {mine.workload} by price",
+        (price_words(price for _, price in priced), best),
+        _of_rows(mine, [(row, price.amount) for row, price in priced], people.money),
         _whole,
         people.rate,
-        mine,
     )
-    by_energy = mine.joules_per_epoch and _chart(
-        f"Speed in {mine.workload} by energy: samples per second, each hardware at its best. "
-        f"Energy of an epoch, {scope_words(mine.energy_scope or '')}; less is better",
-        {
-            row.hardware_slug: _point(row, row.joules_per_epoch, people.joules)
-            for row in rows
-            if row.joules_per_epoch and row.energy_scope == mine.energy_scope
-        },
+    energies = [
+        (row, row.joules_per_epoch)
+        for row in rows
+        if row.joules_per_epoch and row.energy_scope == mine.energy_scope
+    ]
+    by_energy = _chart(
+        f"Speed in {mine.workload} by energy",
+        (f"Energy of an epoch, {scope_words(mine.energy_scope or '')}; less is better", best),
+        _of_rows(mine, energies, people.joules),
         people.joules,
         people.rate,
-        mine,
     )
     return tuple(chart for chart in (by_price, by_energy) if chart)
 
@@ -62,29 +62,24 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
 def of_comparison(answer: CompareAnswer) -> Charts:
     """Compared things by price and by energy, relative to the first."""
     first = answer.things[0]
-    measured = [(thing, thing.speed_up) for thing in answer.things if thing.speed_up]
-    priced = [(thing, speed_up, thing.price) for thing, speed_up in measured if thing.price]
+    times = f"Times as fast as {first.name}"
     by_price = _chart(
-        f"Speed by price: times as fast as {first.name}. "
-        f"{price_words(price for *_, price in priced)}",
-        {
-            thing.id: _thing(thing.name, price.amount, speed_up, f"at {people.money(price.amount)}")
-            for thing, speed_up, price in priced
-        },
+        "Speed by price",
+        (price_words(one.price for one in answer.things if one.speed_up and one.price), times),
+        [
+            _of_thing(thing, thing.price.amount if thing.price else 0, "price", people.money)
+            for thing in answer.things
+        ],
         _whole,
         people.ratio,
     )
-    energies = {thing.id: thing.relative_energy for thing in answer.things} | {first.id: 1.0}
     by_energy = _chart(
-        f"Speed by energy: times as fast as {first.name}. "
-        f"Energy of a sample, times that of {first.name}",
-        {
-            thing.id: _thing(
-                thing.name, energy, speed_up, f"with {people.ratio(energy)} the energy"
-            )
-            for thing, speed_up in measured
-            if (energy := energies[thing.id])
-        },
+        "Speed by energy",
+        (f"Energy of a sample, times that of {first.name}", times),
+        [
+            _of_thing(thing, 1 if thing is first else thing.relative_energy, "energy", people.ratio)
+            for thing in answer.things
+        ],
         people.ratio,
         people.ratio,
     )
@@ -112,38 +107,43 @@ def _whole(price: float) -> str:
     return f"{price:,.0f}" if price >= 10 else f"{price:g}"
 
 
-def _point(row: BoardRow, x: float, words: Words) -> Point:
-    rate = people.rate(row.samples_per_second)
-    return Point(
-        x, row.samples_per_second, f"{row.hardware}: {rate}/s, {words(x)}", label=row.hardware
-    )
+def _of_rows(mine: BoardRow, found: list[tuple[BoardRow, float]], words: Words) -> list[Series]:
+    """The row that a chart is about, then the others; none without it."""
+    points = {
+        row.hardware_slug: Point(
+            x,
+            row.samples_per_second,
+            f"{row.hardware}: {people.rate(row.samples_per_second)}/s, {words(x)}",
+            label=row.hardware,
+        )
+        for row, x in found
+    }
+    own = points.pop(mine.hardware_slug, None)
+    others = tuple(sorted(points.values(), key=lambda point: (-point.y, point.x)))
+    return [Series(mine.hardware, (own,)), Series("Other hardware", others)] if own else []
 
 
-def _thing(name: str, x: float, speed_up: float, words: str) -> Point:
-    return Point(x, speed_up, f"{name}: {people.ratio(speed_up)} {words}", label=name)
+def _of_thing(thing: ComparedThing, x: float | None, what: str, words: Words) -> Series:
+    """A thing as a series, which keeps its place, and so its colour, without a point too."""
+    if not x or not thing.speed_up:
+        return Series(thing.name, ())
+    text = f"{thing.name}: speed {people.ratio(thing.speed_up)}, {what} {words(x)}"
+    return Series(thing.name, (Point(x, thing.speed_up, text, label=thing.name),))
 
 
 def _chart(
-    title: str,
-    points: dict[str, Point],
-    x_words: Words,
-    y_words: Words,
-    own: BoardRow | None = None,
+    title: str, axes: tuple[str, str], series: list[Series], x_words: Words, y_words: Words
 ) -> Plot | None:
-    """Points by the id of what they are of; None for fewer than two, which compare nothing.
-
-    Args:
-        own: the row that the chart is about; None without its point.
-    """
-    if len(points) < 2 or (own and own.hardware_slug not in points):
+    """Series below the titles of the x and of the y axis; None for fewer than two points, which
+    compare nothing."""
+    if sum(len(line.points) for line in series) < 2:
         return None
-    series = [Series(own.hardware, (points.pop(own.hardware_slug),))] if own else []
-    others = sorted(points.values(), key=lambda point: (-point.y, point.x))
     return plot(
         f"{title}, both axes logarithmic",
-        [*series, Series("Other hardware", tuple(others))],
+        series,
         x_words=x_words,
         y_words=y_words,
+        axes=axes,
         x_log=True,
         y_log=True,
         joined=False,
