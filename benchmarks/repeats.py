@@ -10,7 +10,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench_agent.base.messages import Job, Timing
-from bench_agent.run.worker_process import IN_TURNS, Listener, run_job, worker_command
+from bench_agent.run.worker_process import IN_TURNS, Listener, run_task, worker_command
 from bench_agent.worker.lockstep import Lockstep
 from bench_protocol.catalogue.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
@@ -72,7 +72,7 @@ def measured(
         log = Path(folder) / "log"
         command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()
         command = [*launcher, *command, *(["--turns", turns] if turns else [])]
-        outcome = run_job(job, log, limits=IN_TURNS, listener=listener, command=command).outcome
+        outcome = run_task(job, log, IN_TURNS, command, listener).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     return outcome.measurement

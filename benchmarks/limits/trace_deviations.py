@@ -52,8 +52,9 @@ def traced(engine: Engine, workload: Workload, cell: Cell, nonce: str) -> Traced
         for key, one in references.items()
     }
     pairs = [(one, references[one.optimizer].figures) for one in traces]
-    long = conformance_trace.long(engine, workload, cell, nonce)
-    pairs.append((long, figures(workload, "long", nonce, long.batch_size)))
+    if conformance.is_long_traced(workload):
+        long = conformance_trace.trace(engine, workload, cell, "long", cell.precision, nonce)
+        pairs.append((long, figures(workload, "long", nonce, long.batch_size)))
     return Traced(
         tuple(max(conformance.deviations(one.losses, _losses(one, right))) for one, right in pairs),
         tuple(

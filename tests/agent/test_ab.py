@@ -187,8 +187,8 @@ def test_without_a_device_the_accelerator_is_meant() -> None:
             r"2 match; name one --batch-size \(32, 64\), for example:\nbench-agent ab "
             "--workload fashion-mlp --framework mlx --batch-size 32 --a",
         ),
-        (lambda: ab.choose(MLX, [], "/nowhere/python"), "no Python at /nowhere/python"),
-        (lambda: ab.choose(MLX, [], "false"), "false has no bench-agent: install it there too"),
+        (lambda: ab.choose(MLX, [], "/nowhere/python"), "/nowhere/python: cannot be started"),
+        (lambda: ab.choose(MLX, [], "false"), "false: is no Python that answers; fix: --a-python"),
     ],
 )
 def test_what_is_no_side_is_said(make: Callable[[], object], says: str) -> None:

@@ -118,15 +118,12 @@ def ab(
 
 
 def _require_self_tests(home: Home, sides: Iterable[tuple[Choice, Side]]) -> None:
-    """Stop where a side's device fails its self-test: its times are no times of training.
-
-    An interpreter that the user chose may have another agent, so it is not tested.
-    """
+    """Stop where a side's device fails its self-test: its times are no times of training."""
     tests = SelfTests(home, read_machine(home), lambda line: typer.echo(line, err=True))
     for choice, chosen in sides:
-        if choice.python is not None:
-            continue
         place, precision = place_of(chosen.planned), chosen.cell.precision
+        if choice.python:
+            place = place._replace(python=choice.python)
         outcome = tests.outcome(place, precision)
         if outcome.problems:
             what = f"side {chosen.name}: {place} in {precision} fails its self-test"

@@ -9,8 +9,6 @@ few per cent even on a machine whose speed varies by more than that.
 If both do not fit into memory, whole runs alternate instead: A B, B A.
 """
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -30,13 +28,13 @@ from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
+from . import interpreters
 from .patience import with_form
 from .worker_process import IN_TURNS, Limits, Listener, run_task, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
 DEFAULT_RECIPE = "tuned"
-HAS_AGENT = "import sys, importlib.util as i; sys.exit(i.find_spec('bench_agent') is None)"
 # Every run is timed for the whole budget, so that neither side stops earlier.
 AB = Preset(
     name="ab",
@@ -118,15 +116,13 @@ def choose(base: Selection, assignments: list[str], python: str | None = None) -
     environment variables of the worker.
 
     Raises:
-        UsageProblem: a text is neither, or there is no such interpreter with bench-agent in it.
+        UsageProblem: a text is neither, or there is no such interpreter with this bench-agent.
     """
     if python is not None:
-        if shutil.which(python) is None:
-            raise UsageProblem(
-                f"no Python at {python}; --a-python and --b-python take an interpreter's path"
-            )
-        if subprocess.run([python, "-c", HAS_AGENT], check=False).returncode:
-            raise UsageProblem(f"{python} has no bench-agent: install it there too")
+        asked = interpreters.ask(python, interpreters.own())
+        if asked.problem:
+            fix = asked.hint or "--a-python and --b-python take an interpreter's path"
+            raise UsageProblem(f"{python}: {asked.problem}; fix: {fix}")
     chosen: dict[str, Any] = {}
     environ: dict[str, str] = {}
     for text in assignments:

@@ -130,8 +130,7 @@ class SelfTests:
         """
         subject = self._subject(place, precision)
         name = f"{place} {precision} {place.python or ''}".strip()
-        stored = _load(self._home).outcomes
-        kept = stored.get(name)
+        kept = _load(self._home).outcomes.get(name)
         if kept and kept.subject == subject and not again:
             outcome = Outcome(kept.problems)
         else:
@@ -139,7 +138,9 @@ class SelfTests:
             outcome = self._judged(answer, subject)
             if answer.figures:
                 new = Kept(subject=subject, problems=outcome.problems)
-                content = _File(outcomes={**stored, name: new}).model_dump_json(indent=2)
+                # Read again: another process may have stored an outcome meanwhile.
+                outcomes = {**_load(self._home).outcomes, name: new}
+                content = _File(outcomes=outcomes).model_dump_json(indent=2)
                 write_durably(self._home.self_tests, content.encode())
         self._outcomes[place, precision] = outcome
         return outcome

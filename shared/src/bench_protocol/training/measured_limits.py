@@ -1,7 +1,7 @@
 """Accuracy bands and loss curves of single workloads: what does not follow from a definition.
 
 ``measured_limits.json`` beside this module holds them, with their source and the command that
-measures them. Both are optional: ``python -m benchmarks.limits WORKLOAD`` measures them.
+measures them again. Both are optional: ``python -m benchmarks.limits WORKLOAD`` measures them.
 """
 
 from functools import cache
