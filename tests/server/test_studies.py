@@ -1,5 +1,6 @@
 """The studies on both databases: only comparable figures are compared."""
 
+import importlib
 import re
 
 import pytest
@@ -64,10 +65,16 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     history = http.get(f"/api/v1/machines/{machine}/history").json()
     (change,) = history["changes"]
     assert change["speed_up"] == pytest.approx(update["held"]["speed_up"], rel=1e-9)
+    speed_up = update["held"]["speed_up"]
+    assert update["machines"] == [{"machine_id": machine, "speed_up": speed_up, "marked": True}]
     page = " ".join(http.get("/trends").text.split())
     assert "<h1>tensorflow 2.18.1 is 1.10 times as fast as 2.18.0, on 1 machine</h1>" in page
     assert '1.10×</span> <span class="quiet">on 1 machine; an interval needs 3' in page
     assert "4 machines have one version only" in page
+    assert (
+        f'<a href="/machines/{machine}">Machine {machine[:8]}</a>: 1.10 times as fast; '
+        "its history marks a change of level there"
+    ) in page
 
 
 def test_each_update_is_measured_at_its_own_place(http: TestClient, post: Poster) -> None:
@@ -93,6 +100,8 @@ def test_versions_in_turns_are_compared_over_all_runs(http: TestClient, post: Po
         _update(post, 1, version, day, step_ns + 1_000 * day)
     update = http.get("/api/v1/trends").json()["versions"][1]["update"]
     assert update["held"]["speed_up"] == pytest.approx(1.055 / 1.006, rel=0.01)
+    assert not update["machines"][0]["marked"]
+    assert "its history marks no change of level there" in http.get("/trends").text
 
 
 def test_three_machines_with_both_versions_have_an_interval(http: TestClient, post: Poster) -> None:
@@ -106,7 +115,7 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     assert held["speed_up"] == pytest.approx(1.25 / 1.025, rel=1e-3)
     assert 1.15 < held["speed_up_low"] < held["speed_up"] < held["speed_up_high"] < 1.3
     assert (held["n"], held["unit"]) == (4, "machines")
-    assert update["only_one"] == 1
+    assert (update["only_one"], update["machines"]) == (1, [])
     assert held["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
     page = http.get("/trends").text
     assert "<h1>tensorflow 2.18.1 is 1.22 times as fast as 2.18.0</h1>" in page
@@ -123,7 +132,8 @@ def test_versions_of_different_machines_say_nothing_of_the_version(
     _update(post, 1, "2.18.0", 1, 1_000_000)
     _update(post, 2, "2.18.1", 2, 2_000_000)
     answer = http.get("/api/v1/trends").json()
-    assert answer["versions"][1]["update"] == {"held": None, "only_one": 2, "left_out": 0}
+    update = answer["versions"][1]["update"]
+    assert update == {"held": None, "only_one": 2, "left_out": 0, "machines": []}
     assert answer["comparisons"] == 0
     assert "no machine has both versions" in http.get("/trends").text
 
@@ -141,8 +151,48 @@ def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> No
     answer = http.get("/api/v1/trends").json()
     assert [point["version"] for point in answer["versions"]] == ["2.9.1", "2.10.0"]
     assert answer["versions"][1]["update"]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
-    by_driver = http.get("/api/v1/trends", params={"hardware": SLUG, "by": "driver"})
-    assert by_driver.status_code == 404
+
+
+def test_trends_search_what_was_measured_most(
+    http: TestClient, post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each hardware and workload once, with results that fit the filters; two versions first."""
+    monkeypatch.setattr(
+        importlib.import_module("bench_server.answers.studies.trends"), "MOST_CANDIDATES", 2
+    )
+
+    def send(workload: str, recipe: str = "naive", version: str = "2.18.0") -> None:
+        cell = results.make_cell(workload, device=Device(kind="metal"), recipe=recipe)
+        environment = Environment(python="3.12.7", packages={"tensorflow": version})
+        post.made(machine=M2, cell=cell, environment=environment)
+
+    for recipe in ("naive", "tuned", "pipeline") * 3:
+        send("mnist-cnn", recipe)
+    for version in ("2.18.0", "2.18.1"):
+        send("fashion-mlp", version=version)
+    nvidia = results.make_machine(gpu=("cuda", "NVIDIA A100", None), seed=3)
+    driven = tuple(gpu.model_copy(update={"driver": "550.54"}) for gpu in nvidia.gpus)
+    post.made(
+        machine=nvidia.model_copy(update={"gpus": driven}),
+        cell=results.make_cell("fashion-mlp", framework="torch", device=Device(kind="cuda")),
+        environment=Environment(python="3.12.7", packages={"torch": "2.4.0"}),
+    )
+    a100 = "nvidia-a100"
+    for query, hardware, workload, versions in (
+        ("", SLUG, "fashion-mlp", 2),
+        ("workload=mnist-cnn", SLUG, "mnist-cnn", 1),
+        (f"hardware={a100}", a100, "fashion-mlp", 1),
+        ("framework=torch", a100, "fashion-mlp", 1),
+        ("by=driver", a100, "fashion-mlp", 1),
+        ("workload=fashion-mlp&by=driver", a100, "fashion-mlp", 1),
+    ):
+        answer = http.get(f"/api/v1/trends?{query}").json()
+        shown = answer["hardware_slug"], answer["workload"], len(answer["versions"])
+        assert shown == (hardware, workload, versions), query
+    refused = http.get(f"/api/v1/trends?hardware={SLUG}&by=driver")
+    assert refused.status_code == 404
+    assert refused.json()["detail"] == f"no figures of versions with hardware '{SLUG}', by 'driver'"
+    assert http.get("/api/v1/trends?framework=jax").status_code == 404
 
 
 def test_a_stranger_decides_no_study(http: TestClient, post: Poster, store: Store) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import Select, func, select, tuple_
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -30,13 +30,13 @@ from .common import HardwareChoice
 from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
-# Set-ups that are searched for one with versions.
+# Hardware and workloads that are searched for a set-up with two or more versions.
 MOST_CANDIDATES = 8
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
 
 class TrendChoice(HardwareChoice):
-    """Parameters of trends; empty: the hardware and workload with most results."""
+    """Parameters of trends; empty: the most results, if possible of two or more versions."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -82,22 +82,23 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
 
     Raises:
         InvalidQuery: the hardware or the framework is unknown.
-        NotFound: it has no figures of the workload.
+        NotFound: no figure fits the choice.
     """
     require_known(session, choice)
-    workloads = [one for one in CATALOGUE if choice.workload in (None, one.name)]
-    if choice.hardware and choice.workload:
-        candidates = [(choice.hardware, workloads[0])]
-    else:
-        candidates = _measured_most(session, choice.hardware, workloads)
-    if not candidates:
-        return TrendsAnswer(None, None, None, None, choice.by, 0, ())
-    for slug, workload in candidates:
-        groups = _by_version(session, slug, workload, choice)
-        if groups:
+    shown = None
+    for candidate in _measured_most(session, choice):
+        groups = _by_version(session, *candidate, choice)
+        several = any(len(versions) > 1 for versions in groups.values())
+        if several or (groups and not shown):
+            shown = candidate, groups
+        if several:
             break
-    else:
-        raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
+    if shown is None and choice == TrendChoice.model_validate({}):
+        return TrendsAnswer(None, None, None, None, choice.by, 0, ())
+    if shown is None:
+        named = ", ".join(f"{name} {value[:100]!r}" for name, value in choice if value)
+        raise NotFound(f"no figures of versions with {named}")
+    (slug, workload), groups = shown
     setup, versions = max(
         groups.items(),
         key=lambda one: (_with_several(one[1]), len(one[1]), one[0].timing == "long", one[0]),
@@ -141,33 +142,33 @@ def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:
     return sum(count > 1 for count in of_machines.values())
 
 
-def _measured_most(
-    session: Session, slug: str | None, workloads: Sequence[Workload]
-) -> list[tuple[str, Workload]]:
-    """Hardware and workload of the set-ups with most results at the default batch size."""
-    usual = or_(
-        *(
-            and_(TABLE.c.workload_digest == w.digest, TABLE.c.batch_size == w.batch_size)
-            for w in workloads
-        )
-    )
+def _measured_most(session: Session, choice: TrendChoice) -> list[tuple[str, Workload]]:
+    """Hardware and workload of the set-ups with most results that have runs to show."""
+    by_digest = {one.digest: one for one in CATALOGUE if choice.workload in (None, one.name)}
+    usual = [(digest, workload.batch_size) for digest, workload in by_digest.items()]
+    above = TABLE.alias()
+    same = ("hardware_slug", "workload_digest", *Setup._fields)
+    runs = _runs(choice, TABLE.c.id).where(*(TABLE.c[name] == above.c[name] for name in same))
     query = (
-        select(TABLE.c.hardware_slug, TABLE.c.workload_digest)
-        .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32", usual)
-        .order_by(TABLE.c.repeats.desc(), TABLE.c.id)
+        select(above.c.hardware_slug, above.c.workload_digest)
+        .where(above.c.level == "hardware", runs.exists())
+        .where(tuple_(above.c.workload_digest, above.c.batch_size).in_(usual))
+        .group_by(above.c.hardware_slug, above.c.workload_digest)
+        .order_by(func.max(above.c.repeats).desc(), func.min(above.c.id))
         .limit(MOST_CANDIDATES)
     )
-    if slug is not None:
-        query = query.where(TABLE.c.hardware_slug == slug)
-    by_digest = {workload.digest: workload for workload in workloads}
+    if choice.hardware:
+        query = query.where(above.c.hardware_slug == choice.hardware)
     return [(row[0], by_digest[row[1]]) for row in session.connection().execute(query)]
 
 
 def _by_version(
     session: Session, slug: str, workload: Workload, choice: TrendChoice
 ) -> dict[Setup, dict[str, list[Figure]]]:
-    """Figures of runs, by set-up and version."""
-    query = _runs(slug, workload, choice, ENVIRONMENTS.c[choice.by], *FIGURE_COLUMNS)
+    """Figures of runs at the default batch size, by set-up and version."""
+    query = _runs(choice, ENVIRONMENTS.c[choice.by], *FIGURE_COLUMNS)
+    query = query.where(TABLE.c.hardware_slug == slug, TABLE.c.workload_digest == workload.digest)
+    query = query.where(TABLE.c.batch_size == workload.batch_size)
     groups: dict[Setup, dict[str, list[Figure]]] = defaultdict(lambda: defaultdict(list))
     for of_version, *row in session.connection().execute(query):
         row_figure = figure(row)
@@ -175,14 +176,13 @@ def _by_version(
     return groups
 
 
-def _runs(slug: str, workload: Workload, choice: TrendChoice, *columns: Any) -> Select[Any]:
-    """Columns of the runs that have a version, in float32 at the default batch size."""
+def _runs(choice: TrendChoice, *columns: Any) -> Select[Any]:
+    """Columns of the runs that have a version, in float32."""
     query = (
         select(*columns)
         .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
-        .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
-        .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
-        .where(TABLE.c.batch_size == workload.batch_size, ENVIRONMENTS.c[choice.by].is_not(None))
+        .where(TABLE.c.level == "run", TABLE.c.precision == "float32")
+        .where(ENVIRONMENTS.c[choice.by].is_not(None))
     )
     if choice.framework:
         query = query.where(TABLE.c.framework == choice.framework)

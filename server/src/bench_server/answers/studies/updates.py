@@ -20,6 +20,8 @@ from ...ranking.figures import Figure
 from ...ranking.medians import combined, counting
 from ..runs import Repeat, changes_of_level, counting_runs, middle_of, runs_of
 
+# Up to this number of machines the answer names each.
+FEW_MACHINES = 2
 # A limit of time: each machine's history is searched for changes.
 MOST_MACHINES = 100
 
@@ -41,26 +43,39 @@ class Version(NamedTuple):
 
 
 @dataclass(frozen=True)
+class MachineUpdate:
+    """What a version changed on one machine: ``speed_up`` is the ratio of the levels just before
+    and just after the update, ``marked`` whether its history marks a change of level there."""
+
+    machine_id: str
+    speed_up: float
+    marked: bool
+
+
+@dataclass(frozen=True)
 class Update:
     """What a version changed against the version before.
 
     ``held``: over the machines that have both, at most 100, those with most runs; null if there are
     none. ``only_one``: machines that have one of the two versions only, and are not in it;
     ``left_out``: those that have both and are not in it because their results of one of the two
-    are disturbed and others' are not.
+    are disturbed and others' are not. ``machines``: named where one or two are in it.
     """
 
     held: Comparison | None
     only_one: int
     left_out: int
+    machines: tuple[MachineUpdate, ...]
 
 
 class Levels(NamedTuple):
-    """Times of a machine before and after an update, ns a sample, and whether one of the two is of
-    disturbed runs."""
+    """Times of a machine before and after an update, ns a sample, whether its history marks a
+    change there, and whether one of the two is of disturbed runs."""
 
+    machine_id: str
     before_ns: float
     after_ns: float
+    marked: bool
     disturbed: bool
 
 
@@ -88,6 +103,11 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
                 next(comparisons) if of_pair else None,
                 len(old.machines.keys() ^ new.machines.keys()),
                 len(all_of_pair) - len(of_pair),
+                tuple(
+                    MachineUpdate(one.machine_id, one.before_ns / one.after_ns, one.marked)
+                    for one in of_pair
+                    if len(of_pair) <= FEW_MACHINES
+                ),
             )
             for (old, new), of_pair, all_of_pair in zip(pairs, levels, every, strict=True)
         ),
@@ -113,7 +133,7 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     switches = [n for before, n in pairwise(either) if is_new[before] != is_new[n]]
     was, now = old.machines[id], new.machines[id]
     disturbed = was.disturbed or now.disturbed
-    of_all = Levels(was.ns_per_sample, now.ns_per_sample, disturbed)
+    of_all = Levels(id, was.ns_per_sample, now.ns_per_sample, False, disturbed)
     if not switches:
         return of_all
     switch = switches[-1]
@@ -126,12 +146,12 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     if marked is not None:
         times = _median(middles[start:edge]), _median(middles[edge:end])
         before, after = times if is_new[switch] else reversed(times)
-        return Levels(before, after, disturbed)
+        return Levels(id, before, after, True, disturbed)
     old_ones = [middles[n] for n in either if start <= n < end and not is_new[n]]
     new_ones = [middles[n] for n in either if start <= n < end and is_new[n]]
     if not (old_ones and new_ones):  # runs of a third version lie between them
         return of_all
-    return Levels(_median(old_ones), _median(new_ones), disturbed)
+    return Levels(id, _median(old_ones), _median(new_ones), False, disturbed)
 
 
 def _median(middles: Sequence[Repeat]) -> float:
