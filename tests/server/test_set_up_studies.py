@@ -140,7 +140,7 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     assert not heading.endswith(TOO_FEW)
     assert page.count('class="whisker"') == 2
     for name in ("fashion-mlp", "mnist-cnn"):
-        assert f">{name}</text>" in page
+        assert f">{name}</tspan></text>" in page
     for slug in (SLUG, answer["cpu_slug"]):
         kept = http.get("/api/v1/cpu-vs-gpu", params={"hardware": slug}).json()
         assert kept == answer
