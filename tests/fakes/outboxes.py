@@ -43,8 +43,9 @@ def summary_of(folder: Path, results: Iterable[Result]) -> RunSummary:
     )
 
 
-def put_new(home: Home, count: int = 1, client: Client | None = None) -> None:
-    """Results signed by the agent's key; with a client bound to a challenge, as a run does it."""
+def put_new(home: Home, count: int = 1, client: Client | None = None) -> Outbox:
+    """An outbox with new results signed by the agent's key; with a client bound to a challenge, as
+    a run does it."""
     key = load_or_create_key(home)
     author = Agent(version="0.1.0", key_id=key_id(key.public_key()))
     for _ in range(count):
@@ -54,6 +55,7 @@ def put_new(home: Home, count: int = 1, client: Client | None = None) -> None:
             clocks = clocks_of(clock.started, clock.now().since_start_ns + 2)
             made = made.model_copy(update={"challenge": challenge, "nonce": None, "clocks": clocks})
         put(Outbox(home.outbox), made, key)
+    return Outbox(home.outbox)
 
 
 def sent(home: Home, client: Client) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from tests import set_up
 from tests.browser import NoBrowser, open_browser
 from tests.fakes import results
@@ -68,6 +68,15 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"{problem}: {set_up.browser_command()}")
 
 
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """A page of the browser, with the options that a test gives."""
+    opened = browser.new_page(**getattr(request, "param", {}))
+    yield opened
+    opened.close()
+
+
+WITHOUT_SCRIPT = pytest.mark.parametrize("page", [{"java_script_enabled": False}], indirect=True)
 _stores: dict[str, Store] = {}
 
 

@@ -5,6 +5,7 @@ import re
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import BOARD, THREE, Fleet
 
 
@@ -19,8 +20,8 @@ def names_of_buttons(page: Page) -> set[str]:
     return {" ".join(node["name"]["value"].split()) for node in found}
 
 
-def test_heads_sort_without_a_script_and_ranks_stay(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_heads_sort_without_a_script_and_ranks_stay(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}{BOARD}")
     sorted_head = page.locator("th[aria-sort]")
     expect(sorted_head).to_have_attribute("aria-label", "Samples per second")
@@ -39,12 +40,11 @@ def test_heads_sort_without_a_script_and_ranks_stay(browser: Browser, fleet: Fle
     head = page.get_by_role("columnheader", name="Samples per second")
     head.get_by_role("link", name="Samples per second").click()
     expect(page).to_have_url(f"{fleet.address}{BOARD}")
-    page.close()
 
 
 @pytest.mark.parametrize("address", [BOARD, f"/compare?ids={THREE}", "/hardware/nvidia-h200"])
-def test_a_head_says_what_it_means(browser: Browser, fleet: Fleet, address: str) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_a_head_says_what_it_means(page: Page, fleet: Fleet, address: str) -> None:
     page.goto(f"{fleet.address}{address}")
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     signs = page.locator("button.help")
@@ -66,7 +66,6 @@ def test_a_head_says_what_it_means(browser: Browser, fleet: Fleet, address: str)
     expect(link).to_be_focused()
     page.keyboard.press("Escape")
     expect(about).to_have_count(0)
-    page.close()
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -93,8 +92,8 @@ def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bo
     page.close()
 
 
-def test_chips_narrow_and_take_back(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_chips_narrow_and_take_back(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}{BOARD}&device=cuda")
     chips = page.get_by_role("navigation", name="Filters, with the number of hardware models")
     counted = chips.get_by_role("link", name="GeForce")
@@ -106,4 +105,3 @@ def test_chips_narrow_and_take_back(browser: Browser, fleet: Fleet) -> None:
     chips.get_by_role("link", name="device: cuda").click()
     chips.get_by_role("link", name="GeForce").click()
     expect(page).to_have_url(f"{fleet.address}{BOARD}")
-    page.close()

@@ -11,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.fakes.fleet import MARKUP
+from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import THREE, Fleet
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -29,9 +30,8 @@ FEW_AND_UNFOLDED = """() => {
 
 @pytest.mark.parametrize("widths", [(1440,), (390, 800)])
 def test_pages_fit_stay_still_and_ask_no_other_host(
-    browser: Browser, fleet: Fleet, widths: tuple[int, ...]
+    page: Page, fleet: Fleet, widths: tuple[int, ...]
 ) -> None:
-    page = browser.new_page()
     _slow_down(page)
     said: list[str] = []
     page.on("console", lambda message: said.append(f"{page.url}: {message.text}"))
@@ -52,7 +52,6 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, address
                 grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
             assert len(grounds) == 2, address
-    page.close()
     assert said == []
     assert hosts == {urlsplit(fleet.address).netloc}
 
@@ -84,17 +83,14 @@ def test_a_phones_first_screen_answers_the_question(browser: Browser, fleet: Fle
     page.close()
 
 
-def test_the_baseline_is_shown_where_slower_hardware_is_folded(
-    browser: Browser, fleet: Fleet
-) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_the_baseline_is_shown_where_slower_hardware_is_folded(page: Page, fleet: Fleet) -> None:
     page.goto(fleet.address)
     baseline = page.locator(".dots li", has_text="baseline").locator("visible=true")
     expect(baseline).to_have_count(1)
     expect(baseline.locator(".figure")).to_have_text("1.00×")
     page.locator(".dots summary").click()
     expect(baseline).to_have_count(1)
-    page.close()
 
 
 def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:

@@ -5,12 +5,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
+from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import Fleet
 
 
-def test_with_script_the_board_follows_what_is_typed(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
+def test_with_script_the_board_follows_what_is_typed(page: Page, fleet: Fleet) -> None:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text))
     page.goto(f"{fleet.address}/?workload=mnist-cnn")
@@ -26,7 +26,6 @@ def test_with_script_the_board_follows_what_is_typed(browser: Browser, fleet: Fl
     expect(page.locator("#found label")).to_have_count(2)
     expect(page.get_by_label("NVIDIA H200", exact=True)).to_be_checked()
     assert problems == []
-    page.close()
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -67,8 +66,10 @@ def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: b
     page.close()
 
 
-def test_find_my_machine_and_compare_it_with_two_others(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_find_my_machine_and_compare_it_with_two_others(
+    browser: Browser, page: Page, fleet: Fleet
+) -> None:
     page.goto(fleet.address)
     page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
     page.get_by_text("Filter and baseline").click()
@@ -97,11 +98,10 @@ def test_find_my_machine_and_compare_it_with_two_others(browser: Browser, fleet:
     rows = httpx.get(f"{fleet.address}{csv}", timeout=30).text.splitlines()
     assert len(rows) > 1 + page.locator("table.comparison").first.locator("tbody tr").count()
     shared.close()
-    page.close()
 
 
-def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_what_is_shown_and_held_against_is_in_the_address(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/?workload=mnist-cnn")
     page.get_by_role("navigation", name="Figure").get_by_role("link", name="Energy").click()
     assert "rank_by=energy" in page.url
@@ -117,11 +117,9 @@ def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, flee
     assert "rank_by=energy" in page.url
     row = page.locator("table.ranking tbody tr", has_text="NVIDIA H200")
     expect(row.locator("[data-label=Speed-up] .figure")).to_have_text("1.00×")
-    page.close()
 
 
-def test_keyboard_alone_ticks_and_compares(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
+def test_keyboard_alone_ticks_and_compares(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/?workload=mnist-cnn&q=nvidia+geforce+rtx+40")
     ticked = 0
     for _ in range(120):
@@ -138,11 +136,9 @@ def test_keyboard_alone_ticks_and_compares(browser: Browser, fleet: Fleet) -> No
             break
     page.wait_for_url("**/compare?ids=*")
     expect(page.locator("table.comparison").first.locator("thead th")).to_have_count(3)
-    page.close()
 
 
-def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
+def test_a_machine_shows_where_its_speed_changed_and_why(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/machines/{fleet.machine}")
     changes = page.locator(".changes li")
     expect(changes).to_have_count(2)
@@ -165,11 +161,9 @@ def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet
     assert colours == [faster, slower, faster, slower]
     reds = [int(colour.removeprefix("rgb(").split(",")[0]) for colour in (faster, slower)]
     assert reds[0] < 100 < reds[1]
-    page.close()
 
 
-def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
+def test_a_result_shows_its_trace_receipt_and_telemetry(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/results/{fleet.result}")
     answer = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}", timeout=30).json()
     trace = answer["result"]["outcome"]["measurement"]["traces"][0]["losses"]
@@ -182,11 +176,9 @@ def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet:
     expect(page.locator(".multiples figure")).to_have_count(len(sensors))
     receipt = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}/receipt", timeout=30).json()
     expect(page.get_by_label("Proof of inclusion")).to_have_text(receipt["proof"])
-    page.close()
 
 
-def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page()
+def test_pages_of_studies_say_what_their_twins_say(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/cpu-vs-gpu")
     pair = httpx.get(f"{fleet.address}/api/v1/cpu-vs-gpu", timeout=30).json()
     expect(page.locator(".area circle")).to_have_count(len(pair["rows"]))
@@ -208,11 +200,10 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
     page.goto(f"{fleet.address}/trends")
     versions = httpx.get(f"{fleet.address}/api/v1/trends", timeout=30).json()["versions"]
     expect(page.locator("table.recipes tbody th")).to_have_text([v["version"] for v in versions])
-    page.close()
 
 
-def test_links_to_other_studies_keep_the_hardware(browser: Browser, fleet: Fleet) -> None:
-    page = browser.new_page(java_script_enabled=False)
+@WITHOUT_SCRIPT
+def test_links_to_other_studies_keep_the_hardware(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/frameworks?hardware=apple-m2-max-30-core-gpu")
     site = page.get_by_role("navigation", name="Site")
     for name in ("Batch size", "Trends", "CPU or GPU", "Frameworks"):
@@ -220,4 +211,3 @@ def test_links_to_other_studies_keep_the_hardware(browser: Browser, fleet: Fleet
         assert page.url.endswith("?hardware=apple-m2-max-30-core-gpu")
         expect(page.locator("main")).to_contain_text("M2 Max (30-core GPU)")
         expect(site.locator("[aria-current=page]")).to_have_text(name)
-    page.close()

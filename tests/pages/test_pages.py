@@ -5,17 +5,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 from tests.fakes.fleet import MARKUP
-from tests.pages.conftest import Site, fill_with_one_machine
+from tests.pages.conftest import WITHOUT_SCRIPT, Site, fill_with_one_machine
 
 from bench_protocol.base import format as people
 
 
+@WITHOUT_SCRIPT
 def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
-    browser: Browser, empty_site: str
+    page: Page, empty_site: str
 ) -> None:
-    page = browser.new_page(java_script_enabled=False)
     page.goto(empty_site)
     expect(page.get_by_role("heading", name="Be the first")).to_be_visible()
     expect(page.locator("pre")).to_contain_text("bench-agent run")
@@ -59,22 +59,18 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("main")).to_contain_text("Choose at least two different things")
     page.get_by_role("link", name="every set-up").click()
     expect(page.locator("input[name=ids]")).to_have_count(4)
-    page.close()
 
 
-def test_keyboard_alone_reaches_the_content(browser: Browser, site: Site) -> None:
-    page = browser.new_page()
+def test_keyboard_alone_reaches_the_content(page: Page, site: Site) -> None:
     page.goto(site.address)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Tab")
     focused = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert focused == "solid"
-    page.close()
 
 
-def test_the_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
-    page = browser.new_page()
+def test_the_page_and_its_json_twin_agree(page: Page, site: Site) -> None:
     page.goto(f"{site.address}/?workload=mnist-cnn")
     twin = page.get_by_role("link", name="This page as JSON").get_attribute("href")
     answer = httpx.get(f"{site.address}{twin}").json()
@@ -91,11 +87,9 @@ def test_the_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
     unranked = page.locator(".unranked li")
     expect(unranked).to_have_count(len(answer["unranked"]))
     expect(unranked.first).to_contain_text("out of memory during warm-up")
-    page.close()
 
 
-def test_result_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
-    page = browser.new_page()
+def test_result_page_and_its_json_twin_agree(page: Page, site: Site) -> None:
     page.goto(f"{site.address}/results/{site.measured}")
     answer = httpx.get(f"{site.address}/api/v1/results/{site.measured}").json()
     tiles = page.locator(".tiles dd")
@@ -106,20 +100,17 @@ def test_result_page_and_its_json_twin_agree(browser: Browser, site: Site) -> No
     expect(page.locator("main")).to_contain_text("A friend")
     durations = answer["result"]["outcome"]["measurement"]["blocks"]["durations_ns"]
     expect(page.locator("figure .dot")).to_have_count(len(durations))
-    page.close()
 
 
 def test_the_program_on_a_result_page_verifies_its_envelope(
-    browser: Browser,
+    page: Page,
     site: Site,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = browser.new_page()
     page.goto(f"{site.address}/results/{site.measured}")
     program = page.locator(".signature pre.program").inner_text()
-    page.close()
     raw = httpx.get(f"{site.address}/api/v1/results/{site.measured}/envelope").content
     (tmp_path / "envelope.json").write_bytes(raw)
     monkeypatch.chdir(tmp_path)
@@ -127,13 +118,11 @@ def test_the_program_on_a_result_page_verifies_its_envelope(
     assert "unaltered" in capsys.readouterr().out
 
 
-def test_submitted_text_is_shown_as_text(browser: Browser, site: Site) -> None:
-    page = browser.new_page()
+def test_submitted_text_is_shown_as_text(page: Page, site: Site) -> None:
     for address in ("/", f"/results/{site.marked_up}", "/compare"):
         page.goto(site.address + address)
         expect(page.locator("main")).to_contain_text(MARKUP)
         assert page.locator("img").count() == 0
-    page.close()
 
 
 @pytest.mark.parametrize("address", ["/submit", "/log", "/docs", "/results/{measured}"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.fakes.live import Program, running_server
+from tests.fakes.ports import free_port
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -234,8 +235,7 @@ def test_the_end_of_an_answer_that_nobody_reads_is_cut(last: str) -> None:
 
 
 def test_a_server_that_starts_answers_503_until_it_serves(home: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     database = f"sqlite:///{home / 'server.db'}"
     program = Program(database, home, "serve", "--port", str(port), BENCH_SERVER_PROJECT="no")
     statuses: list[int] = []

@@ -76,14 +76,6 @@ def client(address: str, home: Home, wire: Wire) -> Iterator[Client]:
     made.close()
 
 
-def fill(home: Home, count: int) -> Outbox:
-    """An outbox with results that are kept before anything is sent."""
-    outbox, key = Outbox(home.outbox), load_or_create_key(home)
-    for _ in range(count):
-        outboxes.put(outbox, results.make_result(key=key), key)
-    return outbox
-
-
 def log_size(address: str) -> int:
     size: int = httpx.get(f"{address}/api/v1/log").json()["size"]
     return size
@@ -97,7 +89,7 @@ def ids(outbox: Outbox) -> list[str]:
 def test_a_batch_is_one_post_and_the_tiles_of_one_proof(
     address: str, home: Home, client: Client, wire: Wire, count: int
 ) -> None:
-    outbox = fill(home, count)
+    outbox = outboxes.put_new(home, count)
     client.enroll()  # so that the newest checkpoint is remembered
     wire.asked.clear()
     before = log_size(address)
@@ -114,7 +106,7 @@ def test_a_batch_is_one_post_and_the_tiles_of_one_proof(
 def test_every_receipt_of_a_batch_is_verified_before_any_envelope_moves(
     address: str, home: Home, client: Client, wire: Wire
 ) -> None:
-    outbox = fill(home, 4)
+    outbox = outboxes.put_new(home, 4)
 
     def lie(request: httpx.Request, content: bytes) -> bytes:
         if request.method == "GET":
@@ -138,7 +130,7 @@ def test_a_conflict_among_good_ones_is_kept_with_its_reason(
     outboxes.put(outbox, first, key)
     list(submit(client, outbox))
     outboxes.put(outbox, first.model_copy(update={"preset": "another"}), key)
-    fill(home, 2)
+    outboxes.put_new(home, 2)
     assert sorted(d.state for d in submit(client, outbox)) == ["refused", "sent", "sent"]
     (refused,) = outbox.refused()
     assert (refused.answer or {})["code"] == "conflict"
@@ -153,7 +145,7 @@ class Killed(BaseException):
 def test_a_kill_between_post_and_move_posts_again_and_gets_the_first_receipts(
     address: str, home: Home, client: Client, wire: Wire, at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outbox = fill(home, 5)
+    outbox = outboxes.put_new(home, 5)
     before = log_size(address)
     receipts: list[str] = []
     moves = 0
@@ -200,7 +192,7 @@ def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
     address: str, home: Home, client: Client, wire: Wire
 ) -> None:
     """Each reads the batch, posts it and moves it, in whatever order."""
-    outbox = fill(home, 6)
+    outbox = outboxes.put_new(home, 6)
     other = Client(address, load_or_create_key(home), home)
     beside: list[str] = []
 

@@ -18,16 +18,8 @@ from bench_protocol.signing import envelope
 MAIN = "from bench_agent.cli.main import main; main()"
 JAX_ONLY = re.compile(r"(?!tensorflow|keras|torch|mlx)")
 MLX_ONLY = re.compile(r"(?!tensorflow|keras|torch|jax)")
-CELL = (
-    "--framework",
-    "mlx",
-    "--framework",
-    "jax",
-    "--workload",
-    "mnist-dense",
-    "--recipe",
-    "naive",
-)
+CELL = ("--framework", "mlx", "--framework", "jax", "--workload", "mnist-dense")
+CELL += ("--recipe", "naive")
 MARK = "the added environment's"
 
 
@@ -73,9 +65,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 def test_one_run_measures_across_environments(machine: Machine) -> None:
-    frameworks = {
-        row["framework"]: row for row in json.loads(machine("devices", "--json"))["frameworks"]
-    }
+    frameworks = {row["framework"]: row for row in machine.devices()}
     assert "not installed" in frameworks["mlx"]["problem"]
     machine("environments", "add", str(machine.folder / "other"))
 

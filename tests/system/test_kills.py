@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from tests.fakes.quick_agent import a_plan
+from tests.fakes.quick_agent import REPEATS, a_plan
 from tests.system.conftest import BIN, Agent, Server
 
 from bench_agent.base.home import Home
@@ -110,7 +110,7 @@ def test_two_hundred_kills_lose_and_double_nothing(
         f"{time.monotonic() - began:.0f} s, {len(runs)} runs, {repeats.total()} results"
     )
     assert set(repeats.values()) == {1}
-    plan = a_plan()
+    plan = a_plan(REPEATS)
     assert len(repeats) == len(runs) * plan.repeats * len(plan.cells)
     assert len(list(Outbox(home.outbox).sent())) == len(repeats)
     assert not list(Outbox(home.outbox).pending())
@@ -120,16 +120,8 @@ def test_two_hundred_kills_lose_and_double_nothing(
 def test_a_real_run_is_killed_and_goes_on(agent: Agent, make_server: Callable[[], Server]) -> None:
     server = make_server()
     address = server.start()
-    chosen = (
-        "--workload",
-        "fashion-mlp",
-        "--framework",
-        "mlx",
-        "--budget-seconds",
-        "0.5",
-        "--wait-seconds",
-        "0",
-    )
+    chosen = ("--workload", "fashion-mlp", "--framework", "mlx")
+    chosen += ("--budget-seconds", "0.5", "--wait-seconds", "0")
     run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address, "--yes")
     times = random.Random()
     killed = 0

@@ -15,13 +15,8 @@ from tests.fakes.waiting import wait_for
 
 from bench_server.db.store import Store
 
-SHORT = {
-    KILLS.name: 4,
-    "server restarted": 1,
-    "database restarted": 1,
-    "database read-only": 1,
-    "clock jumps": 1,
-}
+ONCE = ("server restarted", "database restarted", "database read-only", "clock jumps")
+SHORT = {KILLS.name: 4} | dict.fromkeys(ONCE, 1)
 HARMED = 1
 
 

@@ -148,14 +148,8 @@ def _shown(address: str) -> Iterator[tuple[str, str]]:
     with httpx.Client(base_url=address, timeout=60) as http:
         rows = http.get("/api/v1/results").json()["results"]
         assert len(rows) == 2
-        pages = [
-            "/",
-            "/log",
-            "/metrics",
-            "/feed.atom",
-            "/api/v1/log/entries",
-            "/api/v1/leaderboard",
-        ]
+        pages = ["/", "/log", "/metrics", "/feed.atom"]
+        pages += ["/api/v1/log/entries", "/api/v1/leaderboard"]
         for row in rows:
             of_result = f"/api/v1/results/{row['id']}"
             pages += [f"/results/{row['id']}", of_result, f"{of_result}/envelope"]

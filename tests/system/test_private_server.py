@@ -3,26 +3,12 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.fakes import results
-from tests.fakes.outboxes import put
+from tests.fakes.outboxes import put_new
 from tests.system.conftest import Agent, Ran, Server
 
-from bench_agent.base.home import find_home
-from bench_agent.base.keys import load_or_create_key
-from bench_agent.remote.outbox import Outbox
+from bench_agent.base.home import Home
 
 TOKEN = "a-token-of-this-test-only"
-
-
-def fill(agent: Agent, count: int) -> Outbox:
-    """An outbox with signed results of this agent's key."""
-    home = find_home({"BENCH_HOME": str(agent.home)})
-    key = load_or_create_key(home)
-    outbox = Outbox(home.outbox)
-    for number in range(count):
-        made = results.make_result(key=key, step_ns=1_000_000 + number)
-        put(outbox, made, key)
-    return outbox
 
 
 def test_an_agent_enrolls_at_a_private_server_and_submits(
@@ -31,7 +17,7 @@ def test_an_agent_enrolls_at_a_private_server_and_submits(
     server = make_server()
     server.environment["BENCH_SERVER_READ_TOKEN"] = TOKEN
     address = server.start()
-    outbox = fill(agent, 2)
+    outbox = put_new(Home(agent.home), 2)
 
     closed = agent("submit", "--server", address, "--yes")
     assert closed.code == 3
@@ -53,7 +39,7 @@ def test_an_agent_enrolls_at_a_private_server_and_submits(
 
 def test_two_processes_submit_one_outbox(agent: Agent, make_server: Callable[[], Server]) -> None:
     address = make_server().start()
-    outbox = fill(agent, 40)
+    outbox = put_new(Home(agent.home), 40)
     assert agent("enroll", "--server", address).code == 0
 
     def submit(_: int) -> Ran:

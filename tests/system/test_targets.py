@@ -37,17 +37,11 @@ WITHOUT_SERVERS = {
     "check-mac": "starts pip, uv and pytest, one after the other",
     "release-check": "builds for minutes, with tools that the tests do not have",
 }
+FILES = ["tests/server/test_log.py", "tests/server/test_operator.py"]
 # The smallest form of each program that starts servers or workers.
 SMALLEST = {
     "demo": ["--once", "--workload", "mnist-dense", "--framework", "mlx"],
-    "test": [
-        "--numprocesses",
-        "2",
-        "-m",
-        "postgresql",
-        "tests/server/test_log.py",
-        "tests/server/test_operator.py",
-    ],
+    "test": ["--numprocesses", "2", "-m", "postgresql", *FILES],
     "test-deploy": [],
     "audit": ["--only", "forged"],
     "test-faults": ["--only", "proxy", "--database", "postgresql"],
