@@ -18,8 +18,7 @@ from bench_protocol.signing import envelope
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, SigningKey, Submission
 from bench_server.ingest.inbox import new_id
-from bench_server.projection.entries import read_batch
-from bench_server.projection.measurements import ResultEntry, machine_id
+from bench_server.projection.measurements import machine_id
 
 
 def counted(store: Store) -> tuple[int, int]:
@@ -114,15 +113,6 @@ def test_the_envelope_comes_back_in_its_canonical_form(post: Poster, store: Stor
     assert opened.payload == statement.result_payload(result)
     with store.reading() as session:
         assert session.get_one(Submission, identity).payload == opened.payload
-
-
-def test_columns_can_be_made_again(post: Poster, store: Store) -> None:
-    identity = post.made()
-    with store.reading() as session:
-        stored = session.get_one(Measurement, identity)
-        (entry,) = read_batch(session.connection(), stored.log_index, 1).entries
-        assert isinstance(entry, ResultEntry)
-        assert entry.row(entry.outlier) == stored.model_dump()
 
 
 def test_enrolling_is_repeatable_and_keeps_the_name(post: Poster, store: Store) -> None:
