@@ -32,7 +32,7 @@ COSTS = {"engines": "engine", "system": "process", "pages": "browser"}
 
 def pytest_configure() -> None:
     """SIGTERM ends the tests as Ctrl-C does: what fixtures have started is stopped."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
