@@ -18,6 +18,7 @@ from tests.fakes.statements import statements
 from tests.fakes.waiting import wait_for
 from typer.testing import CliRunner
 
+from bench_server.answers import stored_results
 from bench_server.cli.main import main as cli
 from bench_server.cli.project import projecting
 from bench_server.db.store import Store
@@ -122,6 +123,22 @@ def test_a_request_waits_until_the_result_is_projected(unprojected: Poster, stor
     # The answer includes the result's entry.
     assert answer.headers["trainmark-as-of"] == str(len(KEYS) + 1)
     assert unprojected.http.get(f"{address}?wait=31").status_code == 422
+
+
+def test_a_result_and_its_position_are_of_one_moment(
+    unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is projected after the position was read and before the row is."""
+    identity = unprojected.made()
+    read = stored_results.result_with_id
+
+    def projected_meanwhile(*arguments: Any) -> Any:
+        project(store)
+        return read(*arguments)
+
+    monkeypatch.setattr(stored_results, "result_with_id", projected_meanwhile)
+    answer = unprojected.http.get(f"/api/v1/results/{identity}")
+    assert (answer.json()["status"], answer.headers["trainmark-as-of"]) == ("pending", "0")
 
 
 def test_acts_and_posts_before_the_projection_are_answered(
