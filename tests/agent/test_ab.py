@@ -87,6 +87,7 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
 
 
+@pytest.mark.process
 def test_real_workers_time_in_turns(tmp_path: Path) -> None:
     base = Selection(workloads=("mnist-dense",), frameworks=("mlx",), budget_seconds=0.3)
     a, b = (

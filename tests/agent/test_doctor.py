@@ -109,6 +109,7 @@ def test_a_home_that_cannot_be_made(bench: Bench, tmp_path: Path) -> None:
     assert not Path(bench.environment["BENCH_HOME"]).exists()  # looking leaves nothing
 
 
+@pytest.mark.process
 def test_offline(bench: Bench, tmp_path: Path) -> None:
     dead = "http://127.0.0.1:9"
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):

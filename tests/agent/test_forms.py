@@ -289,6 +289,7 @@ def test_a_repeat_opens_its_form_and_its_result_tells_of_all(
     }
 
 
+@pytest.mark.process
 def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> None:
     """The captured step of PyTorch, on a CPU: without a graph."""
     pytest.importorskip("torch", reason="torch is not installed: make frameworks")

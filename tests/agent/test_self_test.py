@@ -223,6 +223,7 @@ def test_the_command_refuses_them_too(device: Callable[[Fault], None], tmp_path:
     )
 
 
+@pytest.mark.process
 def test_ab_compares_no_device_that_fails(
     device: Callable[[Fault], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +255,7 @@ def test_ab_compares_no_device_that_fails(
     assert compared(*chosen) == (1, [])
 
 
+@pytest.mark.process
 def test_an_outcome_is_kept_until_its_subject_changes(
     device: Callable[[Fault], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

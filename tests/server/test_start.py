@@ -72,6 +72,7 @@ def started(program: str, database: Path, folder: Path) -> Iterator[tuple[int, l
         process.wait(timeout=30)
 
 
+@pytest.mark.process
 def test_the_first_line_comes_before_anything_heavy_is_imported(
     migrated_file: Path, tmp_path: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_start_that_fails_leaves_the_garbage_collector_on(tmp_path: Path) -> N
     assert (done.stdout, gc.isenabled()) == (STARTING, True)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
 def test_threads_share_two_arenas_of_memory(migrated_file: Path, tmp_path: Path) -> None:
     """Each arena keeps the memory of its largest request for good."""

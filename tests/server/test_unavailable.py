@@ -120,6 +120,7 @@ def test_no_request_waits_for_a_connection_on_the_event_loop(store: Store, post:
     assert taken[True] == 0
 
 
+@pytest.mark.process
 def test_more_clients_than_threads_are_all_answered(database_url: str, tmp_path: Path) -> None:
     """Writers wait for each other in threads, while readers have connections and need threads."""
     rates = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL")}
