@@ -18,6 +18,8 @@ from bench_protocol.payload.result import Result
 
 # Short: a fault shows in its first steps or not at all. Longer than the slack of the window.
 TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, least_seconds=0.6)
+# Why a fault may even keep the level of an honest run: nothing but the sender saw the time.
+SENDERS_CLOCK = "block times and window are readings of the sender's clock alone"
 Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "N"]
 GROUPS: dict[Group, str] = {
     "A": "the traced step",

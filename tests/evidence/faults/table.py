@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench_protocol.base import format as people
 
-from .fault import GROUPS
+from .fault import GROUPS, SENDERS_CLOCK
 from .run import Outcome
 
 # Of an honest run on a CPU.
@@ -80,15 +80,17 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     caught = [outcome for outcome in planted if outcome.caught]
     looped = [outcome for outcome in caught if outcome.fault.in_timed_loop]
     loops = sum(outcome.fault.in_timed_loop for outcome in planted)
+    more = f"; {len(doubted(outcomes))} more ranked with a doubt" if doubted(outcomes) else ""
     return (
         f"{len(caught)} of {len(planted)} caught; {len(looped)} of those in the timed loop"
-        f" (of {loops} there); {len(doubted(outcomes))} more ranked with a doubt"
+        f" (of {loops} there){more}"
     )
 
 
 def wrong(outcomes: Sequence[Outcome]) -> list[str]:
     """Why the run fails: an honest control that is not ranked, a fault that is and that a check
-    could detect, any fault at an honest run's trust level, a worker that crashed."""
+    could detect, a fault at an honest run's trust level that is no lie of the sender's own clock, a
+    worker that crashed."""
     lines = []
     for outcome in outcomes:
         fault = outcome.fault
@@ -99,6 +101,7 @@ def wrong(outcomes: Sequence[Outcome]) -> list[str]:
         elif (
             not outcome.honest
             and outcome.ranked
+            and fault.unseen != SENDERS_CLOCK
             and (not fault.unseen or outcome.trust >= HONEST_TRUST)
         ):
             trust = f"trust {outcome.trust}"

@@ -8,7 +8,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Measured, Measurement, Result, Trace
 from bench_protocol.payload.witness import Witness
 
-from ..fault import Fault, Setup
+from ..fault import SENDERS_CLOCK, Fault, Setup
 from .optimiser import JAX, MLX, TF, TORCH
 
 CUDA = replace(TORCH, device="cuda")
@@ -95,7 +95,6 @@ def as_workload(name: str) -> Sent:
 
 
 LIMITS = "within the derived limits of a GPU that nobody measured; measured ones would tell"
-SENDERS_CLOCK = "block times and window are readings of the sender's clock alone"
 FAULTS = tuple(
     Fault(name, words, where, setup, sent=sent, unseen=unseen)
     for name, words, where, setup, sent, unseen in (
