@@ -39,7 +39,7 @@ CLOSED = IdleGate(strict=True, look=lambda device: Conditions(on_battery=True))
 
 
 class Quiet:
-    """A reporter that counts, and keeps what the user is told."""
+    """A reporter that counts calls and keeps the messages to the user."""
 
     def __init__(self) -> None:
         self.skips = 0

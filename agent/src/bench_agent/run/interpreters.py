@@ -131,7 +131,7 @@ def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
 
 
 def describe(path: str | None, *, packages: bool = True) -> Description | None:
-    """What an interpreter has; None if it gives no answer.
+    """Describe what an interpreter has installed; None if it gives no answer.
 
     Args:
         path: None for the agent's own.

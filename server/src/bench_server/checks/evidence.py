@@ -66,7 +66,7 @@ def _missing(case: Case) -> Iterator[str]:
 
 
 def missing_readings(workload: Workload, batch_size: int, told: Witness) -> Iterator[str]:
-    """What a whole witness has and this one lacks."""
+    """The members of a whole witness that this one lacks."""
     steps = witness_steps(workload, batch_size)
     if told.steps != steps:
         yield f"its losses after steps {', '.join(map(str, steps))}"

@@ -40,7 +40,7 @@ class Projector:
 
     store: Store
     batch: int = BATCH
-    # Its date draws the asks of days without any entry.
+    # The checkpoint's date draws the asks of days without any entry.
     clock: Callable[[], datetime] = utc_now
 
     def run(self, stop: Event) -> None:

@@ -147,7 +147,8 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
 
 
 def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, ...]:
-    """The labels of placed points, those of the first points first, in a plot of so many pixels.
+    """Place the labels in a plot of this width in pixels; the first points choose first.
+
     Each is beside, above or below its point. It is left out where it would leave the plot or cover
     a point or another label; the first point has its label in any case, over others if it must.
     """

@@ -16,7 +16,7 @@ from ..catalogue.matrix import Device, Precision
 from .hardware import clean, hardware_name
 from .machine import Gpu, Machine
 
-# From the M5 on, Apple GPUs have half-precision matrix units.
+# Apple GPUs have half-precision matrix units since the M5.
 APPLE_CHIP = re.compile(r"Apple M([1-5])(?: Pro| Max| Ultra)?$")
 WITH_MATRIX_UNITS = "5"
 

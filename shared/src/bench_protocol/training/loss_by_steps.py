@@ -65,7 +65,7 @@ def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -
         return LossVerdict("unchecked", f"{steps:,} steps are too few to judge the loss by")
     floor = lowest_loss(workload.data_set.classes)
     slow, fast = _at(curve, fewest), _at(curve, most)
-    # After the curve's last step the loss may fall to the floor.
+    # The loss may fall to the floor after the last step of the curve.
     fast = fast - CURVE_SPREAD * (fast - floor) if most <= curve[-1][0] else floor
     deviation = SAMPLE_DEVIATION / math.sqrt(cell.batch_size)
     lowest = max(0.0, fast - DEVIATIONS_BELOW * deviation)

@@ -48,7 +48,7 @@ class Curve(Wire):
 
 
 class MeasuredLimits(Wire):
-    """What was measured for one definition of a workload."""
+    """The measured limits of one definition of a workload."""
 
     workload_digest: Sha256
     curve: Curve | None = None

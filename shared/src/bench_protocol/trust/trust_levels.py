@@ -84,7 +84,7 @@ LEVELS = (
     ),
 )
 HIGHEST = LEVELS[-1].number
-# From this level on the server has recomputed the traces.
+# The server has recomputed the traces of results at this level and above.
 THIRD_PARTY = 3
 WIDE_BAND = "with the first losses of its session checked by a wide band, not recomputed"
 

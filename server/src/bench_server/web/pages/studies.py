@@ -197,7 +197,7 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> PlottedStudyPa
 
 
 def _newest_update(answer: studies.TrendsAnswer) -> str:
-    """What the newest version changed."""
+    """The heading: the effect of the newest version."""
     words = VERSION_WORDS[answer.by]
     newest = answer.versions[-1] if answer.versions else None
     held = newest.update.held if newest and newest.update else None
