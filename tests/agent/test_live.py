@@ -82,6 +82,21 @@ def test_the_live_table_shows_run_repeat_and_machine() -> None:
     assert "load 2.0, GPU 61 °C, GPU 245 W" in text
 
 
+def test_share_and_rate_are_those_of_the_timing_alone() -> None:
+    display = LiveDisplay(Console(file=io.StringIO()))
+    display.planned(PLAN, [NAIVE, TUNED])
+    display.started(1, NAIVE)
+    display.heard(PhaseBegan(phase="timing"))
+    display.heard(BlockDone(duration_ns=200_000_000, steps=20, share_done=1.0))
+    assert display._state is not None
+    assert "timing 100 %, 6,400 samples/s" in shown(display._state, now=0)
+    display.heard(PhaseBegan(phase="conformance"))
+    last = shown(display._state, now=0)
+    assert "checking the computation" in last
+    assert "samples/s" not in last
+    assert "%" not in last
+
+
 def test_what_is_not_known_yet_is_not_shown() -> None:
     text = shown(Progress(total=2, estimate_seconds=60, began=0), now=0)
     assert "0 of 2, 0 s gone, about 1 min 0 s left" in text

@@ -41,7 +41,8 @@ BELIEF_SECONDS = 60.0
 
 @dataclass
 class Progress:
-    """Progress of a run. ``estimate_seconds``: of all repeats that were missing at its start."""
+    """Progress of a run. ``estimate_seconds``: of all repeats that were missing at its start.
+    ``rate``: of the last block, None outside the timing."""
 
     total: int
     estimate_seconds: float
@@ -104,7 +105,7 @@ class LiveDisplay:
         if not (self._state and self._state.current):
             return
         if isinstance(message, PhaseBegan):
-            self._state.doing = PHASES[message.phase]
+            self._state.doing, self._state.rate = PHASES[message.phase], None
         elif isinstance(message, BlockDone):
             samples = message.steps * self._state.current.cell.batch_size
             self._state.rate = samples * 1e9 / message.duration_ns
@@ -159,10 +160,10 @@ def view(state: Progress, now: float) -> Table:
         f"{state.count} of {state.total}, {elapsed} gone, about {left} left",
     )
     if state.current:
-        rate = f", {people.rate(state.rate)} samples/s" if state.rate else ""
-        share = f" {people.percent(state.share_done, 0)}" if state.share_done else ""
+        share = people.percent(state.share_done, 0)
+        timed = f" {share}, {people.rate(state.rate)} samples/s" if state.rate else ""
         table.add_row("now", _bar(state.share_done, 1), short_name(state.current.cell))
-        table.add_row("", "", f"{state.doing}{share}{rate}")
+        table.add_row("", "", f"{state.doing}{timed}")
     if sensors := sensor_words(state.reading):
         table.add_row("machine", "", sensors)
     return table

@@ -22,8 +22,7 @@ HALF_BYTES = 2
 # SGD's momentum.
 OPTIMIZER_SLOTS = {"rmsprop": 1, "adam": 2, "sgd": 1}
 LSTM_VALUES = 6  # four gates, the cell and the output, of each unit at each step
-# Memory of a worker without training on a Linux CPU: framework, NumPy, agent (docs/methodology.md
-# says how it was measured).
+# Memory of a worker without training on a Linux CPU: framework, NumPy, agent.
 FRAMEWORK_BYTES: Mapping[str, int] = {
     "mlx": 350_000_000,
     "torch": 500_000_000,

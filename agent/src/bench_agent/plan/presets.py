@@ -56,7 +56,6 @@ class Preset:
     """
 
     name: str
-    summary: str
     timing: Timing
     repeats: int
     workloads: tuple[str, ...] | None = None
@@ -76,7 +75,6 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             name="smoke",
-            summary="two small workloads, about a minute on two cores; 12 s a repeat on a GPU",
             workloads=("mnist-cnn", "fashion-mlp"),
             recipes=("naive", "tuned"),
             timing=Timing(budget_seconds=3),
@@ -85,7 +83,6 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="every workload at its default batch, 5 to 30 minutes a framework",
             recipes=("naive", "tuned"),
             timing=Timing(budget_seconds=10),
             repeats=1,
@@ -94,7 +91,6 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="standard",
-            summary="three repeats of two timed epochs or more each, and one accuracy pass",
             timing=Timing(epochs=2),
             repeats=3,
             accuracy_pass=True,
@@ -102,7 +98,6 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="full",
-            summary="every legal cell: all batch sizes and precisions, three repeats",
             timing=Timing(epochs=2),
             repeats=3,
             precisions=ALL_PRECISIONS,
@@ -119,8 +114,8 @@ LIKE: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset(
+            # github.com/MysterionRise/tensorflow-metal-experiments (2026-02-04)
             name="tensorflow-metal-experiments",
-            summary="github.com/MysterionRise/tensorflow-metal-experiments (2026-02-04)",
             timing=Timing(),
             repeats=1,
             published=Published(
@@ -145,8 +140,8 @@ LIKE: dict[str, Preset] = {
             ),
         ),
         Preset(
+            # "Apple M2 Max GPU vs Nvidia V100, P100 and T4"
             name="m2-max-article",
-            summary="Apple M2 Max GPU vs Nvidia V100, P100 and T4",
             timing=Timing(),
             repeats=1,
             published=Published(

@@ -38,7 +38,6 @@ DEFAULT_RECIPE = "tuned"
 # Every run is timed for the whole budget, so that neither side stops earlier.
 AB = Preset(
     name="ab",
-    summary="one cell of each side",
     timing=Timing(target_spread=0.0, budget_seconds=SECONDS),
     repeats=PAIRS,
 )
