@@ -237,7 +237,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     with server(environ) as (address, process):
         stays = not once and sys.stdout.isatty()
         if not stays:
-            print("The server stops at the end: make demo keeps it up at a terminal.", flush=True)
+            print("The server stops at the end; make demo at a terminal keeps it up.", flush=True)
         before = stored_results(environ)
         code = measure(address, environ, options if stays else ("--no-links", *options))
         if code == INTERRUPTED:

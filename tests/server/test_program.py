@@ -43,7 +43,7 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
         done = subprocess.run(
             [*PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=True
         )
-        assert done.stdout.endswith(f": {says}\n")
+        assert done.stdout.endswith(f": schema {says}\n")
     with running_server(empty_database_url, tmp_path) as address:
         assert httpx.get(f"{address}/readyz").json() == {
             "status": "ok",
@@ -63,9 +63,9 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
         environment = {"BENCH_SERVER_SECRETS_DIR": str(secrets)} | variables
         return CliRunner().invoke(main, ["migrate"], env=environment)
 
-    assert migrated().stdout.startswith(f"{url}: empty -> ")
+    assert migrated().stdout.startswith(f"{url}: schema empty -> ")
     other = f"sqlite:///{tmp_path / 'from-a-variable.db'}"
-    assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: empty -> ")
+    assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: schema empty -> ")
     (secrets / "BENCH_SERVER_READ_TOKEN").write_text("secret")
     refused = migrated()
     assert refused.exit_code == 2

@@ -30,7 +30,7 @@ def migrate(database_url: DatabaseUrl = None) -> None:
         raise no_answer(error) from None
     where = shown(settings.database_url)
     changed = f"already at {after}" if before == after else f"{before or 'empty'} -> {after}"
-    print(f"{where}: {changed}")
+    print(f"{where}: schema {changed}")
 
 
 def import_published(database_url: DatabaseUrl = None) -> None:
