@@ -2,8 +2,8 @@
 benchmark-sizes``.
 
 A line is fitted to each table and index. The rows are those of a server that has every result
-projected: whole payloads, a challenge a run, its recomputations stated, one checkpoint a statement
-or result. Indexes grow row by row. What a line cannot show: rows that were changed leave dead rows
+projected: whole payloads, a challenge a run, its recomputations, one checkpoint a recomputation or
+result. Indexes grow row by row. What a line cannot show: rows that were changed leave dead rows
 behind in PostgreSQL, until they are vacuumed.
 """
 
@@ -91,7 +91,7 @@ class Whole(Seeding):
         self._sent: list[bytes] = []
 
     def machine(self, number: int) -> None:
-        """A machine's enrollment, its challenge, its run, and the statements about it."""
+        """A machine's enrollment, its challenge, its run, and its recomputations."""
         kind = number % world.KINDS
         self._sent = list(_payloads(kind))
         identity = hashlib.sha256(b"challenge %d" % number).hexdigest()
@@ -104,14 +104,14 @@ class Whole(Seeding):
             expires_at=at, used=True,
         )  # fmt: skip
         self._entry(kind="key_event", envelope=_enrollment(), key_chain=key_id)
-        for job, sealed in _statements(kind):
+        for job, sealed in _recomputations(kind):
             seed_ = hashlib.sha256(f"{number} {job.key.text}".encode()).hexdigest()[:32]
             self._add(
                 JOBS, id=f"{seed_}-{job.batch_size}", seed=seed_, batch_size=job.batch_size,
                 challenge_id=identity[:32], nonce=identity, workload=job.workload.name,
                 workload_digest=job.workload.digest, purpose=job.purpose, key_id=key_id,
                 first_index=self.frontier.size, leased_until=at, settled_at=at,
-                statement_index=self.frontier.size, processor_seconds=1.0,
+                logged_index=self.frontier.size, processor_seconds=1.0,
             )  # fmt: skip
             self._entry(kind="recomputation", envelope=sealed)
 
@@ -141,8 +141,8 @@ def _enrollment() -> bytes:
 
 
 @cache
-def _statements(kind: int) -> list[tuple[recomputation.SeededJob, bytes]]:
-    """Each job of a run with the envelope of its statement."""
+def _recomputations(kind: int) -> list[tuple[recomputation.SeededJob, bytes]]:
+    """Each job of a run with the envelope of its recomputation."""
     sent = world.Sender(kind, results.private_key()).results()
     jobs = {job.key: job for result in sent for job in recomputation.jobs(result)}
     return [
@@ -151,7 +151,7 @@ def _statements(kind: int) -> list[tuple[recomputation.SeededJob, bytes]]:
             envelope.seal(
                 recomputation.RECOMPUTATION_PAYLOAD_TYPE,
                 recomputation.payload(
-                    seeding.statement(job, "c" * 32, world.ORIGIN, seeding.invented_for)
+                    seeding.recomputed(job, "c" * 32, world.ORIGIN, seeding.invented_for)
                 ),
                 results.private_key(),
             ),

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result as Ended
 from tests.fakes import datasets, results
 from tests.fakes.outboxes import put
-from tests.fakes.seeding import figures_of_job, seed_honestly, statement, train_on, with_traces
+from tests.fakes.seeding import figures_of_job, recomputed, seed_honestly, train_on, with_traces
 from typer.testing import CliRunner
 
 from bench_agent import data
@@ -155,9 +155,9 @@ def test_without_the_data_the_session_is_unverified(
 
 
 def written(folder: Path, said: recomputation.Recomputation) -> Path:
-    """A file with a server's statement."""
+    """A file with a server's recomputation."""
     kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
-    file = folder / "statement.json"
+    file = folder / "recomputation.json"
     file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
     return file
 
@@ -173,7 +173,7 @@ def written(folder: Path, said: recomputation.Recomputation) -> Path:
         ("workload", lambda said: {"movements_rounding": (0.1,) * 4}, 1),
     ],
 )
-def test_a_servers_statement_is_computed_again(
+def test_a_servers_recomputation_is_computed_again(
     run: Callable[..., Ended],
     tmp_path: Path,
     purpose: Any,
@@ -181,7 +181,7 @@ def test_a_servers_statement_is_computed_again(
     status: int,
 ) -> None:
     job = SeededJob(workload_named("mnist-dense"), purpose, NONCE, 32)
-    said = statement(job, "1" * 32, "here", figures_of_job)
+    said = recomputed(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
     other = said.figures.model_copy(update=change(said.figures))
     file = written(tmp_path, said.model_copy(update={"figures": other}))
@@ -191,7 +191,7 @@ def test_a_servers_statement_is_computed_again(
 
 
 @pytest.mark.parametrize(("digest", "status"), [(None, 0), ("e" * 64, 1)])
-def test_a_statement_about_other_data_is_wrong(
+def test_a_recomputation_of_other_data_is_wrong(
     run: Callable[..., Ended],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -206,7 +206,7 @@ def test_a_statement_about_other_data_is_wrong(
         return figures(job.workload, job.purpose, job.nonce, job.batch_size, splits[0])
 
     job = SeededJob(workload_named("mnist-dense"), "timed", NONCE, 32, "real")
-    said = statement(job, "1" * 32, "here", trained)
+    said = recomputed(job, "1" * 32, "here", trained)
     right = {"data_digest": digest or seeded.data_digest(*splits)}
     ended = run(str(written(tmp_path, said.model_copy(update=right))), "--recompute")
     assert ended.exit_code == status, ended.output

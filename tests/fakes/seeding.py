@@ -169,7 +169,7 @@ def under_nonce(result: Result) -> Result:
 def recomputed_for(result: Result, of: FiguresOf) -> dict[JobKey, Recomputation]:
     """What a server would have said of the result's jobs on generated data."""
     return {
-        job.key: statement(job, BOUND.id, BOUND.server_origin, of)
+        job.key: recomputed(job, BOUND.id, BOUND.server_origin, of)
         for job in recomputation.jobs(result)
         if job.data == "generated"
     }
@@ -185,7 +185,7 @@ def with_measurement(result: Result, measured: object) -> Result:
     return result.model_copy(update={"outcome": outcome})
 
 
-def statement(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Recomputation:
+def recomputed(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Recomputation:
     digest = "e" * 64 if job.data == "real" else generated_digest(job.workload.data_set)
     return Recomputation(
         challenge=challenge,

@@ -1,4 +1,4 @@
-"""Seeds that follow from a nonce, the jobs of a result, and the server's statement about one."""
+"""Seeds that follow from a nonce, the jobs of a result, and the server's recomputation of one."""
 
 import hashlib
 

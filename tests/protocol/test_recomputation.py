@@ -1,10 +1,10 @@
-"""Statements about recomputations: what contradicts itself, and what is about another result."""
+"""Recomputations in the log: what contradicts itself, and what is about another result."""
 
 from typing import Any
 
 import pytest
 from tests.fakes import results
-from tests.fakes.seeding import BOUND, invented_for, statement
+from tests.fakes.seeding import BOUND, invented_for, recomputed
 
 from bench_protocol.base.errors import InvalidField
 from bench_protocol.catalogue import nonces
@@ -21,7 +21,7 @@ SESSION = nonces.seed_of(BOUND.nonce, DIGEST, "timed")
 def said(purpose: Purpose = "sgd", **changes: Any) -> Recomputation:
     """What the server of the result states about one of its jobs, with changes."""
     job = next(job for job in recomputation.jobs(RESULT) if job.purpose == purpose)
-    made = statement(job, BOUND.id, BOUND.server_origin, invented_for)
+    made = recomputed(job, BOUND.id, BOUND.server_origin, invented_for)
     return made.model_copy(update=changes)
 
 
@@ -47,7 +47,7 @@ assert FIGURES is not None
 
 
 @pytest.mark.parametrize("honest", [said(), said("timed"), left_out()])
-def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation) -> None:
+def test_an_honest_recomputation_is_read_and_about_its_result(honest: Recomputation) -> None:
     assert recomputation.parse(recomputation.payload(honest)) == honest
     recomputation.require_about(honest, RESULT)
 
@@ -73,7 +73,9 @@ def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation)
         ),
     ],
 )
-def test_a_statement_that_contradicts_itself_is_refused(wrong: Recomputation, field: str) -> None:
+def test_a_recomputation_that_contradicts_itself_is_refused(
+    wrong: Recomputation, field: str
+) -> None:
     with pytest.raises(InvalidField) as caught:
         recomputation.parse(recomputation.payload(wrong))
     assert caught.value.field == field
@@ -96,13 +98,15 @@ OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST, "sgd")
         ({"data": "real"}, "seed"),
     ],
 )
-def test_a_statement_about_something_else_is_noticed(changes: dict[str, Any], field: str) -> None:
+def test_a_recomputation_about_something_else_is_noticed(
+    changes: dict[str, Any], field: str
+) -> None:
     with pytest.raises(InvalidField) as caught:
         recomputation.require_about(said().model_copy(update=changes), RESULT)
     assert caught.value.field == field
 
 
-def test_a_result_without_a_challenge_has_no_statements() -> None:
+def test_a_result_without_a_challenge_has_no_recomputations() -> None:
     offline: Result = RESULT.model_copy(update={"challenge": None, "nonce": BOUND.nonce})
     with pytest.raises(InvalidField, match="another challenge"):
         recomputation.require_about(said(), offline)

@@ -1,4 +1,4 @@
-"""What a result shows: statements from verdicts, and the table of trust levels."""
+"""What a result shows: claims from verdicts, and the table of trust levels."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench_protocol.trust import shows, trust_levels
-from bench_protocol.trust.shows import Check, Facts, Statement
+from bench_protocol.trust.shows import Check, Claim, Facts
 
 METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
 NAMES = [name for row in shows.ROWS for name in row.checks]
@@ -31,7 +31,7 @@ def facts(level: int | None = 3, **changes: Any) -> Facts:
     return Facts(**{**defaults, **fields})
 
 
-def found(facts: Facts) -> dict[str, Statement]:
+def found(facts: Facts) -> dict[str, Claim]:
     return {one.what: one for one in shows.of(facts)}
 
 
@@ -60,7 +60,7 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
         ({}, "does_not_hold"),
     ],
 )
-def test_a_failed_check_decides_the_statement(figures: dict[str, str], status: str) -> None:
+def test_a_failed_check_decides_the_claim(figures: dict[str, str], status: str) -> None:
     said = found(facts(2, conformance={"passed": False, "figures": figures}))
     training = said.pop("training")
     assert (training.status, training.assurance) == (status, None)

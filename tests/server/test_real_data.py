@@ -146,7 +146,7 @@ def test_with_the_files_the_witness_is_recomputed(
     assert "wide band" not in page
     assert "The server has not recomputed them" not in page
     stated = http.get(f"/api/v1/results/{sent}/recomputations").json()
-    assert len(stated["statements"]) == 4
+    assert len(stated["recomputations"]) == 4
 
 
 def test_a_forged_loss_inside_the_band_is_caught(
@@ -184,7 +184,7 @@ def test_what_came_before_the_files_is_recomputed_when_they_are_there(
     assert witness(http, sent)["level_words"] == "level 3 of 4"
 
 
-def test_a_replay_needs_no_files_and_a_statement_stays(
+def test_a_replay_needs_no_files_and_a_recomputation_stays(
     store: Store, splits: Any, here: RealData
 ) -> None:
     send(store, trained(splits))

@@ -1,4 +1,4 @@
-"""Recomputation: jobs from the log, leases, budgets, statements, and what results become."""
+"""Recomputation: jobs from the log, leases, budgets, the log, and what results become."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ def found(store: Store, check: str) -> set[str]:
     }
 
 
-def statements(store: Store) -> list[recomputation.Recomputation]:
+def recomputations(store: Store) -> list[recomputation.Recomputation]:
     with store.reading() as session:
         raws = session.exec(
             select(LogEntry.envelope)
@@ -93,10 +93,12 @@ def test_a_result_is_pending_at_level_2_until_it_is_recomputed(
     assert worker(store).drain() == 0
 
 
-def test_the_statement_is_signed_and_says_what_was_computed(store: Store, sent: list[str]) -> None:
+def test_the_recomputation_is_signed_and_says_what_was_computed(
+    store: Store, sent: list[str]
+) -> None:
     worker(store).drain()
-    assert [said.purpose for said in statements(store)].count("timed") == 1
-    for said in statements(store):
+    assert [said.purpose for said in recomputations(store)].count("timed") == 1
+    for said in recomputations(store):
         assert said.verdict == "computed"
         assert said.figures is not None
         assert (said.tolerance is None) == (said.purpose in ("long", "timed"))
@@ -155,7 +157,7 @@ def test_a_wrong_trace_is_unranked_once_it_is_recomputed(store: Store, sent: lis
 
 
 def test_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -> None:
-    """Results, statements and results that come after them, cut anywhere."""
+    """Results, recomputations and results that come after them, cut anywhere."""
     settle(store)
     trusted.send(store, results.private_key(), [1_020_000, 990_000], projected=False)
     project(store)
@@ -169,7 +171,9 @@ def test_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -
         assert rows(store) == before
 
 
-def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: list[str]) -> None:
+def test_a_recomputation_tells_a_database_that_forgot_its_queue(
+    store: Store, sent: list[str]
+) -> None:
     """After a downgrade, and in an audit."""
     settle(store)
     with store.writing() as session:
@@ -208,8 +212,8 @@ def test_a_job_that_another_worker_finished_is_logged_once(store: Store, sent: l
         late.drain()
 
     assert slow.step()
-    assert len(statements(store)) == 4
-    assert len({said.key for said in statements(store)}) == 4
+    assert len(recomputations(store)) == 4
+    assert len({said.key for said in recomputations(store)}) == 4
 
 
 def test_an_interrupted_worker_gives_its_job_back(store: Store, sent: list[str]) -> None:
@@ -228,7 +232,7 @@ def test_a_job_that_fails_does_not_stop_the_others(store: Store, sent: list[str]
         return invented(workload, purpose, nonce, batch_size)
 
     assert replace(worker(store), compute=fails).drain() == 4
-    assert sorted(said.purpose for said in statements(store)) == ["long", "sgd", "timed"]
+    assert sorted(said.purpose for said in recomputations(store)) == ["long", "sgd", "timed"]
     with store.reading() as session:
         assert jobs.pending(session) == 1
 
@@ -246,7 +250,7 @@ def send_runs(store: Store, count: int) -> Sequence[list[str]]:
 def test_beyond_its_budget_a_keys_jobs_are_drawn(post: object, store: Store) -> None:
     send_runs(store, 6)
     assert worker(store, budget_seconds=3, seconds=1.0).drain() == 24
-    said = statements(store)
+    said = recomputations(store)
     computed = [one for one in said if one.verdict == "computed"]
     left_out = [one for one in said if one.verdict == "not_drawn"]
     assert len(computed) >= 3

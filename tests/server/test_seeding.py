@@ -99,16 +99,16 @@ def test_the_line_through_sizes_weighs_each_alike() -> None:
 
 
 def test_a_simulated_run_has_all_that_a_run_leaves(store: Store) -> None:
-    """A payload, an entry and a checkpoint for each result, and the statements of its jobs."""
+    """A payload, an entry and a checkpoint for each result, and the recomputations of its jobs."""
     assert sizes.fill(store, AUTHORITY, 1) == world.RUN
     with store.reading() as session:
         payloads = session.scalars(select(Submission.payload)).all()  # type: ignore[call-overload]
-        statements = session.scalar(
+        recomputations = session.scalar(
             select(func.count()).where(LogEntry.kind == "recomputation")  # type: ignore[arg-type]
         )
         entries = session.scalar(select(func.count()).select_from(LogEntry))
         notes = session.scalar(select(func.count()).select_from(LogCheckpoint))
     assert len(payloads) == world.RUN
     assert min(map(len, payloads)) > 3000
-    assert entries == world.RUN + 1 + statements == notes - 1
-    assert statements > 2 * len(world.CATALOGUE)
+    assert entries == world.RUN + 1 + recomputations == notes - 1
+    assert recomputations > 2 * len(world.CATALOGUE)

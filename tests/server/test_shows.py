@@ -22,7 +22,7 @@ def statuses(http: TestClient, result_id: str) -> dict[str, str]:
     return {one["what"]: one["status"] for one in answer["shows"]}
 
 
-def test_each_check_belongs_to_a_statement() -> None:
+def test_each_check_belongs_to_a_claim() -> None:
     known = {name for row in shows.ROWS for name in row.checks}
     submitted = {name for name, _, _ in submission_checks.CHECKS}
     assert known == result_checks.NAMES | submitted | {"outlier"}
@@ -52,7 +52,7 @@ def test_a_copy_of_the_public_traces_shows_no_training(http: TestClient, post: P
     assert said["training"] == said["session"] == "not_checked"
 
 
-def test_the_page_of_a_result_has_the_same_statements(http: TestClient, post: Poster) -> None:
+def test_the_page_of_a_result_has_the_same_claims(http: TestClient, post: Poster) -> None:
     for made in (results.make_result(), results.make_failure()):
         result_id = post(made)
         answer = http.get(f"/api/v1/results/{result_id}").json()

@@ -182,7 +182,7 @@ def test_the_steps_that_were_counted_are_those_that_were_timed(
 
 
 def test_checks_need_no_numpy() -> None:
-    """They run again for every result at each reindex. Verdicts read the log's statements; only
+    """They run again for every result at each reindex. Verdicts read the log's recomputations; only
     the worker recomputes."""
     program = "import sys, bench_server.checks.table; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -14,7 +14,7 @@ from bench_server.db.tables import LogEntry, RecomputeJob
 from bench_server.settings import Settings
 
 
-def statements(database: str) -> int:
+def recomputations(database: str) -> int:
     store = Store(database)
     with store.reading() as session:
         kinds = session.exec(select(LogEntry.kind)).all()
@@ -32,7 +32,7 @@ def test_several_commands_share_the_queue(database: str, tmp_path: Path) -> None
         counts = [int(worker.lines(1).split()[0]) for worker in workers]
         for worker in workers:
             worker.stop()
-        assert sum(counts) == statements(database) == 8
+        assert sum(counts) == recomputations(database) == 8
         assert [recomputed(address, one)["trust_level"] for one in sent] == [3, 3]
 
 
@@ -47,7 +47,7 @@ def test_an_interrupted_command_gives_its_job_back(database: str, tmp_path: Path
         with store.reading() as session:
             jobs = session.exec(select(RecomputeJob)).all()
         store.close()
-        assert all(job.statement_index or job.leased_until is None for job in jobs)
+        assert all(job.logged_index or job.leased_until is None for job in jobs)
         Program(database, tmp_path, "recompute", "--once").lines(1)
         assert recomputed(address, identity)["trust_level"] == 3
 
@@ -61,7 +61,7 @@ def test_a_server_recomputes_by_itself(database: str, tmp_path: Path) -> None:
     assert verified.code == 0, verified.stderr
     assert "OK  the server signed what it recomputed of this result" in verified.stdout
     for job in ("the trace under SGD", "the timed session"):
-        said = f"recomputed: the server's statement about {job} of mnist-dense: conformant"
+        said = f"recomputed: the server's recomputation of {job} of mnist-dense: conformant"
         assert said in verified.stdout
 
 

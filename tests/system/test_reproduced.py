@@ -139,5 +139,5 @@ def test_three_confirmed_owners_reproduce_each_other(
     # Ada is left with two others, who contradict each other; Basel lab has three.
     assert levels() == [3, 4, 3]
     log = json.loads(httpx.get(f"{address}/api/v1/log").text)
-    # Keys, results, three statements each, assigned, confirmed or doubted.
+    # Keys, results, three recomputations each, assigned, confirmed or doubted.
     assert log["size"] == 4 + 6 + 3 * 6 + 4 + 5

@@ -64,8 +64,8 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     assert agent("verify", str(file)).code == 1
     del bundle["judged"]
     file.write_text(json.dumps(bundle))
-    statements = agent("verify", str(file), "--json").json()["shows"]
-    assert [one["what"] for one in statements if one["status"] == "holds"] == ["signature", "log"]
+    claims = agent("verify", str(file), "--json").json()["shows"]
+    assert [one["what"] for one in claims if one["status"] == "holds"] == ["signature", "log"]
 
 
 def test_a_key_revoked_by_its_owners_other_key_is_checked(

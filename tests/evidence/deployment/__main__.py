@@ -157,7 +157,7 @@ def posted(http: httpx.Client, servers: list[int]) -> None:
     )
     wait_until(
         lambda: metric(servers[0], "trainmark_projection_lag_entries") == 0,
-        "the projector has applied its statements",
+        "the projector has applied its recomputations",
     )
 
 

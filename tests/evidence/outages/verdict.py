@@ -98,5 +98,5 @@ def _wrong(store: Store, authority: Authority, agents: Sequence[Agent]) -> Itera
             select(func.count()).select_from(LogEntry).where(LogEntry.kind == "recomputation")  # type: ignore[arg-type]
         )
     if unsettled or settled != stated:
-        yield f"{settled} jobs, {unsettled} without a statement, {stated} statements"
+        yield f"{settled} jobs, {unsettled} not recomputed, {stated} recomputed"
     yield from contradictions(store, authority)

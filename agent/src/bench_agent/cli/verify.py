@@ -48,7 +48,7 @@ def verify(
         typer.Argument(
             metavar="RESULT",
             help="A result's address, a bundle in a file, or a file of the outbox; with "
-            "--recompute also a server's statement in a file.",
+            "--recompute also a server's recomputation in a file.",
         ),
     ],
     save: Annotated[
@@ -60,13 +60,13 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a result's signature, its key's history, and that the log holds it."""
-    if recompute and (compared := _statement(Path(what))) is not None:
+    if recompute and (compared := _recomputation(Path(what))) is not None:
         _show(compared, as_json)
         return
     try:
         verified, bundle, trusted = _check(what, open_home())
         judged = facts(verified, bundle)
-        statements = shows.of(judged)
+        claims = shows.of(judged)
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
     if save and bundle is None:
@@ -84,7 +84,7 @@ def verify(
             "log_index": verified.log_index,
             "key_id": verified.key_id,
             "level_words": shows.level_words(judged),
-            "shows": [vars(one) for one in statements],
+            "shows": [vars(one) for one in claims],
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -101,7 +101,7 @@ def verify(
         )
         say(shown, f"  {bundle['log']['key']}")
     _say(compared)
-    _say_what_it_shows(statements, shows.level_words(judged))
+    _say_what_it_shows(claims, shows.level_words(judged))
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
     say(shown, f"It is signed{logged}. {_meaning(compared, recompute)}")
     _require_right(compared)
@@ -115,29 +115,29 @@ def _meaning(compared: "list[Compared]", recompute: bool) -> str:
     return "Whether this key ran this job is not shown."
 
 
-def _say_what_it_shows(statements: tuple[shows.Statement, ...], level: str | None) -> None:
+def _say_what_it_shows(claims: tuple[shows.Claim, ...], level: str | None) -> None:
     if level is not None:
         say(console(), f"The server gives it trust {level}.")
-    rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in statements]
+    rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in claims]
     show_table(console(), ("status", "what the result shows"), rows)
 
 
-def _statement(path: Path) -> "list[Compared] | None":
-    """A server's statement in a file, computed again; None if the file is something else."""
-    from ..remote.recompute import of_statement  # here: only this needs NumPy
+def _recomputation(path: Path) -> "list[Compared] | None":
+    """A server's recomputation in a file, computed again; None if the file is something else."""
+    from ..remote.recompute import of_recomputation  # here: only this needs NumPy
 
     try:
-        found = of_statement(path)
+        found = of_recomputation(path)
         return None if found is None else list(found)
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
 
 
 def _recomputed(verified: Verified) -> "list[Compared]":
-    from ..remote.recompute import of_result, of_statements
+    from ..remote.recompute import of_recomputations, of_result
 
     result = statement.parse_result(verified.payload)
-    return [*of_result(result), *of_statements(verified.stated)]
+    return [*of_result(result), *of_recomputations(verified.stated)]
 
 
 def _show(compared: "list[Compared]", as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Verify a server's statements about the seeded jobs of a result: signature, log, subject."""
+"""Verify a server's recomputations of the seeded jobs of a result: signature, log, subject."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,21 +21,21 @@ RECOMPUTED_LEVEL = 3
 def verified(
     document: Mapping[str, Any], result: Result, trusted: note.NoteKey, signer: Ed25519PublicKey
 ) -> tuple[tuple[Recomputation, ...], str]:
-    """Check statements: each is signed by the server, in its log, and about a job of this result.
+    """Check recomputations: each is signed by the server, logged, and of a job of this result.
 
     Args:
-        document: an answer of ``GET /api/v1/results/{id}/recomputations`` with statements.
+        document: an answer of ``GET /api/v1/results/{id}/recomputations`` that is not empty.
         signer: the server's challenge key.
 
     Returns:
-        The statements, one at least, and a sentence about them.
+        The recomputations, one at least, and a sentence about them.
 
     Raises:
-        ProtocolError: a statement does not hold; it says which and why.
+        ProtocolError: a recomputation does not hold; it says which and why.
         KeyError, TypeError, ValueError: the document is malformed.
     """
     stated, entries = [], []
-    for sealed, proof in zip(document["statements"], document["receipts"], strict=True):
+    for sealed, proof in zip(document["recomputations"], document["receipts"], strict=True):
         opened = envelope.read(strict_json.dumps(sealed))
         payload = envelope.open_envelope(opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: signer)
         said = recomputation.parse(payload)
@@ -50,8 +50,8 @@ def verified(
 
 
 def require_level(stated: tuple[Recomputation, ...], result: Result, level: int | None) -> None:
-    """Check that the server's statements give the trust level that it shows. A session on real data
-    needs none: without one a wide band applies, and the level says so.
+    """Check that the server's recomputations give the trust level that it shows. A session on real
+    data needs none: without one a wide band applies, and the level says so.
 
     Raises:
         InvalidProof: they do not.

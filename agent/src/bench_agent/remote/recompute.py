@@ -1,4 +1,4 @@
-"""Recompute what a result or a server's statement says of its seeded jobs; needs no server.
+"""Recompute what a result or a server's recomputation says of its seeded jobs; needs no server.
 
 Sessions on real data are recomputed where this machine has the data.
 """
@@ -63,12 +63,12 @@ def of_result(result: Result) -> Iterator[Compared]:
     yield from _session(result, origin)
 
 
-def of_statement(path: Path) -> Iterator[Compared] | None:
-    """Recompute the figures of a server's statement, in a file as the log shows its envelope; None
-    if the file is something else.
+def of_recomputation(path: Path) -> Iterator[Compared] | None:
+    """Repeat a server's recomputation, in a file as the log shows its envelope; None if the file is
+    something else.
 
     Raises:
-        ProtocolError: it is no valid statement.
+        ProtocolError: it is no valid recomputation.
     """
     try:
         sealed = envelope.read(path.read_bytes())
@@ -76,17 +76,17 @@ def of_statement(path: Path) -> Iterator[Compared] | None:
         return None
     if sealed.payload_type != RECOMPUTATION_PAYLOAD_TYPE:
         return None
-    return of_statements([recomputation.parse(sealed.payload)])
+    return of_recomputations([recomputation.parse(sealed.payload)])
 
 
-def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
-    """Recompute the figures of a server's statements, and compare.
+def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
+    """Repeat a server's recomputations, and compare.
 
     Raises:
         InvalidField: the catalogue has no such workload.
     """
     for said in stated:
-        what = f"the server's statement about {NAMES[said.purpose]} of {said.workload}"
+        what = f"the server's recomputation of {NAMES[said.purpose]} of {said.workload}"
         if said.figures is None:
             yield Compared(what, "unverified", "the server did not compute it: it was not drawn")
             continue
@@ -141,7 +141,7 @@ def _is_trace(job: SeededJob) -> bool:
 @cache
 def _computed(job: SeededJob) -> tuple[Figures, str | None]:
     """The figures of a job, and the digest of its data where it is a session. A result and the
-    server's statements about it have the same jobs.
+    server's recomputations of it have the same jobs.
 
     Raises:
         DataProblem: its real data is not on this machine.

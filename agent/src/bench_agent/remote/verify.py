@@ -35,7 +35,7 @@ MAX_BUNDLE_BYTES = 8 * 1024 * 1024
 # The parts of a bundle, and the part that it lacks where its server no longer has the result.
 PARTS = ("envelope", "receipt", "key", "log")
 JUDGED = "judged"
-# The server's statements about its seeded jobs: with JUDGED, or none at all.
+# The server's recomputations of its seeded jobs: with JUDGED, or none at all.
 RECOMPUTATIONS = "recomputations"
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
@@ -46,7 +46,7 @@ class Verified:
     """A verified result.
 
     ``log_index``: None without a receipt. ``payload``: the signed bytes. ``stated``: the server's
-    statements about its seeded jobs.
+    recomputations of its seeded jobs.
     """
 
     key_id: str
@@ -80,9 +80,9 @@ def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
 
 def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
     """The parts of what the server says of a result: status, trust level, verdicts; and its
-    statements about the seeded jobs."""
+    recomputations of the seeded jobs."""
     answer = read(f"/api/v1/results/{result_id}")
-    # Fetch statements after the level, so that those it follows from are there.
+    # Fetch recomputations after the level, so that those it follows from are there.
     stated = read(f"/api/v1/results/{result_id}/recomputations")
     judged = {name: answer[name] for name in ("status", "trust_level", "verdicts")}
     return {JUDGED: judged, RECOMPUTATIONS: stated}
@@ -191,7 +191,7 @@ def verify_own(
 
 
 def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Facts:
-    """What a verified result's statements follow from: the verdicts of its server, if there are
+    """What a verified result's claims follow from: the verdicts of its server, if there are
     any.
 
     Raises:
@@ -224,7 +224,7 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
 def _stated(
     bundle: dict[str, Any], result: Result, trusted: note.NoteKey, signer: Ed25519PublicKey
 ) -> tuple[tuple[Recomputation, ...], tuple[str, ...]]:
-    """The server's statements about its jobs, and sentences about them. They must give the trust
+    """The server's recomputations of its jobs, and sentences about them. They must give the trust
     level that the bundle shows.
 
     Raises:
@@ -234,7 +234,7 @@ def _stated(
     sentences: tuple[str, ...] = ()
     try:
         document = bundle.get(RECOMPUTATIONS)
-        if document is not None and document["statements"]:
+        if document is not None and document["recomputations"]:
             stated, sentence = recomputations.verified(document, result, trusted, signer)
             sentences = (sentence,)
         recomputations.require_level(stated, result, (bundle.get(JUDGED) or {}).get("trust_level"))

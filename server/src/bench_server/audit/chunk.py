@@ -182,7 +182,7 @@ def _verified(record: Record, keys: Mapping[str, Ed25519PublicKey], identity: Id
             opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
         )
         if recomputation.parse(payload).server_origin != identity.origin:
-            raise ValueError("it is a statement of another server")
+            raise ValueError("it is a recomputation of another server")
     return Verified(record, opened)
 
 

@@ -39,7 +39,7 @@ from .shown import Record
 
 
 class LeftOut(NamedTuple):
-    """A job that was not computed. ``log_index``: of the statement; ``first_index``: of the job's
+    """A job that was not computed. ``log_index``: of its log entry; ``first_index``: of the job's
     first result that is shown."""
 
     log_index: int
@@ -208,10 +208,10 @@ _ENTRIES, _SUBMISSIONS, _CHALLENGES = map(table_of, (LogEntry, Submission, Chall
 _KEYS, _JOBS = map(table_of, (SigningKey, RecomputeJob))
 ENROLLED = select(_KEYS.c.key_id).where(among(_KEYS.c.key_id, "ids"))
 LEVELS = select(RESULTS.c.log_index, RESULTS.c.trust_level, RESULTS.c.rankable)
-# A job without the key of a result is known from its statement alone.
+# A job without the key of a result is known from its log entry alone.
 DRAWN = (
     select(_ENTRIES.c.log_index, _ENTRIES.c.envelope, _JOBS.c.first_index)
-    .join(_JOBS, _JOBS.c.statement_index == _ENTRIES.c.log_index)
+    .join(_JOBS, _JOBS.c.logged_index == _ENTRIES.c.log_index)
     .where(_JOBS.c.key_id != "")
     .order_by(_ENTRIES.c.log_index)
 )

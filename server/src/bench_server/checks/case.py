@@ -54,8 +54,8 @@ class Case:
     def jobs(self) -> Mapping[Purpose, SeededJob]:
         return {job.purpose: job for job in recomputation.jobs(self.result)}
 
-    def statement(self, purpose: Purpose) -> Recomputation | None:
-        """The server's statement about a job."""
+    def recomputation(self, purpose: Purpose) -> Recomputation | None:
+        """The recomputation of a job."""
         job = self.jobs.get(purpose)
         return None if job is None else self.known.get(job.key)
 
@@ -73,8 +73,8 @@ class Case:
             return Waiting("unverified", "its batch is too large to be recomputed")
         if not self.jobs:
             return Waiting("unverified", "the workload's definition has changed since")
-        statements = [self.statement(purpose) for purpose in purposes]
-        if any(statement and statement.verdict == "not_drawn" for statement in statements):
+        known = [self.recomputation(purpose) for purpose in purposes]
+        if any(each and each.verdict == "not_drawn" for each in known):
             return Waiting("not_drawn", NOT_DRAWN)
         return Waiting("pending", PENDING)
 

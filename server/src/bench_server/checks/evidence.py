@@ -29,10 +29,10 @@ def evidence(case: Case) -> Finding:
 
 def data_digest(case: Case) -> Finding:
     """The data of the session is that of the recomputation: generated or published."""
-    digest, statement = case.measured.data_digest, case.statement("timed")
-    if digest is None or statement is None or statement.data_digest is None:
+    digest, said = case.measured.data_digest, case.recomputation("timed")
+    if digest is None or said is None or said.data_digest is None:
         return Finding(True, "nothing is known of its data", {}, checked=False)
-    passed = digest == statement.data_digest
+    passed = digest == said.data_digest
     kind = case.result.cell.data
     sentence = f"its data is {'' if passed else 'not '}the {kind} data of the workload"
     return Finding(passed, sentence, {"data_digest": digest})

@@ -37,7 +37,7 @@ def of_result(
     """Run every check of what was measured; none where nothing was.
 
     Args:
-        known: the server's statements about its seeded jobs.
+        known: the server's recomputations of its seeded jobs.
         bound: whether a fresh challenge of this server binds it.
     """
     if result.measurement is None:

@@ -71,8 +71,8 @@ def witness(case: Case) -> Finding:
 def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
     """The recomputed range of the losses, and the loss before the first step. Without a
     recomputation: the wide band."""
-    if case.is_seeded and (statement := case.statement("timed")) is not None:
-        figures = statement.figures
+    if case.is_seeded and (said := case.recomputation("timed")) is not None:
+        figures = said.figures
         return (figures.band, figures.start_loss) if figures else (None, None)
     return _wide_band(case), None
 

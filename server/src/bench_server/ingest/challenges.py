@@ -27,7 +27,7 @@ from .key_registry import require_active
 
 @dataclass(frozen=True)
 class ChallengeAnswer:
-    """A challenge to copy into a run's results, and the server's signed statement of it."""
+    """A challenge to copy into a run's results, and the server's signature of it."""
 
     id: str
     nonce: str
@@ -73,7 +73,7 @@ def give(
 
 
 def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
-    """The statement that the server signed when it issued the challenge."""
+    """What the server signed when it issued the challenge."""
     return ChallengeIssued(
         id=row.id,
         nonce=row.nonce,

@@ -39,10 +39,10 @@ class ActEntry:
 
 @dataclass(frozen=True)
 class RecomputationEntry:
-    """A statement of the server about a seeded job."""
+    """A seeded job that the server computed, or left out."""
 
     log_index: int
-    statement: Recomputation
+    said: Recomputation
 
 
 Entry = KeyEventEntry | ActEntry | RecomputationEntry | ResultEntry
@@ -74,9 +74,9 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
         elif row.kind == "act":
             entries.append(ActEntry(row.log_index, row.envelope))
         elif row.kind == "recomputation":
-            statement = recomputation.parse(envelope.read(row.envelope).payload)
-            entries.append(RecomputationEntry(row.log_index, statement))
-            stated.setdefault(statement.key, jobs.Stated(row.log_index, statement))
+            said = recomputation.parse(envelope.read(row.envelope).payload)
+            entries.append(RecomputationEntry(row.log_index, said))
+            stated.setdefault(said.key, jobs.Stated(row.log_index, said))
         elif row.payload is not None:
             result, challenge = opened[row.log_index], bound.get(row.challenge_id)
             known = jobs.before(stated, row.log_index)

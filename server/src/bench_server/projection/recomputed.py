@@ -1,4 +1,4 @@
-"""Statements about recomputations: the results that waited for them are judged again."""
+"""Recomputations in the log: the results that waited for them are judged again."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,13 +21,13 @@ from .touched import NOTHING, Touched
 
 
 def judge_again(connection: Connection, entries: Sequence[RecomputationEntry]) -> Touched:
-    """Note statements that follow each other in the log, and judge the results again that waited
-    for them: those of each challenge and workload."""
+    """Note recomputations that follow each other in the log, and judge again the results that
+    waited for them: those of each challenge and workload."""
     touched = NOTHING
     for entry in entries:
-        jobs.note(connection, entry.log_index, entry.statement)
-    said = {(entry.statement.challenge, entry.statement.workload_digest) for entry in entries}
-    for challenge, digest in sorted(said):
+        jobs.note(connection, entry.log_index, entry.said)
+    about = {(entry.said.challenge, entry.said.workload_digest) for entry in entries}
+    for challenge, digest in sorted(about):
         rows = connection.execute(WAITING, {"challenge": challenge, "digest": digest}).all()
         results = {row.submission_id: columns.stored_result(row.payload) for row in rows}
         keys = [job.key for result in results.values() for job in recomputation.jobs(result)]

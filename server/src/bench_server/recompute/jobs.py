@@ -2,7 +2,7 @@
 
 The projector adds the jobs of the results that it applies; a job that is there already is left
 alone, so a reindex adds none twice. A worker takes a job by a lease in the database and ends it by
-a statement in the log. Jobs on real data wait apart: only a worker that has the data takes them,
+logging its recomputation. Jobs on real data wait apart: only a worker that has the data takes them,
 and without one they cost nothing.
 """
 
@@ -29,15 +29,15 @@ from ..ingest.key_registry import rotations
 # Lease: after this time a killed worker's job is free again. Jobs take seconds; on a busy
 # machine, at the lowest priority, minutes.
 LEASE = timedelta(minutes=10)
-# The ``statement_index`` of a job on real data that nothing was stated about.
+# The ``logged_index`` of a job on real data that nothing was stated about.
 ON_REAL_DATA = -1
 
 
 class Stated(NamedTuple):
-    """A statement and the index of its entry."""
+    """A recomputation and the index of its entry."""
 
     log_index: int
-    statement: Recomputation
+    said: Recomputation
 
 
 def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def _row(
         "workload_digest": digest,
         "purpose": purpose,
         "leased_until": None,
-        "statement_index": ON_REAL_DATA if key.data == "real" else None,
+        "logged_index": ON_REAL_DATA if key.data == "real" else None,
         "processor_seconds": None,
         "settled_at": None,
         **others,
@@ -82,27 +82,27 @@ def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def note(connection: Connection, log_index: int, said: Recomputation) -> None:
-    """Note the entry of a statement, also where the job is not here: after a downgrade, in an
+    """Note the entry of a recomputation, also where the job is not here: after a downgrade, in an
     audit."""
     others = {"challenge_id": said.challenge, "key_id": "", "first_index": log_index}
     row = _row(said.key, said.purpose, said.nonce, said.workload, said.workload_digest, **others)
     add(connection, [row])
-    connection.execute(NOTE, {"of": said.key.text, "statement_index": log_index})
+    connection.execute(NOTE, {"of": said.key.text, "logged_index": log_index})
 
 
 def stated(connection: Connection, keys: Iterable[JobKey]) -> dict[JobKey, Stated]:
-    """The logged statements about jobs."""
+    """The logged recomputations of jobs."""
     ids = sorted({key.text for key in keys})
     if not ids:
         return {}
     rows = connection.execute(STATED, {"ids": ids})
-    found = (Stated(row.log_index, _statement(row.envelope)) for row in rows)
-    return {item.statement.key: item for item in found}
+    found = (Stated(row.log_index, _said(row.envelope)) for row in rows)
+    return {item.said.key: item for item in found}
 
 
 def before(known: Mapping[JobKey, Stated], index: int) -> dict[JobKey, Recomputation]:
-    """The statements whose entries precede an index."""
-    return {key: item.statement for key, item in known.items() if item.log_index < index}
+    """The recomputations whose entries precede an index."""
+    return {key: item.said for key, item in known.items() if item.log_index < index}
 
 
 def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob | None:
@@ -150,7 +150,7 @@ def are_due(session: Session, now: datetime, real: Iterable[str] = ()) -> bool:
 
 def is_stated(row: RecomputeJob) -> bool:
     """Whether something was stated about a job."""
-    return row.statement_index not in (None, ON_REAL_DATA)
+    return row.logged_index not in (None, ON_REAL_DATA)
 
 
 def data_of(row: RecomputeJob) -> DataKind:
@@ -160,12 +160,12 @@ def data_of(row: RecomputeJob) -> DataKind:
 
 def pending(session: Session) -> int:
     """Number of jobs on generated data that nothing was stated about."""
-    return _count(session, _JOBS.c.statement_index.is_(None))
+    return _count(session, _JOBS.c.logged_index.is_(None))
 
 
 def pending_on_real_data(session: Session) -> int:
-    """Number of jobs on real data without a statement, also where the data is missing."""
-    return _count(session, _JOBS.c.statement_index == ON_REAL_DATA)
+    """Number of jobs on real data without a recomputation, also where the data is missing."""
+    return _count(session, _JOBS.c.logged_index == ON_REAL_DATA)
 
 
 def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
@@ -183,9 +183,9 @@ def _queues(now: datetime, real: Iterable[str]) -> Iterator[tuple[ColumnElement[
     is_leased = _JOBS.c.leased_until.between(now, now + 2 * LEASE)
     free = or_(_JOBS.c.leased_until.is_(None), ~is_leased)
     if workloads := sorted(real):
-        is_real = _JOBS.c.statement_index == ON_REAL_DATA
+        is_real = _JOBS.c.logged_index == ON_REAL_DATA
         yield is_real, _JOBS.c.workload.in_(workloads), free
-    yield _JOBS.c.statement_index.is_(None), free
+    yield _JOBS.c.logged_index.is_(None), free
 
 
 def _count(session: Session, condition: ColumnElement[bool]) -> int:
@@ -194,11 +194,11 @@ def _count(session: Session, condition: ColumnElement[bool]) -> int:
 
 
 def _waits() -> ColumnElement[bool]:
-    index = _JOBS.c.statement_index
+    index = _JOBS.c.logged_index
     return or_(index.is_(None), index == ON_REAL_DATA)
 
 
-def _statement(raw: bytes) -> Recomputation:
+def _said(raw: bytes) -> Recomputation:
     return recomputation.parse(envelope.read(raw).payload)
 
 
@@ -206,6 +206,6 @@ _JOBS, _LOG = map(table_of, (RecomputeJob, LogEntry))
 NOTE = update(_JOBS).where(_JOBS.c.id == bindparam("of"), _waits())
 STATED = (
     select(_LOG.c.log_index, _LOG.c.envelope)
-    .select_from(_JOBS.join(_LOG, _JOBS.c.statement_index == _LOG.c.log_index))
+    .select_from(_JOBS.join(_LOG, _JOBS.c.logged_index == _LOG.c.log_index))
     .where(among(_JOBS.c.id, "ids"))
 )

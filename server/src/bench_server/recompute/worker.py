@@ -1,4 +1,4 @@
-"""The worker: takes a job, computes it unless a draw leaves it out, logs a signed statement."""
+"""The worker: takes a job, computes it unless a draw leaves it out, logs a signed recomputation."""
 
 import logging
 import time
@@ -131,7 +131,7 @@ class Recomputer:
             if job.purpose == "timed":
                 digest = real.digest if real else generated_digest(workload.data_set)
         seconds = self.processor_seconds() - began
-        statement = Recomputation(
+        said = Recomputation(
             challenge=row.challenge_id,
             nonce=job.nonce,
             workload=workload.name,
@@ -147,7 +147,7 @@ class Recomputer:
             data=data,
             data_digest=digest,
         )
-        self._state(row.id, statement, seconds)
+        self._state(row.id, said, seconds)
 
     def _samples(self, job: SeededJob) -> "RealSplit | None":
         """The real data of a job; None if its data is generated.
@@ -181,10 +181,10 @@ class Recomputer:
             share=recomputation.DRAWN_SHARE,
         )
 
-    def _state(self, job_id: str, statement: Recomputation, seconds: float) -> None:
-        """Sign and log a statement, unless another worker has stated the job meanwhile."""
+    def _state(self, job_id: str, said: Recomputation, seconds: float) -> None:
+        """Sign and log a recomputation, unless another worker has stated the job meanwhile."""
         sealed = envelope.seal(
-            RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(statement), self.authority.challenge
+            RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(said), self.authority.challenge
         )
         leaf = writer.Leaf("recomputation", envelope.read(sealed))
         now = self.clock()
@@ -194,7 +194,7 @@ class Recomputer:
             if jobs.is_stated(row):
                 return
             (receipt,) = writer.append(session, self.authority, [leaf], now)
-            row.statement_index = receipt.index
+            row.logged_index = receipt.index
             row.processor_seconds = seconds
             row.settled_at = now
             session.add(row)

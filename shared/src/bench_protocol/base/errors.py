@@ -43,7 +43,7 @@ class InvalidEnvelope(ProtocolError):
 
 
 class WrongPayloadType(ProtocolError):
-    """The envelope carries another kind of statement than the one expected here."""
+    """The envelope carries another kind of payload than the one expected here."""
 
     code = "wrong_payload_type"
 

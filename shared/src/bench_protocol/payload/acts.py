@@ -1,4 +1,4 @@
-"""Signed statements besides results: rotation and revocation of keys, acts on results and owners,
+"""Signed payloads besides results: rotation and revocation of keys, acts on results and owners,
 challenges of a server. Each has its own payload type.
 """
 

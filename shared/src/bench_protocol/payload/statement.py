@@ -1,4 +1,4 @@
-"""Statements: payloads of envelopes for results and key events.
+"""Payloads of envelopes: the statement of a result, and key events.
 
 A result is an in-toto Statement v1 whose subjects are the workload's and the cell's digest and
 whose predicate is one :class:`.result.Result`. A key event enrolls, rotates or
@@ -134,7 +134,7 @@ def enroll_event(
 def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
     """Read a key event and the key in it.
 
-    The event contains the key that signs it, so it is the only statement that is parsed before its
+    The event contains the key that signs it, so it is the only payload that is parsed before its
     signature is verified. The caller must verify next.
 
     Raises:

@@ -127,11 +127,11 @@ def open_envelope(
 
     Args:
         envelope: as :func:`read` gives it.
-        payload_type: the accepted kind of statement.
+        payload_type: the accepted kind of payload.
         find_key: returns the enrolled key of an id; raises ``UnknownKey`` for others.
 
     Raises:
-        WrongPayloadType: the envelope holds another kind of statement.
+        WrongPayloadType: the envelope holds another kind of payload.
         UnknownKey: from ``find_key``.
         BadSignature: a signature does not verify.
     """

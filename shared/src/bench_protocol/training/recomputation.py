@@ -1,4 +1,4 @@
-"""Which jobs a result must have trained, and the server's signed statement of what each gives.
+"""Which jobs a result must have trained, and the server's signed recomputation of each.
 
 Reading and comparing needs no NumPy. :mod:`bench_protocol.recompute` computes.
 """
@@ -101,11 +101,11 @@ class Draw(Wire):
 
 
 class Recomputation(Wire):
-    """The server's statement about one job of a challenge, signed by its challenge key.
+    """One job of a challenge as the server computed it, signed by its challenge key.
 
     ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
     conforms follows from comparing it with the figures (:func:`verdict`), so results that come
-    later need no further statement. ``data_digest``: of the data that a session was computed on.
+    later need no further one. ``data_digest``: of the data that a session was computed on.
     """
 
     challenge: RunId
@@ -125,44 +125,44 @@ class Recomputation(Wire):
 
     @property
     def key(self) -> JobKey:
-        """The key of the stated job."""
+        """The key of the job."""
         return JobKey(self.seed, self.batch_size, self.data)
 
 
 Known = Mapping[JobKey, Recomputation]
 
 
-def payload(statement: Recomputation) -> bytes:
+def payload(said: Recomputation) -> bytes:
     """The bytes to sign."""
-    return strict_json.dumps(statement.model_dump(mode="json", exclude_none=True))
+    return strict_json.dumps(said.model_dump(mode="json", exclude_none=True))
 
 
 def parse(raw: bytes) -> Recomputation:
-    """Read a statement.
+    """Read a recomputation.
 
     Raises:
         MalformedJson, InvalidField: it is none; its seed does not follow from its nonce; or its
             verdict, figures and draw contradict each other.
     """
-    statement = Recomputation.parse(raw)
-    follows = nonces.seed_of(statement.nonce, statement.workload_digest, statement.purpose)
-    if statement.seed != follows:
+    said = Recomputation.parse(raw)
+    follows = nonces.seed_of(said.nonce, said.workload_digest, said.purpose)
+    if said.seed != follows:
         raise InvalidField(f"seed must be {follows}", field="seed")
-    _require_consistent(statement)
-    return statement
+    _require_consistent(said)
+    return said
 
 
-def _require_consistent(statement: Recomputation) -> None:
+def _require_consistent(said: Recomputation) -> None:
     """Require figures or a draw that leaves the job out; check what it says of the data."""
-    draw, is_computed = statement.draw, statement.verdict == "computed"
-    if statement.data == "real" and statement.purpose != "timed":
+    draw, is_computed = said.draw, said.verdict == "computed"
+    if said.data == "real" and said.purpose != "timed":
         raise InvalidField("only a session has real data", field="data")
-    if (statement.data_digest is not None) != (statement.purpose == "timed" and is_computed):
+    if (said.data_digest is not None) != (said.purpose == "timed" and is_computed):
         raise InvalidField(
             "data_digest must be there where a session was computed, and only there",
             field="data_digest",
         )
-    if (statement.figures is not None) != is_computed:
+    if (said.figures is not None) != is_computed:
         raise InvalidField(
             "figures must be there where it was computed, and only there", field="figures"
         )
@@ -172,7 +172,7 @@ def _require_consistent(statement: Recomputation) -> None:
         )
     if draw is None:
         return
-    follows = nonces.seed_of(statement.nonce, statement.workload_digest, "timed")
+    follows = nonces.seed_of(said.nonce, said.workload_digest, "timed")
     if draw.seed != follows:
         raise InvalidField(f"draw.seed must be {follows}", field="draw.seed")
     if draw.share < DRAWN_SHARE:
@@ -181,20 +181,20 @@ def _require_consistent(statement: Recomputation) -> None:
         raise InvalidField("the draw picks the job, so it must be computed", field="draw")
 
 
-def require_about(statement: Recomputation, result: Result) -> None:
-    """Check that a statement is about a job of a result.
+def require_about(said: Recomputation, result: Result) -> None:
+    """Check that a recomputation is of a job of a result.
 
     Raises:
-        InvalidField: it is about another challenge, or about no job of this result.
+        InvalidField: it is of another challenge, or of no job of this result.
     """
     challenge = result.challenge
-    theirs = (statement.challenge, statement.nonce, statement.server_origin)
+    theirs = (said.challenge, said.nonce, said.server_origin)
     if challenge is None or theirs != (challenge.id, challenge.nonce, challenge.server_origin):
-        raise InvalidField("the statement is about another challenge", field="challenge")
-    job = next((job for job in jobs(result) if job.key == statement.key), None)
-    told = (statement.workload, statement.workload_digest, statement.purpose)
+        raise InvalidField("it is of another challenge", field="challenge")
+    job = next((job for job in jobs(result) if job.key == said.key), None)
+    told = (said.workload, said.workload_digest, said.purpose)
     if job is None or told != (job.workload.name, job.workload.digest, job.purpose):
-        raise InvalidField("the statement is about no job of this result", field="seed")
+        raise InvalidField("it is of no job of this result", field="seed")
 
 
 def tolerance(job: SeededJob) -> Tolerance | None:
@@ -230,16 +230,16 @@ def jobs(result: Result) -> tuple[SeededJob, ...]:
     return tuple(made)
 
 
-def job_of(statement: Recomputation) -> SeededJob | None:
-    """The job of a statement; None if the catalogue has no such workload."""
+def job_of(said: Recomputation) -> SeededJob | None:
+    """Its job; None if the catalogue has no such workload."""
     for workload in CATALOGUE:
-        if workload.digest == statement.workload_digest:
+        if workload.digest == said.workload_digest:
             return SeededJob(
                 workload,
-                statement.purpose,
-                statement.nonce,
-                statement.batch_size,
-                statement.key.data,
+                said.purpose,
+                said.nonce,
+                said.batch_size,
+                said.key.data,
             )
     return None
 
@@ -293,9 +293,9 @@ def _references(result: Result, known: Known) -> dict[Purpose, Reference]:
     """The recomputed figures of its traces, by their purpose."""
     references: dict[Purpose, Reference] = {}
     for job in jobs(result):
-        statement = known.get(job.key)
-        if job.purpose != "timed" and statement is not None and statement.figures is not None:
-            references[job.purpose] = trace_reference(job, statement.figures)
+        said = known.get(job.key)
+        if job.purpose != "timed" and said is not None and said.figures is not None:
+            references[job.purpose] = trace_reference(job, said.figures)
     return references
 
 
@@ -305,8 +305,8 @@ def session_verdict(
     """Compare the witness with the recomputation of its session; None without either."""
     job = next((job for job in jobs(result) if job.purpose == "timed"), None)
     measured = result.measurement
-    statement = None if job is None else known.get(job.key)
-    if job is None or measured is None or statement is None or statement.figures is None:
+    said = None if job is None else known.get(job.key)
+    if job is None or measured is None or said is None or said.figures is None:
         return None
     if (witness := measured.witness) is None or result.seed != job.key.seed:
         return None
@@ -315,10 +315,10 @@ def session_verdict(
         job.workload,
         witness.steps,
         witness.losses,
-        statement.figures.band,
+        said.figures.band,
         movements=witness.movements,
         architecture=architecture,
         rewound=witness.rewound,
-        start=statement.figures.start_loss,
+        start=said.figures.start_loss,
         may_skip_updates=may_skip_updates(measured.recipe_settings, result.cell.precision),
     )

@@ -1,4 +1,4 @@
-"""What a result shows and what it does not: statements that follow from its verdicts.
+"""What a result shows and what it does not: claims that follow from its verdicts.
 
 The page of a result, the API and ``bench-agent verify`` show the same list. A new kind of evidence
 is one row of ``ROWS``; the page ``/trust`` explains each row under its name.
@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts that statements follow from.
+    """The facts that claims follow from.
 
     ``status``: ``measured``, ``failed``, ``pending`` until the result is projected, or ``unknown``
     where no server was asked. ``checks``: verdicts by name. ``logged``: a log holds it.
@@ -114,8 +114,8 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Statement:
-    """One statement about a result. ``what``: its name, which is also its anchor on the page
+class Claim:
+    """One claim about a result. ``what``: its name, which is also its anchor on the page
     ``/trust`` (``section``); ``assurance``: whose word it is, where it holds."""
 
     what: str
@@ -128,7 +128,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Row:
-    """A kind of statement: ``shows`` and ``does_not``, what it shows and does not show where it
+    """A kind of claim: ``shows`` and ``does_not``, what it shows and does not show where it
     holds; ``checks``, the checks it follows from."""
 
     what: str
@@ -144,13 +144,13 @@ class Row:
         return f"/trust#{self.what}"
 
 
-def of(facts: Facts) -> tuple[Statement, ...]:
-    """The statements about a result, in the order of :data:`ROWS`."""
-    statements = []
+def of(facts: Facts) -> tuple[Claim, ...]:
+    """The claims about a result, in the order of :data:`ROWS`."""
+    claims = []
     for row in ROWS:
         status, sentence, assurance = row.judge(facts, row)
-        statements.append(Statement(row.what, row.title, status, assurance, sentence, row.section))
-    return tuple(statements)
+        claims.append(Claim(row.what, row.title, status, assurance, sentence, row.section))
+    return tuple(claims)
 
 
 def level_words(facts: Facts) -> str | None:

@@ -8,7 +8,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload.result import Result
 from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust import shows, trust_levels
-from bench_protocol.trust.shows import Statement
+from bench_protocol.trust.shows import Claim
 from bench_protocol.trust.trust_levels import Assurance
 
 from ...checks.verdicts import CheckVerdict, from_text
@@ -110,7 +110,7 @@ class ResultDetail(ResultAnswer):
     assurance: Assurance | None
     level_words: str | None
     level_needs: str | None
-    shows: tuple[Statement, ...]
+    shows: tuple[Claim, ...]
     not_measured: tuple[str, ...]
     cell: dict[str, Any]
     payload_type: str

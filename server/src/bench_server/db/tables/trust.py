@@ -89,7 +89,7 @@ class Challenge(Table, table=True):
 class LogEntry(Table, table=True):
     """One leaf of the log. ``commitment`` is all of it that is public for ever.
 
-    A result's envelope is its submission; those of key events, acts and statements are kept
+    A result's envelope is its submission; those of key events, acts and recomputations are kept
     here, as signed.
     ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
     rotations that a key event, or the operator's act about a key, is about. What is erased when a
@@ -192,13 +192,13 @@ class RecomputeJob(Table, table=True):
 
     ``id``: its seed, batch size and data. ``key_id`` and ``first_index``: the key whose budget it
     counts against, and the log index of its first result. ``leased_until``: no other worker takes
-    it before. ``statement_index``: the log entry of the statement about it; while it waits NULL, or
+    it before. ``logged_index``: the log entry of its recomputation; while it waits NULL, or
     -1 for a worker that has its real data.
     """
 
     __tablename__ = "recompute_job"
     __table_args__ = (
-        Index("ix_recompute_job_queue", "statement_index", "first_index", "id"),
+        Index("ix_recompute_job_queue", "logged_index", "first_index", "id"),
         Index("ix_recompute_job_spent", "key_id", "settled_at"),
     )
 
@@ -213,6 +213,6 @@ class RecomputeJob(Table, table=True):
     key_id: str = Field(max_length=64)
     first_index: int = Field(sa_type=BigInteger)
     leased_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    statement_index: int | None = Field(default=None, sa_type=BigInteger)
+    logged_index: int | None = Field(default=None, sa_type=BigInteger)
     processor_seconds: float | None = None
     settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

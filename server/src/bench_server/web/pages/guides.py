@@ -45,7 +45,7 @@ QUESTIONS = {
 class TrustPage:
     """``/trust``: what does each trust level need, and what could a cheater still do?
 
-    ``rows``: what the statements about a result mean; ``unmeasured``: devices without a measured
+    ``rows``: what the claims about a result mean; ``unmeasured``: devices without a measured
     tolerance.
     """
 

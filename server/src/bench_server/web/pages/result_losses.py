@@ -64,11 +64,11 @@ class WitnessTable:
 
 @dataclass(frozen=True)
 class Losses:
-    """The losses of its training. ``conformance``: the finding on its ``traces``; ``statements``:
+    """The losses of its training. ``conformance``: the finding on its ``traces``; ``logged``: the
     log entries of what was recomputed; ``witness``: of the session that was timed."""
 
     conformance: CheckVerdict | None
-    statements: tuple[int, ...]
+    logged: tuple[int, ...]
     traces: tuple[TraceTable, ...]
     witness: WitnessTable | None
 
@@ -79,7 +79,7 @@ def losses_of(session: Session, answer: ResultAnswer, signed: Result) -> Losses:
     stated = jobs.stated(session.connection(), keys)
     return Losses(
         conformance=verdicts.get("conformance"),
-        statements=tuple(sorted(item.log_index for item in stated.values())),
+        logged=tuple(sorted(item.log_index for item in stated.values())),
         traces=_trace_tables(signed, stated),
         witness=_witness_table(signed, stated),
     )
@@ -108,9 +108,9 @@ def _trace_tables(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[Trac
 def _losses_of(trace: Trace, stated: Mapping[JobKey, Stated]) -> tuple[float, ...]:
     """The recomputed losses of a trace; none where they are not known."""
     found = stated.get(JobKey(trace.seed, trace.batch_size))
-    if found is None or found.statement.figures is None:
+    if found is None or found.said.figures is None:
         return ()
-    losses = found.statement.figures.losses
+    losses = found.said.figures.losses
     return losses if len(losses) == len(trace.losses) else ()
 
 
@@ -139,6 +139,6 @@ def _witness_table(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTa
 
 def _band(signed: Result, stated: Mapping[JobKey, Stated]) -> Band | None:
     found = stated.get(JobKey(signed.seed, signed.cell.batch_size, signed.cell.data))
-    if found is None or found.statement.figures is None:
+    if found is None or found.said.figures is None:
         return None
-    return found.statement.figures.band
+    return found.said.figures.band

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bench_protocol.payload.result import Result
 from bench_protocol.trust import asks
-from bench_protocol.trust.shows import Check, Statement, Status
+from bench_protocol.trust.shows import Check, Claim, Status
 
 from ...answers import stored_results
 from ...answers.types.results import ReproductionAnswer, ResultAnswer, shown_fields
@@ -40,7 +40,7 @@ class Trust:
     ``reproduction``: beside other owners, null before level 3; ``ask``: the ask that it answers, in
     words, null if it names none."""
 
-    shows: tuple[Statement, ...]
+    shows: tuple[Claim, ...]
     level_in_words: str | None
     level_needs: str | None
     checks: tuple[CheckMark, ...]

@@ -13,9 +13,9 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
-from ...answers import query_names, statements, stored_results
+from ...answers import query_names, recomputations, stored_results
+from ...answers.recomputations import RecomputationsAnswer
 from ...answers.selection import ResultQuery
-from ...answers.statements import StatementsAnswer
 from ...answers.types.results import (
     ResultAnswer,
     ResultDetail,
@@ -175,9 +175,9 @@ def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     summary="What the server stated about the seeded jobs of this result, each with its receipt",
     responses=problems(404, 410),
 )
-def get_recomputations(session: Reading, result_id: ResultId) -> StatementsAnswer:
+def get_recomputations(session: Reading, result_id: ResultId) -> RecomputationsAnswer:
     submission, _ = stored_results.result_with_id(session, result_id)
-    return statements.about(session, submission)
+    return recomputations.about(session, submission)
 
 
 def _one(answer: Accepted | ProtocolError) -> Response:

@@ -1,4 +1,4 @@
-"""Statements of the server as the log has them, each with its receipt."""
+"""The server's recomputations as the log has them, each with its receipt."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,21 +15,21 @@ from .types.trust import ReceiptAnswer, envelope_document, receipt_answer
 
 
 @dataclass(frozen=True)
-class StatementsAnswer:
-    """Statements in the order of the log, with their receipts."""
+class RecomputationsAnswer:
+    """Recomputations in the order of the log, with their receipts."""
 
-    statements: tuple[dict[str, Any], ...]
+    recomputations: tuple[dict[str, Any], ...]
     receipts: tuple[ReceiptAnswer, ...]
 
 
-def about(session: Session, submission: Submission) -> StatementsAnswer:
+def about(session: Session, submission: Submission) -> RecomputationsAnswer:
     keys = [job.key for job in recomputation.jobs(stored_result(submission.payload))]
     stated = jobs.stated(session.connection(), keys)
     indices = sorted(item.log_index for item in stated.values())
     found = session.exec(select(LogEntry).where(col(LogEntry.log_index).in_(indices)))
     entries = sorted(found, key=lambda entry: entry.log_index)
     opened = [reader.envelope_of(entry, None) for entry in entries]
-    return StatementsAnswer(
+    return RecomputationsAnswer(
         tuple(envelope_document(each) for each in opened if each is not None),
         tuple(receipt_answer(receipt) for receipt in reader.receipts(session, entries)),
     )

@@ -1,4 +1,4 @@
-"""The server's statements about recomputations: a reader and an audit check what they say."""
+"""The server's recomputations: a reader and an audit check what they say."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
 from tests.fakes.projected import project, settle
 from tests.fakes.seeding import invented
-from tests.server.test_recompute import NOW, statements, worker
+from tests.server.test_recompute import NOW, recomputations, worker
 
 from bench_agent.remote.verify import RECOMPUTATIONS, Verified, fetch_bundle, verify
 from bench_protocol.base.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
@@ -43,7 +43,7 @@ def sealed(said: Recomputation, key: Ed25519PrivateKey = AUTHORITY.challenge) ->
 
 
 def log(store: Store, raw: bytes) -> None:
-    """Log a statement as a server with the log's key can."""
+    """Log a recomputation as a server with the log's key can."""
     with store.writing_in_turn() as session:
         writer.take_turn(session)
         leaf = writer.Leaf("recomputation", envelope.read(raw))
@@ -75,7 +75,7 @@ def judged(bundle: Bundle) -> Verified:
     return verify(json.loads(json.dumps(bundle)))
 
 
-def test_the_statements_of_a_result_are_verified_offline(bundles: Callable[[], Bundle]) -> None:
+def test_the_recomputations_of_a_result_are_verified_offline(bundles: Callable[[], Bundle]) -> None:
     bundle = bundles()
     assert bundle["judged"]["trust_level"] == 3
     verified = judged(bundle)
@@ -85,29 +85,29 @@ def test_the_statements_of_a_result_are_verified_offline(bundles: Callable[[], B
 
 
 def flipped(bundle: Bundle) -> None:
-    """One byte of a signed statement."""
-    document = bundle[RECOMPUTATIONS]["statements"][1]
+    """One byte of a signed recomputation."""
+    document = bundle[RECOMPUTATIONS]["recomputations"][1]
     payload = bytearray(base64.b64decode(document["payload"]))
     payload[payload.index(b'"losses":[') + 12] ^= 1
     document["payload"] = base64.b64encode(payload).decode()
 
 
 def signed_by_another(bundle: Bundle) -> None:
-    """The same statement under a key of somebody else."""
-    document = bundle[RECOMPUTATIONS]["statements"][1]
+    """The same recomputation under a key of somebody else."""
+    document = bundle[RECOMPUTATIONS]["recomputations"][1]
     payload = base64.b64decode(document["payload"])
     raw = envelope.seal(RECOMPUTATION_PAYLOAD_TYPE, payload, results.private_key(7))
-    bundle[RECOMPUTATIONS]["statements"][1] = json.loads(raw)
+    bundle[RECOMPUTATIONS]["recomputations"][1] = json.loads(raw)
 
 
 def never_logged(bundle: Bundle) -> None:
     """The server signed other figures, and the log has the first ones."""
-    document = bundle[RECOMPUTATIONS]["statements"][1]
+    document = bundle[RECOMPUTATIONS]["recomputations"][1]
     said = recomputation.parse(base64.b64decode(document["payload"]))
     assert said.figures is not None
     figures = said.figures.model_copy(update={"start_loss": 2.0})
     other = sealed(said.model_copy(update={"figures": figures}))
-    bundle[RECOMPUTATIONS]["statements"][1] = json.loads(other)
+    bundle[RECOMPUTATIONS]["recomputations"][1] = json.loads(other)
 
 
 def receipts_swapped(bundle: Bundle) -> None:
@@ -116,7 +116,7 @@ def receipts_swapped(bundle: Bundle) -> None:
 
 def one_left_out(bundle: Bundle) -> None:
     """The level needs all of them."""
-    for name in ("statements", "receipts"):
+    for name in ("recomputations", "receipts"):
         del bundle[RECOMPUTATIONS][name][0]
 
 
@@ -140,7 +140,7 @@ CHANGES: tuple[tuple[Callable[[Bundle], None], type[ProtocolError], str], ...] =
 )
 
 
-def test_a_changed_statement_does_not_hold(bundles: Callable[[], Bundle]) -> None:
+def test_a_changed_recomputation_does_not_hold(bundles: Callable[[], Bundle]) -> None:
     honest = bundles()
     judged(honest)
     for change, error, says in CHANGES:
@@ -151,7 +151,7 @@ def test_a_changed_statement_does_not_hold(bundles: Callable[[], Bundle]) -> Non
         assert says in str(caught.value), change
 
 
-def test_statements_about_another_result_do_not_hold(bundles: Callable[[], Bundle]) -> None:
+def test_recomputations_of_another_result_do_not_hold(bundles: Callable[[], Bundle]) -> None:
     one, other = bundles(), bundles()
     with pytest.raises(InvalidField, match="another challenge"):
         judged(one | {RECOMPUTATIONS: other[RECOMPUTATIONS]})
@@ -168,7 +168,7 @@ def doubled_sessions(workload: Workload, purpose: Purpose, nonce: str, batch_siz
 
 
 @pytest.mark.parametrize("compute", [doubled, doubled_sessions])
-def test_a_level_that_does_not_follow_from_the_statements(
+def test_a_level_that_does_not_follow_from_the_recomputations(
     post: Poster, store: Store, compute: Compute
 ) -> None:
     """The server recomputed other losses, and shows level 3 all the same."""
@@ -192,7 +192,7 @@ def test_an_audit_accepts_what_an_honest_server_states(post: Poster, store: Stor
     project(store)
     assert worker(store, budget_seconds=0.0).drain() == 24
     project(store)
-    assert "not_drawn" in {said.verdict for said in statements(store)}
+    assert "not_drawn" in {said.verdict for said in recomputations(store)}
     assert audited(store).faults == ()
 
 
@@ -247,14 +247,14 @@ def left_out(said: Recomputation, size: int) -> Recomputation:
     ("forge", "says"),
     [
         (lambda said: said, None),
-        (elsewhere, "a statement of another server"),
+        (elsewhere, "a recomputation of another server"),
         (of_another_nonce, "not that of its challenge"),
         (partial(left_out, size=RIGHT_SIZE), "by another root than its checkpoint has"),
         (partial(left_out, size=RIGHT_SIZE - 1), "by the checkpoint of 1 entries, not of 2"),
         (partial(left_out, size=RIGHT_SIZE + 1), "by the checkpoint of 3 entries, not of 2"),
     ],
 )
-def test_an_audit_finds_a_false_statement(
+def test_an_audit_finds_a_false_recomputation(
     post: Poster, store: Store, forge: Callable[[Recomputation], Recomputation], says: str | None
 ) -> None:
     """Each is signed by the server's own keys."""
@@ -275,7 +275,7 @@ def test_an_audit_finds_a_false_statement(
         ({"seed": "0" * 32}, AUTHORITY.challenge),
     ],
 )
-def test_an_audit_finds_a_statement_of_another_key_or_seed(
+def test_an_audit_finds_a_recomputation_of_another_key_or_seed(
     post: Poster, store: Store, changes: dict[str, str], key: Ed25519PrivateKey
 ) -> None:
     trusted.send(store, results.private_key(), [1_000_000], projected=False)
