@@ -1,4 +1,4 @@
-"""The bar charts of a report as data: the comparisons that a run allows.
+"""The charts of a report as data: bars that compare, lines over batch sizes, traces of blocks.
 
 Compared cells differ only in the compared property: workload, batch size, precision and data are
 always equal, framework and device too when recipes are compared.
@@ -6,18 +6,22 @@ always equal, framework and device too when recipes are compared.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import log
+from statistics import median
 from typing import Any
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import RECIPES, Cell
-from bench_protocol.statistics.comparison import SpeedVerdict
+from bench_protocol.statistics.charts import BlockTrace, block_trace
 
-from . import lines
-from .figures import CellFigures, Report, at_one_batch, fastest, grouped, marked, speed_up
+from .figures import CellFigures, Report, at_one_batch, fastest, grouped, marked
+from .remarks import comparison
 
 Label = Callable[[CellFigures], str]
 # A wide interval must not make all bars of a group short: the longest is this times the fastest.
 MOST_OVER = 1.25
+BOX_WIDTH, BOX_HEIGHT = 1000.0, 300.0
+COLOURS = 6
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,37 @@ class BarGroup:
 
 
 @dataclass(frozen=True)
+class Line:
+    """Samples per second over batch sizes; points in a box of 1000 x 300, rate upwards."""
+
+    label: str
+    kind: int
+    points: tuple[tuple[float, float], ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LineGroup:
+    """Lines on one pair of axes, both logarithmic."""
+
+    title: str
+    batches: tuple[tuple[float, str], ...]
+    low: str
+    high: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The blocks of a cell's typical repeat."""
+
+    title: str
+    subtitle: str
+    range: str
+    blocks: BlockTrace
+
+
+@dataclass(frozen=True)
 class Charts:
     """All charts of a report; comparisons that a run does not allow are empty."""
 
@@ -53,8 +88,8 @@ class Charts:
     devices: tuple[BarGroup, ...]
     recipes: tuple[BarGroup, ...]
     frameworks: tuple[BarGroup, ...]
-    batches: tuple[lines.LineGroup, ...]
-    traces: tuple[lines.Trace, ...]
+    batches: tuple[LineGroup, ...]
+    traces: tuple[Trace, ...]
 
 
 def charts_of(report: Report) -> Charts:
@@ -90,8 +125,8 @@ def charts_of(report: Report) -> Charts:
             label=lambda c: f"{c.cell.framework}, {c.cell.recipe}",
             order=lambda c: c.samples_per_second,
         ),
-        batches=lines.line_groups(report.cells),
-        traces=lines.traces(report.cells),
+        batches=line_groups(report.cells),
+        traces=traces(report.cells),
     )
 
 
@@ -126,7 +161,7 @@ def _longest(group: list[CellFigures]) -> float:
 def _bar(figures: CellFigures, longest: float, base: CellFigures | None, label: Label) -> Bar:
     note = ""
     if base and figures is not base and not (base.slowed or figures.slowed):
-        note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
+        note = marked(comparison(figures, base), figures, base)
     return Bar(
         label=label(figures),
         value=marked(people.rate(figures.samples_per_second), figures),
@@ -138,23 +173,78 @@ def _bar(figures: CellFigures, longest: float, base: CellFigures | None, label: 
     )
 
 
-def base_name(figures: CellFigures, base: CellFigures) -> str:
-    """The properties of the base that differ from the compared cell."""
-    cell, base_cell = figures.cell, base.cell
-    names = []
-    if cell.framework != base_cell.framework:
-        names.append(base_cell.framework)
-    if cell.device != base_cell.device:
-        names.append(f"on {base_cell.device}")
-    if cell.recipe != base_cell.recipe:
-        names.append(base_cell.recipe)
-    return " ".join(names)
+def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
+    """One group per workload, one line per framework and device with at least two batch sizes. Only
+    the recipe of the fastest point is drawn: a line for each recipe would be too many."""
+    groups = []
+    for group in grouped(cells, lambda c: (c.cell.workload, c.cell.precision, c.cell.data)):
+        lines = grouped(group, lambda c: (c.cell.framework, c.cell.device, c.cell.recipe))
+        best = grouped((line for line in lines if len(line) > 1), lambda line: line[0].place)
+        lines = [
+            max(recipes, key=lambda line: max(point.samples_per_second for point in line))
+            for recipes in best
+        ]
+        if lines:
+            groups.append(_line_group(lines))
+    return tuple(groups)
 
 
-def comparison(verdict: SpeedVerdict, base: str) -> str:
-    """A speed-up in words, with its interval within the run if there were enough processes."""
-    interval = ""
-    if verdict.low and verdict.high:
-        low, high = (people.ratio(value).rstrip("×") for value in (verdict.low, verdict.high))
-        interval = f" ({low} to {high} within this run)"
-    return f"{people.ratio(verdict.speed_up).rstrip('×')} times as fast as {base}{interval}"
+def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
+    lines = [sorted(line, key=lambda figures: figures.cell.batch_size) for line in lines]
+    points = [figures for line in lines for figures in line]
+    sizes = sorted({figures.cell.batch_size for figures in points})
+    rates = [figures.samples_per_second for figures in points]
+    low, high = min(rates) / 1.15, max(rates) * 1.15
+
+    def x(one_size: float) -> float:
+        return round(BOX_WIDTH * _log_share(one_size, sizes[0], sizes[-1]), 1)
+
+    def y(rate: float) -> float:
+        return round(BOX_HEIGHT * (1 - _log_share(rate, low, high)), 1)
+
+    first = lines[0][0].cell
+    unusual = "" if first.precision == "float32" else f", {first.precision}"
+    return LineGroup(
+        title=f"{first.workload}{unusual}",
+        batches=tuple((x(size), f"{size:,}") for size in sizes),
+        low=people.rate(low),
+        high=people.rate(high),
+        lines=tuple(
+            Line(
+                label=f"{line[0].place}, {line[0].cell.recipe}",
+                kind=number % COLOURS + 1,
+                points=tuple(
+                    (x(figures.cell.batch_size), y(figures.samples_per_second)) for figures in line
+                ),
+                values=tuple(
+                    f"{figures.cell.batch_size:,}: {people.rate(figures.samples_per_second)}"
+                    for figures in line
+                ),
+            )
+            for number, line in enumerate(lines)
+        ),
+    )
+
+
+def _log_share(value: float, low: float, high: float) -> float:
+    return log(value / low) / log(high / low)
+
+
+def traces(cells: Iterable[CellFigures]) -> tuple[Trace, ...]:
+    """The blocks of each cell's typical repeat, the unsteadiest first."""
+    return tuple(map(_trace, sorted(cells, key=lambda figures: -figures.within_run_spread)))
+
+
+def _trace(figures: CellFigures) -> Trace:
+    blocks = figures.typical.blocks
+    spread = people.percent(figures.within_run_spread)
+    ended = {"settled": "ended steady", "budget": "ended by the clock", "epochs": "whole epochs"}
+    return Trace(
+        title=figures.task_name,
+        subtitle=f"{figures.place}, {figures.cell.recipe}: {len(blocks.durations_ns)} blocks, "
+        f"spread {spread}, {ended[blocks.stop_reason]}",
+        range=f"from {people.nanoseconds(min(blocks.durations_ns))} "
+        f"to {people.nanoseconds(max(blocks.durations_ns))}, "
+        f"median {people.nanoseconds(median(blocks.durations_ns))}",
+        blocks=block_trace(blocks.durations_ns),
+    )

@@ -148,3 +148,20 @@ def fix_of(warn: Warn) -> str:
     """``; fix: connect the charger``; empty for an unknown kind."""
     fix = FIXES.get(warn.code)
     return f"; fix: {fix}" if fix else ""
+
+
+def comparison(figures: CellFigures, base: CellFigures) -> str:
+    """A speed-up in words, with its interval within the run if there were enough processes, and
+    the properties of the base that differ."""
+    verdict, interval, names = speed_up(figures, base), "", []
+    if verdict.low and verdict.high:
+        low, high = (people.ratio(value).rstrip("×") for value in (verdict.low, verdict.high))
+        interval = f" ({low} to {high} within this run)"
+    if figures.cell.framework != base.cell.framework:
+        names.append(base.cell.framework)
+    if figures.cell.device != base.cell.device:
+        names.append(f"on {base.cell.device}")
+    if figures.cell.recipe != base.cell.recipe:
+        names.append(base.cell.recipe)
+    times = people.ratio(verdict.speed_up).rstrip("×")
+    return f"{times} times as fast as {' '.join(names)}{interval}"
