@@ -27,7 +27,7 @@ def test_the_nearest_published_figure_of_the_same_set_up_stands_beside_the_own_b
     assert other.label == "NVIDIA GeForce RTX 4070 SUPER, tensorflow naive, published"
     assert other.samples_per_second == pytest.approx(60_000 * 10 / 44)
     around = around_published(report)
-    (group,) = beside(charts_of(report).fastest, around.neighbours)
+    (group,) = (beside(one, around.neighbours) for one in charts_of(report).fastest)
     assert [bar.share for bar in group.bars] == [1.0, pytest.approx(60_000 / 4.4 / 64_000)]
     html = page.html(report, around)
     assert other.label in html
@@ -39,11 +39,11 @@ def test_a_faster_neighbour_shortens_the_own_bars() -> None:
     report = report_of([make_result()])
     faster = Neighbour("mnist-cnn", 64, "faster", 128_000.0)
     groups = charts_of(report).fastest
-    ((first, own),) = (group.bars for group in beside(groups, (faster,)))
+    ((first, own),) = (beside(one, (faster,)).bars for one in groups)
     assert (first.label, first.share) == ("faster", 1.0)
     assert own.share == pytest.approx(0.5)
     other_batch = Neighbour("mnist-cnn", 128, "other batch", 1.0)
-    assert beside(groups, (other_batch,)) == groups
+    assert tuple(beside(one, (other_batch,)) for one in groups) == groups
 
 
 def test_workloads_without_a_published_figure_have_no_such_bar() -> None:

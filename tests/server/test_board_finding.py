@@ -10,7 +10,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.catalogue.matrix import Device
-from bench_server.answers.filters import BoardFilters
+from bench_server.answers.board_filters import BoardFilters
 from bench_server.answers.types.leaderboard import HardwareScore
 from bench_server.ranking.owners import Tier
 from bench_server.ranking.score import Score
@@ -70,9 +70,11 @@ def test_the_baseline_itself() -> None:
         ({"timing": "long", "precision": "tf32"}, "In tf32, long timings: NVIDIA H200 trains"),
         ({"batch_size": "any", "precision": "any"}, "NVIDIA H200 trains"),
         ({"device": "cpu", "q": "h200"}, "On CPUs: NVIDIA H200 trains"),
+        ({"trust": 3, "where": ["os=macos"]}, "Trust level 3 or more, os=macos: NVIDIA H200"),
+        ({"machine_id": "0f1e2d3c4b5a6978"}, "Machine 0f1e2d3c4b5a6978: NVIDIA H200 trains"),
     ],
 )
-def test_a_finding_within_some_set_ups_names_them(filters: dict[str, Any], begins: str) -> None:
+def test_a_finding_within_some_rows_names_them(filters: dict[str, Any], begins: str) -> None:
     assert heading(BEST, BASE, **filters).startswith(begins)
 
 

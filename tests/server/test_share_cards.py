@@ -9,7 +9,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol.catalogue.matrix import Device
 from bench_server.answers import cell_figures, leaderboard
-from bench_server.answers.filters import BoardFilters
+from bench_server.answers.board_filters import BoardFilters
 from bench_server.db.store import Store
 from bench_server.web import share_cards
 
@@ -65,6 +65,23 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
     assert not any(bar.own for bar in board.bars)
     assert board.bars[0].label == "1. NVIDIA GeForce RTX 4090"
     assert board.foot == "the first 3 of 3 on the board"
+
+
+@pytest.mark.parametrize(
+    ("filters", "line"),
+    [
+        ({}, "mnist-cnn: hardware, each at its best"),
+        ({"workload": "mnist-cnn", "group": "setup"}, "set-ups"),
+        ({"group": "machine", "framework": "torch"}, "With torch: mnist-cnn: machines"),
+        ({"group": "result", "trust": 1}, "Trust level 1 or more: mnist-cnn: results"),
+    ],
+)
+def test_the_card_of_a_board_says_which_rows_it_has(
+    ids: dict[str, str], store: Store, filters: dict[str, object], line: str
+) -> None:
+    with store.reading() as session:
+        card = share_cards.board_card(session, BoardFilters.model_validate(filters))
+    assert card.line == line
 
 
 def test_a_machine_is_beside_others_in_its_set_up(

@@ -118,19 +118,16 @@ def what_is_where(
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
     if links and not summary.rank and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
+    pending = people.plural(summary.waiting, "pending result")
     if summary.waiting and advise and links:
         submit = home.command(f"submit --server {server or 'URL'}")
-        lines += [f"To send the {_pending(summary)}:", f"  {submit}"]
+        lines += [f"To send the {pending}:", f"  {submit}"]
     elif summary.waiting:
-        lines += [f"The outbox has {_pending(summary)}."]
+        lines += [f"The outbox has {pending}."]
     if summary.interrupted:
         to = f" --server {server}" if server and links else ""
         lines += ["Interrupted. To continue:", f"  {home.command(f'run --resume{to}')}"]
     return lines
-
-
-def _pending(summary: RunSummary) -> str:
-    return people.plural(summary.waiting, "pending result")
 
 
 def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:

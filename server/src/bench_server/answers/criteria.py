@@ -39,14 +39,22 @@ class Search:
     def __bool__(self) -> bool:
         return bool(self.name or self.slug or self.family)
 
+    @property
+    def is_of_one(self) -> bool:
+        """Whether some hardware is named, not only its family: where is it on the board?"""
+        return bool(self.name or self.slug)
+
+    def names(self, hardware: str, slug: str) -> bool:
+        """Whether hardware has this name and this slug, whatever its family."""
+        named = not self.name or self.name.casefold() in hardware.casefold()
+        return named and self.slug in (None, slug)
+
     def finds(self, figure: Figure) -> bool:
         """Whether a figure is of this hardware."""
-        device = figure.setup.device
-        return (
-            (not self.name or self.name.casefold() in figure.hardware.casefold())
-            and self.slug in (None, figure.hardware_slug)
-            and (not self.family or families.contains(self.family, figure.hardware, device))
+        family = not self.family or families.contains(
+            self.family, figure.hardware, figure.setup.device
         )
+        return family and self.names(figure.hardware, figure.hardware_slug)
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
         """The same in SQL, for a table with columns ``hardware``, ``hardware_slug``, ``device``."""

@@ -1,5 +1,6 @@
 """Facets: how many hardware models a further filter would leave on the boards."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -27,23 +28,19 @@ def facets(rankings: Sequence[Ranking], search: Search) -> tuple[Facet, ...]:
     without the chosen family, the others within all filters."""
     any_family = replace(search, family=None)
     rows = [row for one in rankings for row in one.rows if any_family.finds(row.figure)]
-    families = {
-        name: {
-            figure.hardware_slug
-            for figure in _figures(rows)
-            if contains(name, figure.hardware, figure.setup.device)
-        }
+    of_families = {
+        (name, figure.hardware_slug)
+        for figure in _figures(rows)
         for name in FAMILIES
+        if contains(name, figure.hardware, figure.setup.device)
     }
-    found = [Facet("family", {name: len(slugs) for name, slugs in families.items() if slugs})]
+    counts = Counter(name for name, _ in of_families)
+    found = [Facet("family", {name: counts[name] for name in FAMILIES if counts[name]})]
     shown = list(_figures(row for one in rankings for row in one.shown))
     names: tuple[FacetName, ...] = ("framework", "recipe")
     for name in names:
         pairs = {(getattr(figure.setup, name), figure.hardware_slug) for figure in shown}
-        values = sorted({value for value, _ in pairs})
-        found.append(
-            Facet(name, {value: sum(value == one for one, _ in pairs) for value in values})
-        )
+        found.append(Facet(name, dict(sorted(Counter(value for value, _ in pairs).items()))))
     return tuple(found)
 
 

@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import Workload
 
-from ..errors import InvalidQuery
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, bests, kind_of, place, score
 from . import leaderboard_sql, query_names, unranked
 from .baseline import baseline_slug
+from .board_filters import BoardFilters
 from .criteria import Search
-from .filters import BoardFilters
 from .orders import RANK_BY, Order
 from .types.leaderboard import (
     Board,
@@ -66,43 +65,30 @@ def leaderboard(
         InvalidQuery: a framework, a hardware or the baseline is unknown, a cursor is given without
             a workload, or results are to be sorted by a field that they have no index of.
     """
-    workloads = asked_for(filters)
-    found = rankings(session, workloads, filters, of_operator)
+    found = rankings(session, filters, of_operator)
     unranked_rows = (
-        {} if filters.cursor else unranked.unranked_rows(session, workloads, filters.criteria)
+        {}
+        if filters.cursor
+        else unranked.unranked_rows(session, filters.workloads, filters.criteria)
     )
     boards = tuple(
         _board(session, ranking, filters, unranked_rows.get(ranking.workload.digest, ()))
         for ranking in found
     )
     by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
-    scores = _scores(found) if by_hardware else ()
-    if filters.family:
-        scores = _of_family(scores, found, filters.family)
+    scores = _scores(found, Search(family=filters.family)) if by_hardware else ()
     return Leaderboard(boards, scores, tuple(found))
 
 
-def board(
-    session: Session, workload: Workload, filters: BoardFilters, of_operator: str | None = None
-) -> Board:
-    filters = filters.model_copy(update={"workload": workload.name})
-    return leaderboard(session, filters, of_operator).boards[0]
-
-
 def rankings(
-    session: Session,
-    workloads: Sequence[Workload],
-    filters: BoardFilters,
-    of_operator: str | None = None,
+    session: Session, filters: BoardFilters, of_operator: str | None = None
 ) -> list[Ranking]:
-    """All rows of the workloads' boards; see :func:`leaderboard`."""
+    """All rows of the boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
-    figures, baselines, criteria = {}, {}, filters.criteria
+    figures, baselines, criteria, workloads = {}, {}, filters.criteria, filters.workloads
     if filters.rank_by == "energy" or filters.group != "result":
-        # A search selects among ranked rows, unless it comes first.
-        of_ranked = criteria if filters.searches_first else replace(criteria, search=Search())
         of_machines = filters.group == "machine"
-        figures = leaderboard_sql.figures(session, workloads, of_ranked, of_machines)
+        figures = leaderboard_sql.figures(session, workloads, filters.ranked_criteria, of_machines)
     slug = filters.baseline or baseline_slug(session, of_operator)
     if slug is not None:
         baselines = leaderboard_sql.figures(session, workloads, criteria.of_baseline(slug))
@@ -150,17 +136,20 @@ def _board(
     )
 
 
-def _scores(rankings: Sequence[Ranking]) -> tuple[HardwareScore, ...]:
-    """Scores of the hardware on boards, the best first. A rank needs a place on every board that
-    the baseline is on, else the best rank could be had by measuring one workload alone; and no
-    provisional place, else one owner could take it."""
+def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore, ...]:
+    """Scores of a family's hardware, the best first, with ranks among all. A rank needs a place on
+    every board that the baseline is on, else the best rank could be had by measuring one workload
+    alone; and no provisional place, else one owner could take it."""
     best: defaultdict[tuple[str, str, bool], dict[str, Bests]] = defaultdict(dict)
     baseline: dict[str, Bests] = {}
+    found: set[str] = set()
     for ranking in rankings:
         for row in ranking.rows:
             figure = row.figure
             key = (figure.hardware_slug, figure.hardware, figure.published)
             best[key][ranking.workload.name] = bests([figure, *row.others])
+            if family.finds(figure):
+                found.add(figure.hardware_slug)
         if ranking.baseline:
             baseline[ranking.workload.name] = ranking.baseline
     scores = [
@@ -169,17 +158,8 @@ def _scores(rankings: Sequence[Ranking]) -> tuple[HardwareScore, ...]:
     ]
     ordered = sorted((one for one in scores if one.score.value), key=_score_order)
     ranks = count(1)
-    return tuple(replace(one, rank=next(ranks) if one.score.complete else None) for one in ordered)
-
-
-def _of_family(
-    scores: tuple[HardwareScore, ...], rankings: Sequence[Ranking], family: str
-) -> tuple[HardwareScore, ...]:
-    """The scores of a family's hardware, with their ranks among all."""
-    search = Search(family=family)
-    figures = (row.figure for ranking in rankings for row in ranking.rows)
-    slugs = {figure.hardware_slug for figure in figures if search.finds(figure)}
-    return tuple(one for one in scores if one.hardware_slug in slugs)
+    placed = [replace(one, rank=next(ranks) if one.score.complete else None) for one in ordered]
+    return tuple(one for one in placed if one.hardware_slug in found)
 
 
 def _score_order(one: HardwareScore) -> tuple[bool, float, str]:
@@ -196,7 +176,7 @@ def _ranked(
     figures: Sequence[Figure], energy_scope: str | None, filters: BoardFilters
 ) -> list[RankedRow]:
     """All rows of a board with their ranks, by tier, then by what ranks them."""
-    value = RANK_BY[filters.rank_by or "time"]
+    value = RANK_BY[filters.ranked_by]
     keyed = [
         (value(figure), figure.id, figure)
         for figure in figures
@@ -204,19 +184,6 @@ def _ranked(
     ]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
-
-
-def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
-    """The requested workload, or all.
-
-    Raises:
-        InvalidQuery: a cursor is given without a workload.
-    """
-    if filters.cursor and not filters.workload:
-        raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
-    if filters.workload is None:
-        return CATALOGUE
-    return (workload_named(filters.workload),)
 
 
 def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:

@@ -14,8 +14,8 @@ from ..ranking.figures import Figure
 from ..ranking.owners import kinds_of
 from ..ranking.rows import RESULTS, TABLE, figure_of_result
 from . import cursors
+from .board_filters import BoardFilters
 from .criteria import Criteria
-from .filters import BoardFilters
 from .stored_figures import figures_where
 
 # The column that a board of results is in the order of, and whether the greatest is first.
@@ -76,18 +76,18 @@ def results(
     Raises:
         InvalidQuery: results are not sorted by that field.
     """
-    ranked_by = filters.rank_by or "time"
-    if (filters.sort or ranked_by) not in ORDERS:
+    sort = filters.sort or filters.ranked_by
+    if sort not in ORDERS:
         raise InvalidQuery(
             f"sort: results are sorted by newest_at alone, not by {filters.sort}",
             field="sort",
             hint="sort=newest_at, sort=-newest_at, or rank_by",
         )
-    value, descending = ORDERS[filters.sort or ranked_by]
+    value, descending = ORDERS[sort]
     query = select(RESULTS).where(
         RESULTS.c.rankable,
         value.is_not(None),
-        ORDERS[ranked_by][0].is_not(None),
+        ORDERS[filters.ranked_by][0].is_not(None),
         *filters.criteria.on_boards(RESULTS, [workload]),
         *filters.criteria.of_evidence(),
     )

@@ -21,7 +21,7 @@ from ..log import reader
 from ..log.server_keys import Authority
 from ..projection import position
 from ..ranking.rows import RESULTS
-from .filters import BoardFilters
+from .board_filters import BoardFilters
 from .leaderboard import leaderboard
 from .types.leaderboard import LeaderboardAnswer, flat
 from .types.trust import (

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import Integer, cast, func, select
 from sqlmodel import Session
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
-
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of, kind_of, place
 from . import leaderboard, stored_figures
-from .filters import BoardFilters
+from .board_filters import BoardFilters
 from .types.leaderboard import rate_fields
 
 
@@ -53,7 +51,7 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
         return ()
     boards = {
         ranking.workload.name: ranking.rows
-        for ranking in leaderboard.rankings(session, CATALOGUE, BoardFilters.model_validate({}))
+        for ranking in leaderboard.rankings(session, BoardFilters.model_validate({}))
     }
     return tuple(
         _place(session, workload, figure, boards[workload]) for workload, figure in best.items()

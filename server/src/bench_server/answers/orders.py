@@ -14,7 +14,7 @@ from ..ranking.compare import RankedRow, section
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, kind_of
 from . import cursors
-from .filters import BoardFilters
+from .board_filters import BoardFilters
 
 Value = float | str | None
 
@@ -65,7 +65,7 @@ class Order(NamedTuple):
     def of(cls, filters: BoardFilters, baselines: Bests) -> "Order":
         """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
-            return cls(RANK_BY[filters.rank_by or "time"], False, float)
+            return cls(RANK_BY[filters.ranked_by], False, float)
         name = filters.sort.removeprefix("-")
 
         def speed_up(figure: Figure) -> Value:

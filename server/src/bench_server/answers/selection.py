@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from .filters import BoardFilters, Parameters, ResultFilters, ResultPageFilters
+from .board_filters import BoardFilters
+from .filters import Parameters, ResultFilters, ResultPageFilters
 from .parameters import Empty
 from .types.leaderboard import BoardRow
 from .types.results import ResultAnswer

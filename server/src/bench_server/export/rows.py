@@ -9,7 +9,8 @@ from sqlmodel import Session
 
 from ..answers import leaderboard as leaderboards
 from ..answers import query_names, stored_results
-from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
+from ..answers.board_filters import BoardFilters
+from ..answers.filters import HistoryFilters, ResultFilters
 from ..answers.history import history
 from ..answers.selection import Selection
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
@@ -117,10 +118,10 @@ def machine_history(
 
 
 def _board_rows(session: Session, filters: BoardFilters, of_operator: str | None) -> Rows:
-    for workload in leaderboards.asked_for(filters):
+    for workload in filters.workloads:
         page = filters.model_copy(update={"workload": workload.name, "limit": PAGE})
         while True:
-            board = leaderboards.board(session, workload, page, of_operator)
+            (board,) = leaderboards.leaderboard(session, page, of_operator).boards
             for row in board.rows:
                 yield {**vars(row), "baseline_slug": board.baseline_slug}
             if board.next_cursor is None:

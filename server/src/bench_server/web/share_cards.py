@@ -15,12 +15,13 @@ from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..answers import hardware, leaderboard, machines, stored_results
+from ..answers.board_filters import BoardFilters
 from ..answers.cell_figures import CellFigure
-from ..answers.filters import BoardFilters
 from ..answers.prices import NO_PRICES
 from ..answers.types.comparison import CompareAnswer
 from ..answers.types.leaderboard import BoardRow
 from ..errors import NotFound
+from .pages import board_form
 from .render import xml_templates
 
 MOST_BARS = 6
@@ -32,6 +33,15 @@ NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
 # Width of a card's title in units of those letters, which are 1.2 times as wide in bold; the sizes
 # of the title in pixels.
 TITLE_WIDTH, LARGEST_TITLE, LEAST_TITLE = 1080 * 11 / 1.2, 50, 28
+
+
+# The rows of a board.
+ROWS = {
+    "hardware": "hardware, each at its best",
+    "setup": "set-ups",
+    "machine": "machines",
+    "result": "results",
+}
 
 
 class Bar(NamedTuple):
@@ -126,8 +136,9 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     boards = leaderboard.leaderboard(session, shown).boards
     board = next((board for board in boards if board.rows), boards[0])
     title = filters.workload or "How fast does it train?"
-    rows = "set-ups" if filters.group == "setup" else "hardware, each at its best"
-    line = rows if filters.workload else f"{board.workload.name}: {rows}"
+    rows = ROWS[filters.group or "hardware"]
+    where = "" if filters.workload else board.workload.name
+    line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
     bars = [
         bar._replace(label=f"{row.rank}. {bar.label}") if row.rank else bar
         for row in board.rows
@@ -221,8 +232,8 @@ def _board(session: Session, name: str, same: dict[str, object]) -> tuple[BoardR
     """Every row of a workload's board in a set-up, or of its usual board."""
     if name not in WORKLOADS:
         return ()
-    filters = BoardFilters.model_validate(same | {"limit": 500})
-    return leaderboard.board(session, WORKLOADS[name], filters).rows
+    filters = BoardFilters.model_validate(same | {"workload": name, "limit": 500})
+    return leaderboard.leaderboard(session, filters).boards[0].rows
 
 
 def _setup(row: Any) -> str:

@@ -97,12 +97,8 @@ def _distance(copied: Published, figures: CellFigures) -> tuple[bool, float]:
     return other, abs(log(copied.samples_per_second / figures.samples_per_second))
 
 
-def beside(groups: Sequence[BarGroup], neighbours: Sequence[Neighbour]) -> tuple[BarGroup, ...]:
-    """The groups with the bars of other machines among them, fastest first."""
-    return tuple(_with(group, neighbours) for group in groups)
-
-
-def _with(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
+def beside(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
+    """The group with the bars of other machines among its own, fastest first."""
     task = _task(group.cell)
     others = [other for other in neighbours if (other.workload, other.batch_size) == task]
     if not others:

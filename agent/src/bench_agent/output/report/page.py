@@ -45,7 +45,9 @@ def html(report: Report, around: Around = NOBODY) -> str:
     return templates.get_template("report.html.j2").render(
         css=(FOLDER / "report.css").read_text(),
         report=report,
-        charts=replace(charts, fastest=beside(charts.fastest, around.neighbours)),
+        charts=replace(
+            charts, fastest=tuple(beside(one, around.neighbours) for one in charts.fastest)
+        ),
         headline=headline(report, rates=False),
         around=around,
         heading=HEADING,

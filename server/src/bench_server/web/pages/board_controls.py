@@ -9,8 +9,8 @@ from sqlmodel import Session
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ...answers import query_names
+from ...answers.board_filters import BoardFilters
 from ...answers.facets import Facet
-from ...answers.filters import BoardFilters
 from ...answers.types.leaderboard import Board
 from . import board_form
 from .board_links import METRICS, VIEW, Chip, chips, hidden_fields, with_value

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from bench_protocol.base import format as people
 
-from ...answers import families, leaderboard
-from ...answers.filters import BoardFilters
+from ...answers import leaderboard
+from ...answers.board_filters import BoardFilters
 from ...answers.orders import RANK_BY
 from ...answers.types.leaderboard import HardwareScore
 from . import board_form
@@ -22,14 +22,14 @@ def finding(
 ) -> str:
     """The first of a board. Of all boards: the best score, else who is first on most of them. It is
     called fastest only where nothing with less evidence has a better figure (:func:`contested`).
-    Of hardware that is searched for, where the best of it is. The family and set-up that are asked
-    for come first. Without results it says so.
+    Of hardware that is searched for, where the best of it is. The rows that are asked for
+    come first, in words. Without results it says so.
 
     Args:
         any_rows: the page has rows. Rankings have none by result.
     """
-    asked, firsts = _question(filters), _firsts(rankings)
-    if filters.q or filters.hardware:
+    asked, firsts = board_form.words(filters), _firsts(rankings)
+    if filters.criteria.search.is_of_one:
         found = _of_search(filters, metric, rankings, scores)
     elif filters.group == "result" and any_rows:
         found = f"ranked results of {filters.workload or 'every workload'}"
@@ -57,7 +57,7 @@ def contested(
 ) -> str:
     """``NVIDIA B200 looks faster, but ranks lower``: hardware whose figure is better than that of
     the first of a workload's board, with less evidence. Empty without any, or for a search."""
-    if len(rankings) != 1 or filters.q or filters.hardware:
+    if len(rankings) != 1 or filters.criteria.search.is_of_one:
         return ""
     best = _ahead(filters, rankings[0])
     if best is None:
@@ -67,20 +67,13 @@ def contested(
 
 def _ahead(filters: BoardFilters, ranking: leaderboard.Ranking) -> str | None:
     """The hardware whose figure is better than that of the first of a board, if there is one."""
-    value = RANK_BY[filters.rank_by or "time"]
+    value = RANK_BY[filters.ranked_by]
     rows = [row for row in ranking.shown if row.rank]
-    if filters.group in ("machine", "result") or not rows:
+    if not filters.is_of_hardware or not rows:
         return None
     first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
     same = first.hardware_slug == best.hardware_slug or value(first) == value(best)
     return None if same else best.hardware
-
-
-def _question(filters: BoardFilters) -> str:
-    """``Apple M, on Metal, tuned``: the family and set-up that are asked for; empty for all."""
-    family = [families.FAMILIES[filters.family].label] if filters.family else []
-    found = ", ".join([*family, *board_form.words(filters)])
-    return found[:1].upper() + found[1:]
 
 
 def _of_search(
@@ -91,15 +84,10 @@ def _of_search(
 ) -> str:
     """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score where all workloads
     are shown."""
-    if filters.group in ("machine", "result"):
+    if filters.group and not filters.is_of_hardware:
         return f"{filters.group.title()}s of the hardware that is searched for"
-    named = (filters.q or "").casefold()
-    slug = filters.hardware
-    own = [
-        one
-        for one in scores
-        if named in one.hardware.casefold() and slug in (None, one.hardware_slug)
-    ]
+    search = filters.criteria.search
+    own = [one for one in scores if search.names(one.hardware, one.hardware_slug)]
     if filters.workload is None and own:
         return _by_score(own, searched=True)
     found = [(row.rank, ranking, row) for ranking in rankings for row in ranking.shown if row.rank]

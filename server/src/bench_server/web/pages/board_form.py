@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...answers.filters import BoardFilters
+from ...answers.board_filters import BoardFilters
+from ...answers.families import FAMILIES
 from .common import Choice, choices
 
 Options = Sequence[tuple[str, str]]
@@ -70,7 +71,13 @@ def filled(
     )
 
 
-def words(filters: BoardFilters) -> list[str]:
-    """The set-up that is asked for: ``on Metal``, ``tuned``."""
+def words(filters: BoardFilters) -> str:
+    """``Apple M, on Metal, tuned``: what rows are asked for, but for hardware by its name; empty
+    for all."""
+    family = [FAMILIES[filters.family].label] if filters.family else []
     chosen = ((field.words, getattr(filters, field.name)) for field in FIELDS)
-    return [say(value) for say, value in chosen if say and value not in (None, "any")]
+    setup = [say(value) for say, value in chosen if say and value not in (None, "any")]
+    machine = [f"machine {filters.machine_id}"] if filters.machine_id else []
+    trust = [f"trust level {filters.trust} or more"] if filters.trust else []
+    found = ", ".join([*family, *setup, *machine, *trust, *filters.where])
+    return found[:1].upper() + found[1:]

@@ -5,9 +5,9 @@ address.
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...answers.board_filters import BoardFilters
 from ...answers.facets import Facet
 from ...answers.families import FAMILIES
-from ...answers.filters import BoardFilters
 from ..heads import HEADS
 from . import board_form
 from .common import address

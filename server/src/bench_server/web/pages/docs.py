@@ -8,7 +8,7 @@ from typing import Any
 from sqlmodel import Session
 
 from ...answers import leaderboard
-from ...answers.filters import BoardFilters
+from ...answers.board_filters import BoardFilters
 from ...answers.parameters import WORKLOADS
 
 # Fields of a row that the sample answer shows.

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
-from bench_protocol.catalogue.catalogue import workload_named
 
 from ...answers import hardware, leaderboard
-from ...answers.filters import BoardFilters
+from ...answers.board_filters import BoardFilters
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.published import PublishedAnswer, published_figures
 from ..plots import Plot
@@ -78,11 +77,11 @@ def _rank(session: Session, answer: hardware.HardwareAnswer) -> str:
     """``15th of 47 on mnist-cnn``: its rank on the first board that it is on."""
     if answer.place is None or answer.published:
         return ""
-    workload = workload_named(answer.place.workload)
-    filters = BoardFilters.model_validate({"hardware": answer.slug})
-    board = leaderboard.board(session, workload, filters)
+    workload = answer.place.workload
+    filters = BoardFilters.model_validate({"hardware": answer.slug, "workload": workload})
+    board = leaderboard.leaderboard(session, filters).boards[0]
     rank = next((row.rank for row in board.rows), None)
-    return f"{people.ordinal(rank)} of {board.ranked_count} on {workload.name}" if rank else ""
+    return f"{people.ordinal(rank)} of {board.ranked_count} on {workload}" if rank else ""
 
 
 def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 from sqlmodel import Session
 
 from ...answers import leaderboard
+from ...answers.board_filters import BoardFilters
 from ...answers.facets import facets
-from ...answers.filters import BoardFilters
 from ...answers.types.leaderboard import Board, BoardRow
 from ...ranking.owners import TIERS, Tier
 from ..dots import DotPlot
@@ -99,7 +99,7 @@ def leaderboard_page(
     boards, scores, rankings = leaderboard.leaderboard(session, filters, of_operator)
     if filters.workload is not None:
         scores = ()
-    metric = METRICS.get(filters.rank_by or "throughput", ACCURACY)
+    metric = METRICS.get(filters.ranked_by, ACCURACY)
     whole = not chosen.keys() - {"limit"}
     of_card = {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")}
     results: Results = "nobody_yet" if whole else "none_here"

@@ -9,7 +9,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 
 from ...answers import leaderboard, query_names
-from ...answers.filters import BoardFilters
+from ...answers.board_filters import BoardFilters
 from ...answers.parameters import WORKLOADS
 from ...answers.types.leaderboard import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound

@@ -8,7 +8,7 @@ from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import workload_named
 
 from ...answers import leaderboard
-from ...answers.filters import BoardFilters
+from ...answers.board_filters import BoardFilters
 from ...answers.hardware import HardwareAnswer
 from ...answers.prices import Price, Prices
 from ...answers.types.comparison import CompareAnswer, ComparedThing
@@ -26,8 +26,8 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
     if answer.place is None:
         return ()
     workload = workload_named(answer.place.workload)
-    filters = BoardFilters.model_validate({"limit": MOST_ROWS})
-    rows = leaderboard.board(session, workload, filters).rows
+    filters = BoardFilters.model_validate({"workload": workload.name, "limit": MOST_ROWS})
+    rows = leaderboard.leaderboard(session, filters).boards[0].rows
     mine = next((row for row in rows if row.hardware_slug == answer.slug), None)
     if mine is None:
         return ()

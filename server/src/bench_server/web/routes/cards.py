@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from ...answers.filters import BoardPageFilters
+from ...answers.board_filters import BoardPageFilters
 from .. import feeds, share_cards
 from ..pages.workload import workload_called
 from ..static_files import FOLDER

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
+from ...answers.board_filters import BoardPageFilters
 from ...answers.compared_things import compared_ids
-from ...answers.filters import BoardPageFilters, HistoryFilters, ListPageFilters, ResultListFilters
+from ...answers.filters import HistoryFilters, ListPageFilters, ResultListFilters
 from ...answers.parameters import Words
 from ...answers.prices import Prices
 from ...answers.types.comparison import Across, Mode
