@@ -124,6 +124,7 @@ def test_a_test_that_fails_is_no_pass(tmp_path: Path) -> None:
         engines.tested(sys.executable, str(test))
 
 
+@pytest.mark.process
 def test_no_test_is_no_pass(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").touch()
     with pytest.raises(engines.StepFailed, match="ended with 5"):

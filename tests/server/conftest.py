@@ -34,7 +34,7 @@ DATABASES = ("sqlite", "postgresql")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         chosen = getattr(item, "callspec", None)
-        if (chosen is not None and "postgresql" in chosen.params.values()) or (
+        if (chosen is not None and "postgresql" in chosen.id.split("-")) or (
             "cluster" in getattr(item, "fixturenames", ())
             and "database_url" not in item.fixturenames
         ):

@@ -35,6 +35,7 @@ def test_every_setting_is_documented() -> None:
                 assert str(limit) in field.description
 
 
+@pytest.mark.process
 def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
     from tests.fakes.live import running_server
 

@@ -85,8 +85,8 @@ def settle(store: Store, here: RealData | None, budget_seconds: float = 1e9) -> 
     return count
 
 
-def send(store: Store, changed: Callable[[Result], Result]) -> str:
-    """One result on real data under the challenge of its own."""
+def send(store: Store, changed: Callable[[Result], Result] = lambda made: made) -> str:
+    """One result on real data under the challenge of its own; as it is, of no real session."""
     key = results.private_key()
     (sent,) = trusted.send(store, key, [1_000_000], cell=CELL, projected=False, changed=changed)
     return sent
@@ -207,10 +207,10 @@ def test_what_is_left_out_of_the_draw_has_no_band(
 
 
 def test_a_session_on_generated_data_is_another_job(
-    store: Store, splits: Any, here: RealData
+    store: Store, post: Poster, here: RealData
 ) -> None:
     """The seed and the batch size are the same."""
-    send(store, trained(splits))
+    send(store)
     project(store)
     with store.reading() as session:
         (job,) = session.exec(select(RecomputeJob).where(RecomputeJob.purpose == "timed")).all()
@@ -220,13 +220,13 @@ def test_a_session_on_generated_data_is_another_job(
 
 
 def test_the_oldest_job_comes_first_whatever_its_data(
-    store: Store, splits: Any, here: RealData
+    store: Store, post: Poster, here: RealData
 ) -> None:
     """Results on real data that keep coming let the others come to their turn."""
     key = results.private_key()
     generated = results.make_cell("mnist-dense")
     trusted.send(store, key, [1_000_000], cell=generated, projected=False)
-    send(store, trained(splits))
+    send(store)
     project(store)
     taken = [jobs.take(store, NOW, here.workloads) for _ in range(8)]
     data = [jobs.data_of(job) for job in taken if job is not None]
@@ -234,9 +234,9 @@ def test_the_oldest_job_comes_first_whatever_its_data(
 
 
 def test_a_job_on_real_data_is_never_computed_without_it(
-    store: Store, splits: Any, here: RealData
+    store: Store, post: Poster, here: RealData
 ) -> None:
-    send(store, trained(splits))
+    send(store)
     project(store)
     job = jobs.take(store, NOW, here.workloads)
     assert job is not None
