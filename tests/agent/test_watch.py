@@ -94,6 +94,8 @@ def test_it_prints_what_the_history_of_the_server_says(
                 {
                     "started_at": "2026-03-02T03:00:00Z",
                     "speed_up": 0.8,
+                    "speed_up_low": 0.75,
+                    "speed_up_high": 0.85,
                     "changed": [{"name": "machine.gpus.0.driver", "before": "1", "after": "2"}],
                 }
             ],
@@ -113,7 +115,8 @@ def test_it_prints_what_the_history_of_the_server_says(
     )
     done = lab.watch("--server", "http://127.0.0.1:9")
     assert (
-        "torch cpu naive: takes 1.25 times as long since 2026-03-02: driver of GPU 0 1 became 2"
+        "torch cpu naive: takes 1.25 times as long since 2026-03-02 (95 % CI 1.18 to 1.33): "
+        "driver of GPU 0 1 became 2"
     ) in done.stdout
     assert lab.document("--server", "http://127.0.0.1:9")["histories"][0]["changes"]
 

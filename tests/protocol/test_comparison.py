@@ -1,6 +1,7 @@
 """Intervals and verdicts: computed by hand, and their coverage in simulations."""
 
 import math
+from collections.abc import Callable
 from statistics import median
 
 import numpy as np
@@ -14,6 +15,9 @@ BLOCKS = 20
 CORRELATION = 0.7
 TRUE_RATIO = 1.1
 DRAWS = 3000
+FEW_DRAWS = 600
+
+Draw = Callable[[np.random.Generator, int], "np.ndarray[tuple[int], np.dtype[np.float64]]"]
 
 
 def test_welch_by_hand() -> None:
@@ -29,11 +33,12 @@ def test_welch_by_hand() -> None:
 
 
 def test_the_speed_up_is_the_ratio_of_the_figures() -> None:
-    """One slow value of three moves neither median; a geometric mean would say 11 % slower."""
+    """One slow value of three moves neither median; a geometric mean would say 11 % slower. The
+    interval spans that of both."""
     verdict = comparison.compare([1, 1.01, 1.5], [1.02, 1.03, 1.01])
     assert verdict.speed_up == 1.02 / 1.01
-    assert math.isclose(verdict.low * verdict.high, verdict.speed_up**2)
-    low, high = comparison.median_interval(1.01, [1, 1.01, 1.5])
+    assert verdict.low < (1.02 * 1.03 / 1.5) ** (1 / 3) < 1 < verdict.speed_up < verdict.high
+    low, high = comparison.figure_interval(1.01, comparison.LogSample.of([1, 1.01, 1.5]))
     assert math.isclose(low * high, 1.01**2)
 
 
@@ -46,18 +51,6 @@ def test_the_variance_of_a_median_against_that_of_a_mean(size: int) -> None:
 
 def test_the_median_of_two_was_measured() -> None:
     assert comparison.compare([1, 3], [10, 12]).speed_up == 4
-
-
-@pytest.mark.parametrize("sides", [(4, 4), (3, 4), (4, 9), (9, 10)])
-def test_even_and_unequal_numbers_hold_the_truth(sides: tuple[int, int]) -> None:
-    """3 % between values. The slower of two in the middle biases one side and not the other."""
-    random = np.random.default_rng(sum(sides))
-    held = 0
-    for _ in range(DRAWS):
-        a, b = (np.exp(random.normal(0, PROCESS_SPREAD, size)).tolist() for size in sides)
-        verdict = comparison.compare(a, b)
-        held += verdict.low <= 1 <= verdict.high
-    assert 0.94 <= held / DRAWS <= 0.985
 
 
 def test_holm_by_hand() -> None:
@@ -103,15 +96,6 @@ def test_words() -> None:
     assert here.words == "1.12 times as fast here (95 % CI 1.11 to 1.14)"
     lost = comparison.no_difference_among(11, faster.words)
     assert lost == f"no clear difference among 11 comparisons; alone: {faster.words}"
-
-
-def test_the_interval_and_the_p_value_agree() -> None:
-    """The interval holds 1 where the p-value is above 0.05, on both sides of the border."""
-    base = [1.0, 1.01, 1.02]
-    for step in range(200):
-        verdict = comparison.compare([time * (1 + step / 2000) for time in base], base)
-        assert verdict.p_value is not None
-        assert (verdict.kind == "no_difference") == (verdict.p_value > comparison.SIGNIFICANCE)
 
 
 def test_pairs_are_not_disturbed_by_what_meets_both() -> None:
@@ -162,19 +146,50 @@ def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: 
         assert 0.93 <= share <= 0.985
 
 
-@pytest.mark.parametrize("slow", [0.0, 0.1])
-@pytest.mark.parametrize("count", [3, 5, 10])
-def test_a_slow_value_in_ten_gives_no_false_verdict(count: int, slow: float) -> None:
-    """Equal sides, 3 % between values, and one value in ten 50 % slow: at most 5 % verdicts. Slow
-    values widen the interval, so it then holds the truth more often than it says."""
+def two_levels(gap: float, share: float) -> Draw:
+    """Values of two levels, such as two power modes, with 1 % noise."""
+    return lambda random, n: random.normal(0, 0.01, n) + gap * (random.random(n) < share)
+
+
+DRAW: dict[str, Draw] = {
+    "normal": lambda random, n: random.normal(0, PROCESS_SPREAD, n),
+    "exponential": lambda random, n: PROCESS_SPREAD * random.exponential(size=n),
+    "one in ten slow": lambda random, n: (
+        random.normal(0, PROCESS_SPREAD, n) + math.log(1.5) * (random.random(n) < 0.1)
+    ),
+    "10 %, half": two_levels(0.1, 0.5),
+    "10 %, 30 %": two_levels(0.1, 0.3),
+    "5 %, half": two_levels(0.05, 0.5),
+    "3 %, half": two_levels(0.03, 0.5),
+}
+
+
+@pytest.mark.parametrize("sides", [(3, 3), (5, 5), (9, 10), (20, 20), (4, 9), (3, 30)])
+@pytest.mark.parametrize("values", DRAW)
+def test_equal_sides_rarely_have_a_verdict(values: str, sides: tuple[int, int]) -> None:
+    """At most 5 %, up to 5.7 % of two levels (10,000 draws); of medians alone up to 49 %, of means
+    with Welch's error 30 %. The interval holds 1 exactly where there is no verdict."""
+    random = np.random.default_rng(sum(sides))
+    false = np.zeros(2)
+    for _ in range(FEW_DRAWS):
+        a, b = (np.exp(DRAW[values](random, n)).tolist() for n in sides)
+        least = min(sides)
+        found = comparison.compare(a, b), comparison.compare_pairs(a[:least], b[:least])
+        for one in found:
+            clear = one.p_value <= comparison.SIGNIFICANCE
+            assert clear == (not one.low <= 1 <= one.high) == (one.kind != "no_difference")
+        false += [one.kind != "no_difference" for one in found]
+    assert max(false) / FEW_DRAWS <= 0.08
+
+
+@pytest.mark.parametrize(("count", "shift"), [(3, 0.15), (5, 0.08), (10, 0.05)])
+def test_a_difference_of_normal_values_is_found(count: int, shift: float) -> None:
+    """In 91, 84 and 81 % of cases; of medians alone in 91, 85 and 82 % (10,000 draws)."""
     random = np.random.default_rng(count)
-    shape = (DRAWS, 2, count)
-    times = np.exp(random.normal(0, PROCESS_SPREAD, shape)) * np.where(
-        random.random(shape) < slow, 1.5, 1.0
-    )
+    times = np.exp(random.normal(0, PROCESS_SPREAD, (FEW_DRAWS, 2, count)))
+    times[:, 1] *= math.exp(shift)
     kinds = [comparison.compare(a, b).kind for a, b in times.tolist()]
-    false = sum(kind != "no_difference" for kind in kinds) / DRAWS
-    assert false <= 0.06
+    assert kinds.count("faster") / FEW_DRAWS >= 0.77
 
 
 def test_among_twelve_equal_things_a_false_verdict_is_rare() -> None:
@@ -182,9 +197,9 @@ def test_among_twelve_equal_things_a_false_verdict_is_rare() -> None:
     corrected at most 5 %."""
     random = np.random.default_rng(12)
     alone = corrected = 0
-    for base, *others in np.exp(random.normal(0, PROCESS_SPREAD, (DRAWS, 12, 5))).tolist():
+    for base, *others in np.exp(random.normal(0, PROCESS_SPREAD, (FEW_DRAWS, 12, 5))).tolist():
         p_values = [comparison.compare(times, base).p_value or 0.0 for times in others]
         alone += min(p_values) <= comparison.SIGNIFICANCE
         corrected += min(comparison.holm(p_values)) <= comparison.SIGNIFICANCE
-    assert alone / DRAWS > 0.12
-    assert corrected / DRAWS <= 0.05
+    assert alone / FEW_DRAWS > 0.12
+    assert corrected / FEW_DRAWS <= 0.05

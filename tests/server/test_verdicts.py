@@ -1,6 +1,5 @@
 """Verdicts of an answer: corrected together, and limited to the machines behind them."""
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median_high
@@ -34,12 +33,12 @@ def figure(times: Sequence[float], name: str, unit: Unit = UNITS[0]) -> Figure:
 SLOW, FAST = [112, 113, 111.5, 112.4], [100, 101, 99.5, 100.2]
 
 
-def test_the_interval_is_centred_on_the_ratio_of_the_figures() -> None:
+def test_the_speed_up_is_the_ratio_of_the_figures() -> None:
     found = compare(figure([1, 1.01, 1.5], "a"), figure([1.02, 1.03, 1.01], "b"))
     assert found.speed_up == 1.02 / 1.01
     assert found.speed_up_low is not None
     assert found.speed_up_high is not None
-    assert math.isclose(found.speed_up_low * found.speed_up_high, found.speed_up**2)
+    assert found.speed_up_low < found.speed_up < found.speed_up_high
 
 
 @pytest.mark.parametrize(

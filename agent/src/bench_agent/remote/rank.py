@@ -89,8 +89,8 @@ class Change(BaseModel):
 
     started_at: str
     speed_up: float
-    speed_up_low: float | None = None
-    speed_up_high: float | None = None
+    speed_up_low: float
+    speed_up_high: float
     changed: list[Difference] = []
 
 
@@ -133,9 +133,7 @@ def change_words(history: History | None, system: str) -> str:
     if not history.changes:
         return f"no change of speed in {runs}"
     change = history.changes[-1]
-    text = f"{people.faster(change.speed_up)} since {change.started_at[:10]}"
-    if change.speed_up_low is not None and change.speed_up_high is not None:
-        bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
-        text += f" (95 % CI {bounds})"
+    bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
+    text = f"{people.faster(change.speed_up)} since {change.started_at[:10]} (95 % CI {bounds})"
     causes = several_in_words(change.changed, system)
     return f"{text}: {causes or 'machine and software are the same'}"

@@ -2,16 +2,16 @@
 changed, and the changes of machine and software there."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median_high
 
 from sqlmodel import Session
 
 from bench_protocol.payload.differences import Difference, differences, facts_of
-from bench_protocol.statistics import comparison
-from bench_protocol.statistics.comparison import LogSample
+from bench_protocol.statistics.change_points import steps
+from bench_protocol.statistics.comparison import CONFIDENCE, Estimate
 
 from ..db.tables import Submission
 from ..errors import InvalidQuery, NotFound
@@ -57,8 +57,8 @@ class Change:
     result_id: str
     started_at: datetime
     speed_up: float
-    speed_up_low: float | None
-    speed_up_high: float | None
+    speed_up_low: float
+    speed_up_high: float
     changed: tuple[Difference, ...]
 
 
@@ -110,11 +110,8 @@ def changes_among(session: Session, runs: Sequence[Run]) -> tuple[Change, ...]:
     counted = counting_runs(runs)
     places = changes_of_level(counted)
     times = [middle_of(run).ns_per_sample for run in counted]
-    edges = [0, *places, len(counted)]
-    return tuple(
-        _change(session, counted, place, times[start:place], times[place:end])
-        for start, place, end in zip(edges, places, edges[2:], strict=False)
-    )
+    found = zip(places, steps(times, places), strict=True)
+    return tuple(_change(session, counted, place, step) for place, step in found)
 
 
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
@@ -155,21 +152,16 @@ def _point(run: Run) -> HistoryPoint:
     )
 
 
-def _change(
-    session: Session, runs: Sequence[Run], place: int, old: Sequence[float], new: Sequence[float]
-) -> Change:
-    """The change at a place from the times of the runs before it and from it on."""
-    found = comparison.compare_samples(
-        median_high(old) / median_high(new), LogSample.of(new), LogSample.of(old)
-    )
+def _change(session: Session, runs: Sequence[Run], place: int, step: Estimate) -> Change:
+    low, high = step.bounds(CONFIDENCE)
     before, first = runs[place - 1][-1], runs[place][0]
     return Change(
         run_id=first.run_id,
         result_id=first.result_id,
         started_at=first.started_at,
-        speed_up=found.speed_up,
-        speed_up_low=found.low,
-        speed_up_high=found.high,
+        speed_up=math.exp(step.centre),
+        speed_up_low=low,
+        speed_up_high=high,
         changed=differences(_facts(session, before), _facts(session, first)),
     )
 

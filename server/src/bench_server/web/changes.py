@@ -22,7 +22,7 @@ class ChangeWords:
     kind: Literal["faster", "slower"]
     label: str
     words: str
-    interval: str | None
+    interval: str
     started_at: datetime
     result_id: str
     causes: tuple[str, ...]
@@ -36,15 +36,12 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
         machine: the machine's description, for the name of its system.
     """
     system = str((machine.get("os") or {}).get("name") or "system")
-    interval = None
-    if change.speed_up_low is not None and change.speed_up_high is not None:
-        bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
-        interval = f"95 % CI {bounds}"
+    bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
     return ChangeWords(
         kind="faster" if change.speed_up >= 1 else "slower",
         label=people.ratio(change.speed_up),
         words=people.faster(change.speed_up),
-        interval=interval,
+        interval=f"95 % CI {bounds}",
         started_at=change.started_at,
         result_id=change.result_id,
         causes=tuple(differences.in_words(one, system) for one in change.changed[:MOST_CAUSES]),

@@ -117,14 +117,13 @@ def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[E
         environment = session.get_one(EnvironmentRow, row.environment_id)
         words = in_words(change, {"os": {"name": environment.os}})
         setup = f"{row.workload}, {row.framework} {row.recipe} on {row.device}"
-        interval = f" ({words.interval})" if words.interval else ""
         causes = "; ".join(words.causes) or "no known property of machine or software changed"
         yield Entry(
             f"{change.result_id}#change",
             f"/results/{change.result_id}",
             f"{row.hardware}, machine {machine_id[:8]}: {words.words} since "
             f"{change.started_at:%Y-%m-%d}, {setup}",
-            f"{words.words}{interval}: {causes}",
+            f"{words.words} ({words.interval}): {causes}",
             row.received_at,
         )
 

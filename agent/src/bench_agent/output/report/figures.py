@@ -12,12 +12,7 @@ from bench_protocol.payload.figures import epoch_seconds, samples_per_second, wi
 from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.machine import Machine
 from bench_protocol.payload.result import Failed, Measured, Measurement, Result
-from bench_protocol.statistics.comparison import (
-    RUNS_FOR_A_VERDICT,
-    SpeedVerdict,
-    compare,
-    median_interval,
-)
+from bench_protocol.statistics.comparison import LogSample, SpeedVerdict, compare, figure_interval
 
 from ..documents import failure, unusual
 
@@ -185,7 +180,7 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
     measured = _measured(quiet) or _measured(repeats)
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
     rate = median_low(rates)
-    low, high = median_interval(rate, rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
+    low, high = figure_interval(rate, LogSample.of(rates)) or (None, None)
     typical = measured[rates.index(rate)]
     return CellFigures(
         cell=cell,
