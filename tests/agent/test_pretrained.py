@@ -51,6 +51,7 @@ def weights_file(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.engine
 def test_the_catalogues_resnet_is_keras_own(model: Any, weights_file: Path) -> None:
     from bench_agent.engines.tensorflow import keras_model
 
@@ -72,6 +73,7 @@ def test_without_a_file_weights_stay() -> None:
     assert pretrained.with_pretrained(WORKLOAD, weights, None) == (weights, "generated")
 
 
+@pytest.mark.engine
 def test_files_that_do_not_fit(tmp_path: Path, weights_file: Path) -> None:
     weights = seeded.initial_weights(WORKLOAD)
     text = tmp_path / "weights.h5"

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import string
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from bench_protocol.catalogue.seeded import DEFAULT_SEED
 from bench_protocol.payload.result import Failed
 
 BAD_WORKER = Path(__file__).parent.parent / "fakes" / "bad_worker.py"
+NAME_LETTERS = string.ascii_letters + string.digits + "_"
 QUICK = Limits(silence_seconds=1.5, stall_seconds=1.5, total_seconds=3.0)
 
 
@@ -174,7 +176,7 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
 
 
 @settings(max_examples=100)
-@given(strategies.from_regex(CHANGES_SPEED, fullmatch=True))
+@given(strategies.from_regex(CHANGES_SPEED, fullmatch=True, alphabet=NAME_LETTERS))
 def test_what_is_recorded_as_changing_speed_reaches_the_worker(name: str) -> None:
-    assume(name.isascii() and not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))
+    assume(not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))
     assert name in worker_environment({name: "1"})

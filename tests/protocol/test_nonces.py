@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.fakes import results
 from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly, with_traces
+from tests.protocol.test_witness_verdict import DROPPED
 
 from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
@@ -91,7 +92,7 @@ def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
     assert len(plain.losses) == witness_steps(DENSE, 1024)[-1]
     assert plain.band.low == plain.band.high
     assert len(plain.band.low.movements) == 4
-    dropping = figures(workload_named("fashion-mlp"), "timed", NONCE, 16)
+    dropping = figures(DROPPED, "timed", NONCE, 16)
     for low, high in (
         (dropping.losses, dropping.high),
         (dropping.movements, dropping.movements_high),
