@@ -41,12 +41,15 @@ class Posting:
     def bound(self, run: RunIdentity) -> RunIdentity:
         """The run's identity and clocks under a fresh challenge of the server.
 
+        Both are renewed where the clocks jumped: the server compares them since the challenge.
         Without a server, or if it gives no challenge, the results stay at trust level 1.
         """
+        jumped = bool(run.clock.jump_seconds())
         if self._client is None or self._summary.server_unreachable:
-            return run
+            return replace(run, clock=self._new_clock()) if jumped else run
         used_seconds = run.clock.since_start_ns() / 1e9
-        if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
+        is_fresh = self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds
+        if is_fresh and not jumped:
             return run
         try:
             self._issued = self._challenge(self._client)

@@ -1,5 +1,6 @@
 """Run a plan: a fresh process for each repeat; each result is signed and stored before the next."""
 
+from bench_protocol.base import format as people
 from bench_protocol.payload.result import Result
 
 from ..base.errors import UsageProblem
@@ -17,6 +18,9 @@ from .posting import Posting
 from .repeat import Prepared, measured, prepare
 from .sign import RunIdentity, sign
 from .summary import RunSummary
+
+# A repeat whose clocks jumped is measured again at most this many times.
+MOST_AGAIN = 2
 
 
 def run_plan(journal: Journal, context: RunContext) -> RunSummary:
@@ -56,9 +60,8 @@ def run_plan(journal: Journal, context: RunContext) -> RunSummary:
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 ready = prepare(Prepared(planned, repeat, log), context, run.run_id, gone)
                 stop.check()
-                run = post.bound(run)
                 reporter.started(repeat, planned)
-                result = measured(ready, run, context)
+                run, result = _measured_in_one_go(ready, run, post, context)
                 if not ready.refusal:
                     gone = COOL
                 summary.entries.append(outbox.put(result, sign(result, run.key)))
@@ -76,6 +79,31 @@ def run_plan(journal: Journal, context: RunContext) -> RunSummary:
     post.last_time()
     summary.waiting = len(list(outbox.pending()))
     return summary
+
+
+def _measured_in_one_go(
+    ready: Prepared, run: RunIdentity, post: Posting, context: RunContext
+) -> tuple[RunIdentity, Result]:
+    """A repeat, measured again where the machine slept or its clock was set meanwhile: such a
+    result would stay at trust level 1. One without a challenge stays there anyway."""
+    for times_left in reversed(range(1 + MOST_AGAIN)):
+        run = post.bound(run)
+        result = measured(ready, run, context)
+        jump = run.clock.jump_seconds()
+        if not jump or ready.refusal or run.challenge is None:
+            break
+        again = times_left > 0 and not context.stop.requested
+        context.reporter.note(_jump_words(jump, again))
+        if not again:
+            break
+    return run, result
+
+
+def _jump_words(jump_seconds: float, again: bool) -> str:
+    forward = jump_seconds > 0
+    how = "slept, or its clock was set forward" if forward else "has a clock that was set back"
+    then = "is measured again" if again else "stays at trust level 1; the next ones do not"
+    return f"the machine {how}, by {people.rough(abs(jump_seconds))}: this repeat {then}"
 
 
 def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:

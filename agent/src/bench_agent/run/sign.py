@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
+from bench_protocol.payload.doubts import LEAST_JUMP_SECONDS
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.result import Challenge, Result
 from bench_protocol.signing import envelope
@@ -44,6 +45,13 @@ class RunClock:
 
     def now(self) -> Moment:
         return Moment(self._wall(), self.since_start_ns())
+
+    def jump_seconds(self) -> float:
+        """The wall clock's advance beyond the monotonic one since the start: the machine slept, or
+        its wall clock was set. 0 up to :data:`LEAST_JUMP_SECONDS`."""
+        now = self.now()
+        jump = (now.wall - self.started).total_seconds() - now.since_start_ns / 1e9
+        return jump if abs(jump) > LEAST_JUMP_SECONDS else 0.0
 
 
 @dataclass(frozen=True)
