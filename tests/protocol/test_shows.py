@@ -161,3 +161,12 @@ def test_levels_are_numbered_and_the_method_shows_the_same_table() -> None:
     for level in trust_levels.LEVELS:
         cells = (str(level.number), level.name, level.words, level.needs, level.still)
         assert f"| {' | '.join(cells)} |\n" in METHOD
+
+
+def test_the_limit_of_session_and_speed_is_said_once() -> None:
+    said = [one.sentence for one in shows.of(facts(3)) if "rewritten agent" in one.sentence]
+    assert said == [
+        "session and speed hold against slips and unchanged agents; only a second owner's result "
+        "bounds a rewritten agent"
+    ]
+    assert statuses(facts(3))["speed"] == "not_checked"

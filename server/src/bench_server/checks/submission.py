@@ -13,7 +13,7 @@ from bench_protocol.payload.result import Measurement, Result
 from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 
 CLOCKS_AGREE_SECONDS = 2.0
-CLOCKS_AGREE_SHARE = 0.005
+CLOCKS_AGREE_SHARE = 0.01
 ARRIVES_WITHIN_SECONDS = 60.0
 
 

@@ -323,7 +323,10 @@ ROWS = (
         "the times of the blocks are those of its training",
         "how long the training took: only the sender saw the clock",
         (),
-        _claimed("the block times are the sender's word"),
+        _claimed(
+            "session and speed hold against slips and unchanged agents; only a second owner's "
+            "result bounds a rewritten agent"
+        ),
     ),
     Row(
         "hardware",
