@@ -13,7 +13,8 @@ from bench_agent.run.timed_part import TimedPart
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Blocks, Failed, Measured
-from bench_protocol.payload.witness import LastBlock, Window
+from bench_protocol.payload.window import Window
+from bench_protocol.payload.witness import LastBlock
 
 AT = Clocks(wall=1_000.0, awake=50.0, asleep_too=60.0)
 
@@ -90,7 +91,9 @@ def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:
 
 def test_the_window_is_from_the_begin_of_timing_to_the_last_block() -> None:
     seen = window_of(blocks_of(10, 20, 30), (4, 10), (4, 20), (4, 30))
-    assert seen == Window(started_ns=5_000_000_000, finished_ns=8_000_000_000, blocks_agree=True)
+    assert seen == Window(
+        received_ns=(5_000_000_000, 6_000_000_000, 7_000_000_000, 8_000_000_000), blocks_agree=True
+    )
     last = blocks_of(10, last=LastBlock(steps=3, duration_ns=7))
     assert (window_of(last, (4, 10), (3, 7)) or seen).blocks_agree is True
 

@@ -1,13 +1,14 @@
 """The stopwatch, with a clock that advances only on command."""
 
 import math
-from itertools import chain, cycle, repeat
+from itertools import chain, cycle, pairwise, repeat
 from typing import Any
 
 import pytest
 from tests.fakes.engine import FakeClock, FakeSession
 
 from bench_agent.base.messages import Timing
+from bench_agent.worker.lockstep import LockstepClock
 from bench_agent.worker.stopwatch import measure
 from bench_protocol.payload.witness import LastBlock
 
@@ -164,26 +165,41 @@ def test_the_warm_up_begins_with_the_calls_it_is_given() -> None:
     assert blocks.warm_up_ns == blocks.warm_up_steps * MS
 
 
-def test_neither_a_listener_nor_the_work_it_leaves_is_timed() -> None:
-    """The first reading of a block needs its synchronisation as much as the second."""
+class TurnsClock(LockstepClock[int]):
+    """The clock of a worker that times in turns, whose turn always comes at once."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._fake = clock
+
+    def __call__(self) -> int:
+        return self._fake()
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_no_work_is_outside_of_the_clock(in_turns: bool) -> None:
+    """What a listener takes, and the work that it leaves, is in the next block: all blocks together
+    take what passed. Workers in turns wait between two blocks, so there it is in none."""
     clock = FakeClock()
     session = FakeSession(clock)
+    heard_ns: list[int] = []
 
     def trains(duration_ns: int, steps: int, share_done: float) -> None:
-        clock.now_ns += 10_000 * MS
+        heard_ns.append(clock.now_ns)
+        clock.now_ns += 10 * MS
         clock.busy_ns += 50 * MS
 
-    begins: list[int] = []
     blocks = measure(
         session,
         Timing(block_seconds=0.1),
         1000,
-        clock=clock,
+        clock=TurnsClock(clock) if in_turns else clock,
         on_block=trains,
-        on_timing=lambda: begins.append(sum(session.blocks)),
+        on_timing=lambda: heard_ns.append(clock.now_ns),
     )
-    assert set(blocks.durations_ns) == {100 * MS}
-    assert begins == [blocks.warm_up_steps]
+    between = 0 if in_turns else 60 * MS
+    assert blocks.durations_ns == (100 * MS, *[100 * MS + between] * 9)
+    passed_ns = [later - earlier for earlier, later in pairwise(heard_ns)]
+    assert in_turns or passed_ns == list(blocks.durations_ns)
 
 
 def test_a_clock_that_stands_still_gives_no_zero() -> None:

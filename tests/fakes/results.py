@@ -26,7 +26,8 @@ from bench_protocol.payload.result import (
     Startup,
     Trace,
 )
-from bench_protocol.payload.witness import Mask, Rewound, Window, Witness, trained_tensors
+from bench_protocol.payload.window import Window
+from bench_protocol.payload.witness import Mask, Rewound, Witness, trained_tensors
 from bench_protocol.recompute import generated_digest
 from bench_protocol.signing import envelope, keys
 from bench_protocol.training import loss_by_steps
@@ -180,20 +181,22 @@ def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Meas
     """A measurement with the evidence that it lacks: a witness, the digest of its data, its traces,
     a window that its blocks fill, and a matrix product at its rate. Overrides take the place of
     what it has."""
-    started_ns = 4_000_000_000
-    finished_ns = min(
-        started_ns + measurement.blocks.total_ns * 1_001 // 1_000, units.LARGEST_INTEGER
-    )
-    window = Window(started_ns=started_ns, finished_ns=finished_ns, blocks_agree=True)
     fields: dict[str, Any] = {
         "witness": make_witness(cell, measurement),
-        "window": window,
+        "window": make_window(measurement.blocks),
         "data_digest": make_data_digest(cell),
         "traces": make_traces(cell),
         "gemm": make_product(cell, measurement),
     }
     lacking = {name: made for name, made in fields.items() if not getattr(measurement, name)}
     return measurement.model_copy(update=lacking | overrides)
+
+
+def make_window(blocks: Blocks, started_ns: int = 4_000_000_000, share: float = 1.0) -> Window:
+    """A window of which the blocks take this share; messages arrive without delay."""
+    ends_ns = itertools.accumulate(blocks.all_durations_ns, initial=0)
+    received_ns = (min(started_ns + round(end / share), units.LARGEST_INTEGER) for end in ends_ns)
+    return Window(received_ns=tuple(received_ns), blocks_agree=True)
 
 
 def make_data_digest(cell: Cell) -> str:

@@ -32,7 +32,8 @@ from bench_protocol.payload.result import (
     Trace,
     Warn,
 )
-from bench_protocol.payload.witness import LastBlock, Mask, Rewound, Window, Witness
+from bench_protocol.payload.window import Window
+from bench_protocol.payload.witness import LastBlock, Mask, Rewound, Witness
 from bench_protocol.signing.keys import key_id
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -96,7 +97,10 @@ MEASUREMENT = Measurement(
             movements=(1.25, 0.03125, 2.5, None, 0.5),
         ),
     ),
-    window=Window(started_ns=8_300_114_250, finished_ns=9_921_400_125, blocks_agree=True),
+    window=Window(
+        received_ns=(8_300_114_250, 8_802_240_000, 9_301_121_375, 9_802_150_250, 9_921_400_125),
+        blocks_agree=True,
+    ),
 )
 MACHINE = Machine(
     machine_hash="a7" * 32,

@@ -12,7 +12,8 @@ from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
-from bench_protocol.payload.witness import Window, Witness
+from bench_protocol.payload.window import Window
+from bench_protocol.payload.witness import Witness
 from bench_protocol.training.measured_limits import limits_of
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
@@ -61,9 +62,9 @@ SHORT_CLOCKS = Clocks(
     signed=results.AT,
     signed_ns=10**9,
 )
-EARLY = Window(started_ns=10**8, finished_ns=22 * 10**7, blocks_agree=True)
+EARLY = results.make_window(results.make_measurement(results.make_cell()).blocks, 10**8)
 # A list of blocks that the parent process did not see.
-WINDOW = Window(started_ns=4_000_000_000, finished_ns=4_120_000_000, blocks_agree=False)
+WINDOW = Window(received_ns=(4_000_000_000, 4_120_000_000), blocks_agree=False)
 LONG_TRACE = _off(results.make_traces(results.make_cell())[-1], 1.5)
 
 

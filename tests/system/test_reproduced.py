@@ -21,7 +21,6 @@ from bench_agent.remote.outbox import Outbox
 from bench_agent.run.sign import RunClock
 from bench_protocol.payload.result import Agent as WireAgent
 from bench_protocol.payload.result import Startup
-from bench_protocol.payload.witness import Window
 from bench_protocol.signing.keys import key_id
 
 
@@ -62,11 +61,7 @@ class Owner:
         startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
         measured = results.make_measurement(cell, step_us * 1_000, startup=startup)
         timing_ns, took_ns = 50_000_000, 400_000_000
-        window = Window(
-            started_ns=timing_ns,
-            finished_ns=timing_ns + measured.blocks.total_ns,
-            blocks_agree=True,
-        )
+        window = results.make_window(measured.blocks, timing_ns)
         result = results.make_result(
             agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
             machine=results.make_machine(seed=self.number),

@@ -8,7 +8,7 @@ from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Energy
 from bench_protocol.payload.result import Blocks
-from bench_protocol.payload.witness import Window
+from bench_protocol.payload.window import Window
 
 from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 from .energy.ioreport import IoReport
@@ -56,6 +56,7 @@ class TimedPart:
         self._began: tuple[int, Counters] | None = None
         self._ended: tuple[int, Counters] | None = None
         self._reported: list[tuple[int, int]] = []
+        self._received_ns: list[int] = []
         try:
             self._meter = open_meter(device)
         except MeterProblem as problem:
@@ -65,15 +66,17 @@ class TimedPart:
         """Handle a message of the worker, as soon as it came."""
         if isinstance(message, BlockDone):
             self._ended = self._read()
+            self._received_ns.append(self._ended[0])
             self._reported.append((message.steps, message.duration_ns))
         elif message == PhaseBegan(phase="timing"):
             self._began = self._read()
+            self._received_ns = [self._began[0]]
 
     def window(self, blocks: Blocks) -> Window | None:
-        """The window, into which the worker's blocks must fit; None if no block was reported.
+        """The window, which the worker's blocks must fill; None if no block was reported.
 
         A worker whose clock is slow, or whose final list differs from what it reported block by
-        block, does not fit into it.
+        block, does not fill it (:func:`bench_protocol.payload.window.judge`).
 
         Args:
             blocks: of the worker's answer.
@@ -83,11 +86,7 @@ class TimedPart:
         listed = [(blocks.steps_per_block, duration) for duration in blocks.durations_ns]
         if blocks.last_block:
             listed.append((blocks.last_block.steps, blocks.last_block.duration_ns))
-        return Window(
-            started_ns=self._began[0],
-            finished_ns=self._ended[0],
-            blocks_agree=listed == self._reported,
-        )
+        return Window(received_ns=tuple(self._received_ns), blocks_agree=listed == self._reported)
 
     def energy(self) -> Energy:
         """The energy of the window, or ``none`` with the reason."""

@@ -14,6 +14,7 @@ from bench_protocol.payload.witness import LastBlock
 
 from ..base.messages import Timing
 from ..engines.seam import Session
+from .lockstep import LockstepClock
 
 # Largest number of blocks, below the limit of a result.
 MOST_BLOCKS = 10_000
@@ -43,9 +44,9 @@ def measure(
         session: has trained at least one step, so that compilation is over.
         steps_per_epoch: full batches in an epoch, 1 or more.
         clock: monotonic, in nanoseconds.
-        on_block: receives each block's duration and steps and the estimated share done, outside
-            the timing.
-        on_timing: called when the warm-up is over.
+        on_block: receives each block's duration and steps and the estimated share done. The next
+            block's time includes this call.
+        on_timing: called when the warm-up is over, within the first block.
         first_calls: steps of the calls that the warm-up begins with.
         after_first_call: called after each of them, outside the timing; the device is idle.
 
@@ -64,6 +65,7 @@ def measure(
     step_ns = warm_up.step_ns
     wanted = timing.block_seconds * NS_PER_SECOND / step_ns
     steps = max(1, min(round(wanted), steps_per_epoch))
+    stopwatch.chain()
     on_timing()
     stop_reason: StopReason
     last_block: LastBlock | None = None
@@ -102,6 +104,13 @@ class _Stopwatch:
     def __init__(self, session: Session, clock: Clock) -> None:
         self._session = session
         self._clock = clock
+        self._last_ns: int | None = None  # end of the last block, where blocks are chained
+
+    def chain(self) -> None:
+        """From now on each block begins at the reading that ended the one before, so that no work
+        is outside of the clock. Workers that time in turns wait between two blocks instead."""
+        if not isinstance(self._clock, LockstepClock):
+            self._last_ns = self.now()
 
     def now(self) -> int:
         self._session.sync()
@@ -109,9 +118,12 @@ class _Stopwatch:
 
     def block(self, steps: int) -> int:
         """Duration of the next ``steps`` steps in nanoseconds, at least 1."""
-        started = self.now()
+        started_ns = self.now() if self._last_ns is None else self._last_ns
         self._session.train_block(steps)
-        return max(1, self.now() - started)
+        ended_ns = self.now()
+        if self._last_ns is not None:
+            self._last_ns = ended_ns
+        return max(1, ended_ns - started_ns)
 
 
 class _WarmUp:

@@ -1,22 +1,13 @@
 """Checks of times: those of the worker, of the repeat, and of the parent process."""
 
 from bench_protocol.payload import figures
+from bench_protocol.payload import window as windows
 
 from .case import Case
 from .verdicts import Effect, Finding
 
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
-# All blocks over the window that the parent saw: 0.9960 to 0.9996 in eight honest cells. Blocks
-# below it claim less time than passed. Blocks above it claim more, which makes nobody faster.
-LEAST_OF_WINDOW, MOST_OF_WINDOW = 0.95, 1.01
-# A parent that other programs held up sees less than the whole. One that saw less than half of the
-# blocks saw no timing: blocks that nothing took time for are such.
-LEAST_SEEN = 0.5
-# A message may reach the parent this late. 115 real windows, n = 92 of 0.05 to 0.1 s, 13 of 0.2 to
-# 0.5 s and 10 of 2 to 5 s, on two cores with a load of 14 to 19: at most 17, 60 and 48 ms longer
-# than their blocks. Short windows have less slack: 0.1 s would be a third of 0.3 s.
-WINDOW_SLACK_NS, LEAST_SLACK_NS, SLACK_OF_WINDOW = 100_000_000, 50_000_000, 0.05
 # Mean over median of the blocks. Honest runs: 0.98 to 1.34, where an epoch's end takes 15 blocks'
 # time. At worst a block in two has an epoch's end: (1 + 15) / 2 = 8, above which nothing honest is
 # known. Without synchronisation: 44.8.
@@ -39,38 +30,27 @@ def times_fit(case: Case) -> Finding:
 def window(case: Case) -> Finding:
     """The blocks are those that the parent process received, and fill the time that it saw.
 
-    ``figures["verdict"]``: ``missing``, ``other_blocks``, ``outside``, ``longer`` or ``shorter``
-    than the blocks, ``unseen`` where it is shorter than half of them, ``filled``.
+    ``figures["verdict"]``: ``missing``, ``outside``, or one of
+    :data:`bench_protocol.payload.window.Verdict`.
     """
     seen, blocks, clocks = case.measured.window, case.measured.blocks, case.result.clocks
     if seen is None:
         sentence = "the parent process says no window of the timed part"
         return Finding(False, sentence, {"verdict": "missing"})
-    blocks_ns, window_ns = blocks.total_ns, seen.finished_ns - seen.started_ns
-    took = (
-        f"its blocks take {blocks_ns / 1e9:,.3f} s, and the parent process saw "
-        f"{window_ns / 1e9:,.3f} s of them"
-    )
-    if not seen.blocks_agree:
-        verdict, took = "other_blocks", "its blocks are not those that the worker reported"
-    elif not clocks.started_ns <= seen.started_ns <= seen.finished_ns <= clocks.finished_ns:
+    verdict: str
+    verdict, blocks_ns, window_ns = windows.judge(blocks.all_durations_ns, seen)
+    inside = clocks.started_ns <= seen.started_ns and seen.finished_ns <= clocks.finished_ns
+    if verdict == "other_blocks":
+        took = "its blocks are not those that the worker reported"
+    elif not inside:
         verdict, took = "outside", "the window of the timed part is outside of the repeat"
-    elif blocks_ns < least_of_window_ns(window_ns):
-        verdict = "longer"
-    elif LEAST_SEEN * (blocks_ns - WINDOW_SLACK_NS) > window_ns:
-        verdict = "unseen"
-    elif blocks_ns > MOST_OF_WINDOW * window_ns + WINDOW_SLACK_NS:
-        verdict = "shorter"
     else:
-        verdict = "filled"
+        took = (
+            f"its blocks take {blocks_ns / 1e9:,.3f} s, and the parent process saw "
+            f"{window_ns / 1e9:,.3f} s of them"
+        )
     numbers = {"verdict": verdict, "blocks_ns": blocks_ns, "window_ns": window_ns}
     return Finding(verdict == "filled", took, numbers)
-
-
-def least_of_window_ns(window_ns: int) -> float:
-    """Least time of the blocks of a window, whose messages may be late."""
-    slack_ns = min(WINDOW_SLACK_NS, max(LEAST_SLACK_NS, SLACK_OF_WINDOW * window_ns))
-    return LEAST_OF_WINDOW * window_ns - slack_ns
 
 
 def window_effect(finding: Finding) -> Effect:

@@ -25,7 +25,8 @@ from ..base.units import (
 from ..catalogue.matrix import Cell, Precision
 from .machine import Environment, Machine, Setting
 from .readings import Conditions, Energy, Telemetry
-from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
+from .window import Window
+from .witness import MOST_READINGS, LastBlock, Movements, Witness
 
 SCHEMA_VERSION = 1
 

@@ -1,4 +1,4 @@
-"""The witness: evidence of training from the timed session; and the window by the parent's clock.
+"""The witness: evidence of training from the timed session.
 
 A conformance trace trains a second session. The witness is read from the session that is timed:
 losses in its warm-up, its steps and the movement of its weights after the last block, and its
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..base.units import Count, DurationNs, Finite, OffsetNs, PositiveCount, Share, Wire
+from ..base.units import Count, DurationNs, Finite, PositiveCount, Share, Wire
 from ..catalogue.layers import Layer, PlainLayer, Residual, Shape
 from ..catalogue.matrix import Precision
 from ..catalogue.workloads import Workload
@@ -77,24 +77,6 @@ class Witness(Wire):
             raise ValueError(f"rewound.losses has {counts}")
         if list(self.steps) != sorted(set(self.steps)):
             raise ValueError("steps must rise")
-        return self
-
-
-class Window(Wire):
-    """The timed part as the parent process saw it, on the clock of :class:`.result.Clocks`.
-
-    ``started_ns``: when the parent received the message that timing began. ``finished_ns``: when it
-    received the last block. ``blocks_agree``: whether the result's blocks equal those received.
-    """
-
-    started_ns: OffsetNs
-    finished_ns: OffsetNs
-    blocks_agree: bool
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "Window":
-        if self.finished_ns < self.started_ns:
-            raise ValueError("started_ns <= finished_ns must hold")
         return self
 
 

@@ -117,6 +117,29 @@ def block_halved(here: Planting) -> None:
     stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
 
 
+def block_shaved(here: Planting) -> None:
+    """A block's time is 4 % shorter where it is taken."""
+    right = stopwatch._Stopwatch.block
+
+    def block(self: Any, steps: int) -> int:
+        return max(1, right(self, steps) * 96 // 100)
+
+    stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
+
+
+def work_between_blocks(here: Planting) -> None:
+    """An eighth of a block's steps is trained before its first reading of the clock."""
+
+    def block(self: Any, steps: int) -> int:
+        outside = steps // 8
+        self._session.train_block(outside)
+        began_ns = self.now()
+        self._session.train_block(steps - outside)
+        return max(1, self.now() - began_ns)
+
+    stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
+
+
 LIES = (
     "a worker rewritten to lie consistently, at 4 products of its own or less; other owners and a "
     "second run tell"
@@ -142,5 +165,9 @@ FAULTS = tuple(
          durations(lambda made: sorted(made)[:-1])),
         ("N36", "warm-up steps are not stated", "worker/repeat.py", TORCH,
          blocks(lambda made: {"warm_up_steps": made.warm_up_steps // 2})),
+        ("N49", "each block's time 4 % shorter where it is taken", "worker/stopwatch.py", TORCH,
+         block_shaved),
+        ("N50", "an eighth of a block is trained between two blocks", "worker/stopwatch.py", JAX,
+         work_between_blocks),
     )
 )  # fmt: skip

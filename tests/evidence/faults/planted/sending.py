@@ -73,8 +73,9 @@ def smaller_window(result: Result) -> Result:
         halved = tuple(duration // 2 for duration in made.blocks.durations_ns)
         window = made.window
         if window is not None:
-            half = (window.started_ns + window.finished_ns) // 2
-            window = window.model_copy(update={"finished_ns": half})
+            began_ns = window.started_ns
+            received_ns = tuple((began_ns + at_ns) // 2 for at_ns in window.received_ns)
+            window = window.model_copy(update={"received_ns": received_ns})
         return {
             "blocks": made.blocks.model_copy(update={"durations_ns": halved}),
             "window": window,
