@@ -9,10 +9,10 @@ from tests.fakes import results
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import PRODUCTS, Device
 from bench_protocol.payload import device_bounds
+from bench_protocol.payload.block_times import DOUBTFUL_MEAN
 from bench_protocol.payload.result import Blocks, Gemm
 from bench_protocol.payload.witness import LastBlock
 from bench_server.checks import table as result_checks
-from bench_server.checks.timing import DOUBTFUL_MEAN
 from bench_server.checks.verdicts import CheckVerdict
 from bench_server.ingest import columns
 

@@ -5,7 +5,8 @@ from tests.fakes import results
 from tests.fakes.seeding import with_traces
 from tests.server.test_witness_checks import failed, level, verdicts
 
-from bench_protocol.payload.result import Failed, Result
+from bench_protocol.payload.result import Failed, Result, Warn
+from bench_server.checks.table import failure
 from bench_server.projection.eligibility import eligibility
 
 BEGAN_NS = 4_000_000_000
@@ -103,6 +104,32 @@ def test_the_blocks_fill_the_time_that_the_parent_saw(
         assert verdict.passed is (said == "filled")
         assert counted.rankable is (verdict.passed or effect == "doubtful")
         assert counted.trust_level == 3 - (not verdict.passed)
+
+
+def test_a_load_that_the_agent_reports_explains_refused_times() -> None:
+    """Not ranked either way, but too busy to measure in place of suspected."""
+    busy = (Warn(code="other_load", figures={"busy_cores": 1.5, "cores": 2.0}),)
+    for suspected, check in ((of_100_seconds(0.9), "window"), (uneven(), "mean_over_median")):
+        assert "too busy" not in verdicts(suspected)[check].sentence
+        disturbed = suspected.model_copy(update={"warnings": busy})
+        verdict = verdicts(disturbed)[check]
+        assert (verdict.passed, verdict.effect) == (False, "unranked")
+        assert verdict.sentence.startswith(
+            "too busy to measure: other programs kept 1.5 of 2 cores busy; its block"
+        )
+        outcome = Failed(kind="too_busy", phase="timing", measurement=disturbed.measurement)
+        said = failure(disturbed.model_copy(update={"outcome": outcome}))
+        assert said == verdict.sentence
+
+
+def uneven() -> Result:
+    """One of ten blocks takes 200 times as long as the others, and the parent saw all of it."""
+    cell = results.make_cell()
+    blocks = results.make_measurement(cell, 10**7, 10).blocks
+    long = blocks.model_copy(update={"durations_ns": (*(10**8,) * 9, 2 * 10**10)})
+    made = results.make_complete(cell, {"blocks": long}, window=results.make_window(long))
+    assert failed(made) == {"mean_over_median": "quarantined"}
+    return made
 
 
 def test_blocks_that_the_worker_did_not_report_are_not_ranked() -> None:

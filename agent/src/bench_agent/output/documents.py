@@ -82,6 +82,8 @@ def one_line(result: Result) -> str:
 
 def failure(failed: Failed) -> str:
     """A failure in a few words."""
+    if failed.kind == "too_busy":
+        return "too busy to measure"
     why = f" ({failed.exception_class})" if failed.exception_class else ""
     return f"{failed.kind.replace('_', ' ')} while {PHASES[failed.phase]}{why}"
 

@@ -4,8 +4,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bench_protocol.payload import block_times
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Clocks, Result
+from bench_protocol.payload.result import (
+    SCHEMA_VERSION,
+    Agent,
+    Clocks,
+    Failed,
+    Measured,
+    Result,
+)
 from bench_protocol.signing.keys import key_id
 
 from .. import __version__
@@ -16,10 +24,19 @@ from ..remote.client import utc_text
 from ..remote.outbox import Outbox
 from .context import RunContext
 from .forms import earlier_choice
+from .idle_gate import IDLE_AND_COOL
 from .monitor import Monitor
 from .patience import limits_for, place_of, why_silent, with_form
 from .sign import RunIdentity, unknown_environment
 from .worker_process import Limits, worker_command
+
+MOST_AGAIN = 2
+# A longer repeat is not measured again: its challenge could expire.
+LONGEST_AGAIN_SECONDS = 600.0
+ADVICE = (
+    "close other programs or wait for them (--wait-seconds 300); "
+    "bench-agent doctor shows load and limits"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,37 @@ def prepare(new: Prepared, context: RunContext, run_id: str, gone: Collection[st
 
 
 def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
+    """Measure a repeat; again, at most ``MOST_AGAIN`` times, where its times do not fit together.
+
+    Returns:
+        The last measurement. Where its times are still refused and the machine's load explains
+        them, the outcome is ``too_busy``.
+    """
+    result = _once(ready, run, context)
+    for _ in range(MOST_AGAIN):
+        if not (misfit := block_times.misfit(result)) or not _may_again(result, context):
+            break
+        context.reporter.note(f"{misfit.sentence}: measuring again")
+        calm = replace(context.gate, strict=False)
+        device, note = ready.planned.cell.device, context.reporter.note
+        before = calm.wait(device, IDLE_AND_COOL, note, context.stop)
+        result = _once(replace(ready, before=before), run, context)
+    busy = block_times.too_busy(result)
+    if busy is None or not isinstance(result.outcome, Measured):
+        return result
+    context.reporter.note(f"{busy}; {ADVICE}")
+    kept = result.outcome.measurement
+    outcome = Failed(kind="too_busy", phase="timing", measurement=kept)
+    return result.model_copy(update={"outcome": outcome})
+
+
+def _may_again(result: Result, context: RunContext) -> bool:
+    took_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
+    measured = isinstance(result.outcome, Measured)
+    return measured and took_seconds <= LONGEST_AGAIN_SECONDS and not context.stop.requested
+
+
+def _once(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
     """Run the worker, monitor it, and build the result. This reads the clocks for the last time."""
     planned, cell, clock = ready.planned, ready.planned.cell, run.clock
     job = Job(

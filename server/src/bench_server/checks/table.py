@@ -18,6 +18,7 @@ microseconds.
 from collections.abc import Callable
 
 from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.payload import block_times
 from bench_protocol.payload.result import Measured, Result
 from bench_protocol.training.recomputation import Known
 
@@ -51,6 +52,8 @@ def failure(result: Result) -> str | None:
     """Why a result that is no measurement does not count, or None if it is one."""
     if isinstance(result.outcome, Measured):
         return None
+    if result.outcome.kind == "too_busy":
+        return block_times.too_busy(result) or "too busy to measure"
     kind = result.outcome.kind.replace("_", " ")
     return f"{kind} during {result.outcome.phase.replace('_', '-')}"
 

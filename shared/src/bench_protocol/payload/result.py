@@ -38,6 +38,7 @@ FailureKind = Literal[
     "wrong_result",
     "unavailable",
     "crashed",
+    "too_busy",
 ]
 Phase = Literal["start", "import", "data", "build", "conformance", "warm_up", "timing", "evaluate"]
 StopReason = Literal["settled", "budget", "epochs"]

@@ -39,6 +39,7 @@ FAILURES: Mapping[str, str] = {
     "wrong_result": "gave a wrong result on",
     "unavailable": "could not run",
     "crashed": "crashed on",
+    "too_busy": "was too busy to measure",
 }
 
 
