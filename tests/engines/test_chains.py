@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.doctor.frameworks import system_package
-from bench_agent.engines.cpu import blas, chains
+from bench_agent.engines.cpu import blas, chains, threads
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import SGD
 
@@ -78,6 +78,46 @@ def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
         return threads
 
     assert pool("tuned") >= pool("naive")
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "quota", "count"),
+    [
+        ("mnist-dense", 32, None, 1),
+        ("mnist-dense", 512, None, 16),
+        ("fashion-mlp", 128, None, 16),
+        ("fashion-mlp", 128, 2.5, 3),
+        ("fashion-convnet", 128, 0.5, 1),
+    ],
+)
+def test_a_small_step_of_torch_has_one_thread_others_what_the_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, name: str, batch_size: int, quota: float | None, count: int
+) -> None:
+    monkeypatch.setattr(threads, "available_cores", lambda: 16)
+    monkeypatch.setattr(threads.cgroup, "quota_cores", lambda: quota)
+    assert threads.of_a_step(workload_named(name), batch_size) == count
+
+
+def test_torch_opens_a_session_with_its_threads_and_says_so(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in threads.CHOICES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "available_cores", lambda: 2)
+    engine, workload = installed("torch"), workload_named("mnist-dense")
+    opened("torch", workload, "tuned")
+    assert engine.settings()["torch_threads"] == "1"
+    engine.products(8)
+    assert engine.settings()["torch_threads"] == str(threads.usable_cores())
+
+
+@pytest.mark.parametrize("name", threads.CHOICES)
+def test_the_threads_that_the_user_chose_stay(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for other in threads.CHOICES:
+        monkeypatch.delenv(other, raising=False)
+    assert threads.chosen_here()
+    monkeypatch.setenv(name, "2")
+    assert not threads.chosen_here()
 
 
 @pytest.mark.parametrize(

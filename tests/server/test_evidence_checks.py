@@ -109,7 +109,7 @@ def test_the_blocks_fill_the_time_that_the_parent_saw(
 def test_a_load_that_the_agent_reports_explains_refused_times() -> None:
     """Not ranked either way, but too busy to measure in place of suspected."""
     busy = (Warn(code="other_load", figures={"busy_cores": 1.5, "cores": 2.0}),)
-    for suspected, check in ((of_100_seconds(0.9), "window"), (uneven(), "mean_over_median")):
+    for suspected, check in ((filling(0.9), "window"), (uneven(), "mean_over_median")):
         assert "too busy" not in verdicts(suspected)[check].sentence
         disturbed = suspected.model_copy(update={"warnings": busy})
         verdict = verdicts(disturbed)[check]

@@ -12,6 +12,7 @@ from ...base.messages import FoundDevice
 from ...base.names import unknown
 from ...base.precisions import COMPUTE_TYPES
 from ..common import FRAMEWORK_SEED, Framework
+from ..cpu import threads
 from ..seam import Data, Engine, Products, Session
 
 EAGER, GRAPH, COMPILED_GRAPH = "eager", "cuda_graph", "compiled_cuda_graph"
@@ -104,6 +105,8 @@ class Torch(Framework):
 
         from .products import TorchProducts
 
+        if threads.chosen_here():
+            torch.set_num_threads(threads.usable_cores())  # what the processor can do
         return TorchProducts(size, self._device, getattr(torch, self._compute))
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
@@ -118,6 +121,8 @@ class Torch(Framework):
         if cell.recipe != "tuned":
             model = torch_model.build(workload, weights)
             return FedSession(workload, cell, data, model, device)
+        if device.type == "cpu" and threads.chosen_here():
+            torch.set_num_threads(threads.of_a_step(workload, cell.batch_size))
         # Shapes never change, so cuDNN tries its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
