@@ -115,7 +115,7 @@ test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network,
 test-soak: $(VENV)/installed-dev ## Mixed load for MINUTES=30: is the memory of server and agent flat (ARGS="--database postgresql")?
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.outages.soak $(ARGS)
 
-faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17").
+faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17"; ARGS="--honest 200" for false alarms).
 	@PYTHONPATH=. nice $(BIN)/python -m tests.evidence.faults $(ARGS)
 
 serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.

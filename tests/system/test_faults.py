@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.engines.conftest import installed
-from tests.evidence.faults import document, table
+from tests.evidence.faults import document, honest, table
 from tests.evidence.faults.__main__ import selected
+from tests.evidence.faults.conditions import CONDITIONS
 from tests.evidence.faults.fault import GROUPS, Fault
 from tests.evidence.faults.planted import FAULTS, controls, fault_named
 from tests.evidence.faults.run import Check, Outcome
@@ -121,3 +122,27 @@ def test_the_page_of_the_last_run() -> None:
     assert table.wrong(outcomes) == []
     for one in table.uncaught(outcomes):
         assert f"* {one.fault.name}, {one.fault.words}: " in text
+
+
+def test_honest_repeats_are_of_every_condition_framework_and_recipe_alike() -> None:
+    planned = honest.tasks(200)
+    repeats = Counter[str]()
+    for task in planned:
+        for name in (task.condition.words, task.framework):
+            repeats[name] += task.condition.agents
+    assert sum(task.condition.agents for task in planned) >= 200
+    assert len(CONDITIONS) == 10
+    assert min(repeats[condition.words] for condition in CONDITIONS) >= 20
+    assert len({repeats[name] for name in honest.FRAMEWORKS}) == 1
+    assert {task.recipe for task in planned} == {"naive", "tuned"}
+
+
+def test_the_share_of_refused_repeats_has_an_interval() -> None:
+    """Of 36 repeats 11 were refused in an audit: 18 to 47 %."""
+    assert honest.share(0, 200) == "0.0 % (0.0 to 1.9)"
+    assert honest.share(11, 36) == "30.6 % (18.0 to 46.9)"
+    tasks = honest.tasks(40)
+    outcomes = [honest.Honest(task, "ranked") for task in tasks[1:]]
+    first, *_, last = honest.rows([honest.Honest(tasks[0], "refused"), *outcomes])
+    assert first == ("nothing special", "4", "3", "0", "0", "1", "25.0 % (4.6 to 69.9)")
+    assert last[:2] == ("all", str(len(tasks)))

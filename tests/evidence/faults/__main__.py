@@ -1,7 +1,7 @@
 """``make faults``: plant faults in the agent, and show which check detects which.
 
 Exit status 1 if a fault is ranked that a check could detect, or any at the trust level of an honest
-run; or if an honest control is not ranked.
+run; or if an honest control is not ranked; with ``--honest``, if more than 1 % is refused.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import document, table
+from . import document, honest, table
 from .fault import Fault
 from .planted import FAULTS, controls
 from .run import Outcome, run_all
@@ -27,15 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="names, with commas: B1,B17; without their controls")
     parser.add_argument("--no-controls", action="store_true", help="without honest runs")
     parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2))
+    parser.add_argument("--honest", type=int, metavar="N", help="N honest repeats, no faults")
     parser.add_argument("--document", type=Path, metavar="FILE", help="write docs/faults.md there")
     options = parser.parse_args(arguments)
     # Workers and the server end with this process, however it ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if options.honest:
+        return honest.run(options.honest, options.workers)
     chosen = selected(options.only)
-    honest = () if options.no_controls else controls(chosen)
-    progress = Progress(len(chosen) + len(honest), options.workers)
+    without_fault = () if options.no_controls else controls(chosen)
+    progress = Progress(len(chosen) + len(without_fault), options.workers)
     began = time.monotonic()
-    outcomes = run_all((*honest, *chosen), options.workers, progress)
+    outcomes = run_all((*without_fault, *chosen), options.workers, progress)
     print(f"\n{table.markdown(outcomes)}\n\n{table.by_group(outcomes)}\n")
     for line in table.wrong(outcomes):
         print(line)

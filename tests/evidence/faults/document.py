@@ -17,7 +17,7 @@ ARGS="--document docs/faults.md"`.
 * *Caught*: the result does not count on any board. YES or NO in capitals is the wrong outcome: a \
 fault that counts, or a control that does not.
 * *Ranked with a doubt*: the result counts at a lower trust level than an honest one.
-* *Controls* are honest runs of each cell that a fault uses.
+* *Controls* are honest runs of each cell that a fault uses, with default threads; faults have one.
 * Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; N are new.
 * *Worker*: what the agent itself says before anything is sent. *Failed checks*: what the server \
 says; effects are in [protocol.md](protocol.md).

@@ -109,7 +109,9 @@ class Runner:
         home, run_id = self._home(), secrets.token_hex(16)
         self._sent[run_id] = fault
         plan = Plan(PRESETS["smoke"], (fault.setup.planned(),), (), 1)
-        command = ["nice", sys.executable, "-m", "tests.evidence.faults.worker", fault.name]
+        command = [sys.executable, "-m", "tests.evidence.faults.worker", fault.name]
+        if not fault.name.startswith("0"):  # a control runs as its user's agent does
+            command = ["env", "OMP_NUM_THREADS=1", "nice", *command]
         context = RunContext(
             home,
             Quiet(),
@@ -133,18 +135,13 @@ class Runner:
         """The agent's folder of this thread; its owner has agreed to the server's licence."""
         if not hasattr(self._here, "home"):
             home = Home(self._folder / f"agent-{threading.get_ident()}")
-            client = Client(self._server, load_or_create_key(home), home)
-            if client.checkpoints:
-                client.checkpoints.meet()
-                client.checkpoints.agree("CC-BY-4.0")
-            client.close()
-            self._here.home = home
+            self._here.home = agreed(self._server, home)
         home = self._here.home
         return home if isinstance(home, Home) else Home(home)
 
     def _outcome(self, fault: Fault, result: Result, address: str) -> Outcome:
         identity = address.rpartition("/")[2]
-        row = self._row(identity)
+        row = row_of(self._server, identity)
         failed = tuple(
             Check(verdict["check"], verdict["effect"], verdict["sentence"])
             for verdict in row["verdicts"]
@@ -160,16 +157,28 @@ class Runner:
             speed=row["samples_per_second"],
         )
 
-    def _row(self, identity: str) -> dict[str, Any]:
-        path = f"{self._server}/api/v1/results/{identity}"
-        ends = time.monotonic() + PROJECTED_SECONDS  # "wait" ends at once on what is projected
-        while time.monotonic() < ends:
-            row: dict[str, Any] = httpx.get(path, params={"wait": 5}, timeout=60).json()
-            kinds = {verdict["figures"].get("verdict") for verdict in row.get("verdicts") or ()}
-            if row["status"] != "pending" and "pending" not in kinds:
-                return row
-            time.sleep(1)
-        raise ServerUnreachable(f"{identity} is still pending, or not recomputed")
+
+def agreed(server: str, home: Home) -> Home:
+    """A new agent's folder; its owner agrees to the server's licence."""
+    client = Client(server, load_or_create_key(home), home)
+    if client.checkpoints:
+        client.checkpoints.meet()
+        client.checkpoints.agree("CC-BY-4.0")
+    client.close()
+    return home
+
+
+def row_of(server: str, identity: str) -> dict[str, Any]:
+    """A result of the API once it is projected and recomputed."""
+    path = f"{server}/api/v1/results/{identity}"
+    ends = time.monotonic() + PROJECTED_SECONDS  # "wait" ends at once on what is projected
+    while time.monotonic() < ends:
+        row: dict[str, Any] = httpx.get(path, params={"wait": 5}, timeout=60).json()
+        kinds = {verdict["figures"].get("verdict") for verdict in row.get("verdicts") or ()}
+        if row["status"] != "pending" and "pending" not in kinds:
+            return row
+        time.sleep(1)
+    raise ServerUnreachable(f"{identity} is still pending, or not recomputed")
 
 
 def _as_sent(fault: Fault, result: Result) -> Result:
@@ -189,16 +198,24 @@ def _worker_said(result: Result) -> str:
 
 
 @contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A server on loopback with an empty database, which recomputes; its address."""
+    database = f"sqlite:///{folder / 'server.db'}"
+    engine = open_engine(database)
+    migrate.migrate(engine)
+    engine.dispose()
+    with running_server(database, folder, BENCH_SERVER_RECOMPUTE="yes") as server:
+        yield server
+
+
+@contextmanager
 def runner() -> Iterator[Runner]:
-    """A server on loopback with an empty database, and an agent beside it, until the end."""
-    with tempfile.TemporaryDirectory(prefix="trainmark-faults-") as name:
-        folder = Path(name)
-        database = f"sqlite:///{folder / 'server.db'}"
-        engine = open_engine(database)
-        migrate.migrate(engine)
-        engine.dispose()
-        with running_server(database, folder, BENCH_SERVER_RECOMPUTE="yes") as server:
-            yield Runner(server, folder)
+    """A server on loopback, and an agent beside it, until the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="trainmark-faults-") as name,
+        served(Path(name)) as server,
+    ):
+        yield Runner(server, Path(name))
 
 
 def run_all(
@@ -211,8 +228,6 @@ def run_all(
     """
     for rate in ("ADDRESS", "ENROLL"):
         os.environ.setdefault(f"BENCH_SERVER_{rate}_RATE", "off")
-    # Two workers share the cores: threads that wait for each other would spin.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with runner() as one, ThreadPoolExecutor(workers) as pool:
         running = {pool.submit(one, fault): fault for fault in faults}
         outcomes = {}
