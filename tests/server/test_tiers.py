@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster, pages
@@ -130,6 +131,16 @@ def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store:
     reindex.reindex(store)
     again = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]
     assert again == counted
+
+
+@pytest.mark.parametrize("step_ns", [100_000, 10_000_000])
+def test_no_crowd_of_new_owners_moves_a_figure_tenfold(post: Poster, step_ns: int) -> None:
+    for seed in range(1, 18):
+        post.enroll(results.private_key(seed))
+        post.made(key=results.private_key(seed), step_ns=step_ns if seed > 5 else 1_000_000 + seed)
+    (row,) = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["rows"]
+    assert row["owners"] == 5
+    assert row["samples_per_second"] == pytest.approx(64_000, rel=1e-4)
 
 
 def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:

@@ -29,8 +29,13 @@ MAD_TO_SIGMA = 1.4826
 # sixth owner of equal hardware is an outlier in less than 1 % of cases (simulated in the tests; the
 # plain estimate: 6.8 % for five owners, 0.9 % for ten).
 FEW_OWNERS = {5: 3.2, 6: 1.8, 7: 1.75, 8: 1.3, 9: 1.3, 10: 1.1, 11: 1.1}
-# An outlier that is faster than the median of others by more than this is held back.
+# An outlier that is faster or slower than the median of others by more than this is held back.
 QUARANTINED_RATIO = 2.0
+# A slow machine is often an honest one.
+FAR_BELOW = (
+    "; far below the other owners of this hardware: a power limit, heat, a shared processor or "
+    "other programs can be the reason"
+)
 # Interquartile range of a normal distribution over its standard deviation.
 QUARTILES_TO_SIGMA = 1.349
 
@@ -69,10 +74,11 @@ def finding(samples_per_second: float | None, others: OtherOwners) -> Finding | 
         others.deviation, LEAST_DEVIATION
     )
     ratio = math.exp(others.middle) * samples_per_second / 1e9
+    passed = abs(away) <= OUTLIER_DEVIATIONS
     return Finding(
-        abs(away) <= OUTLIER_DEVIATIONS,
+        passed,
         f"{ratio:,.3g} times the median speed of {others.owners} other owners, "
-        f"{abs(away):,.1f} deviations away",
+        f"{abs(away):,.1f} deviations away{'' if passed or ratio > 1 else FAR_BELOW}",
         {"owners": others.owners, "ratio": ratio, "deviations": away},
     )
 
@@ -83,8 +89,9 @@ def verdicts(stored: Finding | None) -> tuple[CheckVerdict, ...]:
 
 
 def effect(stored: Finding) -> Effect:
-    """The effect of a failure: the operator looks at a result far faster than all others."""
-    return "quarantined" if stored.figures.get("ratio", 0) > QUARANTINED_RATIO else "doubtful"
+    """The effect of a failure: the operator looks at a result far from all others."""
+    near = 1 / QUARANTINED_RATIO <= stored.figures.get("ratio", 1) <= QUARANTINED_RATIO
+    return "doubtful" if near else "quarantined"
 
 
 def of_times(times_ns: Sequence[float]) -> OtherOwners:
