@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.payload.result import Challenge, Result
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge as ChallengeRow
+from bench_server.settings import Settings
 
 from . import results
 from .authority import AUTHORITY
@@ -53,6 +54,10 @@ class Poster:
         if "challenge" not in overrides:
             result = self.bound(result)
         return self(result, overrides.get("key"))
+
+    def baseline(self, slug: str) -> None:
+        """The operator chooses the baseline; else it needs two owners."""
+        self._state.settings = Settings(baseline=slug)
 
     def settled(self, result: Result, key: Ed25519PrivateKey | None = None) -> str:
         """Post a result bound to a fresh challenge, and recompute it."""

@@ -30,6 +30,7 @@ def test_workloads(http: TestClient) -> None:
 
 
 def test_board(post: Poster) -> None:
+    post.baseline("intel-core-i7-8700")
     for repeat in (1, 2, 3):
         post.made(run_id="c" * 32, repeat=repeat, step_ns=1_000_000 * repeat)
     fast = post.made(cell=results.make_cell(device=METAL), machine=M2, step_ns=100_000)

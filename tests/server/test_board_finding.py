@@ -90,6 +90,8 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     alone = home()
     assert "is the only hardware so far</h1>" in alone
     assert '<figure class="dots">' not in alone
+    post.enroll(results.private_key(2))
+    post.made(key=results.private_key(2))
     post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
     both = home()
     assert '<figure class="dots">' in both
@@ -99,6 +101,7 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
 @pytest.fixture
 def both_kinds(post: Poster) -> None:
     """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
+    post.baseline("intel-core-i7-8700")
     post.made(cell=results.make_cell())
     post.made(
         cell=results.make_cell(framework="mlx", device=Device(kind="metal")),

@@ -28,6 +28,7 @@ def machine(seed: int = 3, driver: str = "560.35", memory_gib: int = 64) -> Any:
 
 
 def test_hardware_and_machines(post: Poster) -> None:
+    post.baseline("intel-core-i7-8700")
     post.made()
     cell = results.make_cell(device=CUDA)
     for seed in (3, 4):
@@ -240,6 +241,7 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
 @pytest.fixture
 def five(post: Poster) -> None:
     """Five hardware, the fastest first."""
+    post.baseline("intel-core-i7-5")
     for number in range(1, 6):
         made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
         post.made(machine=made, step_ns=1_000_000 + 100_000 * number)

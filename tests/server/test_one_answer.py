@@ -35,6 +35,7 @@ BEST = {"mnist-cnn": 2.0, "fashion-mlp": 6.0}
 
 @pytest.fixture
 def fleet(post: Poster) -> Poster:
+    post.baseline(MAC)
     for workload, times in TIMES.items():
         for (slug, framework, recipe), step_ns in times.items():
             machine, device = (M4, METAL) if slug == MAC else (RTX, CUDA)

@@ -85,6 +85,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
     post.enroll()
     cell = results.make_cell(data="real")
     post.made(cell=cell, measurement=results.make_measurement(cell, block_count=1_008))
+    post.baseline("intel-core-i7-8700")
     rows = get(imported, "/leaderboard?workload=mnist-cnn&framework=tensorflow&device=cpu")["rows"]
     names = {row["hardware"]: row for row in rows}
     measured, copied = (names["Intel Core i7-8700"], names["Intel Core i7-8700 (published)"])
@@ -113,8 +114,8 @@ def counts(store: Store) -> dict[str, int]:
 
 
 def test_the_operator_chooses_the_baseline(imported: TestClient, application: FastAPI) -> None:
-    """Else it is the measured hardware on most boards; a published one only where nothing is
-    measured."""
+    """Else it is the measured hardware on most boards, once a figure is of two owners; a published
+    one only where nothing is measured. No figure of one new owner is a baseline."""
 
     def baseline(limit: int) -> Any:
         boards = get(imported, f"/leaderboard?limit={limit}")  # a new address is not cached
@@ -128,7 +129,18 @@ def test_the_operator_chooses_the_baseline(imported: TestClient, application: Fa
     for workload in ("mnist-cnn", "fashion-mlp"):
         post.made(cell=results.make_cell(workload), machine=fast, step_ns=500_000)
     post.made(cell=results.make_cell("mnist-cnn"), step_ns=1_000_000)
-    assert baseline(2) == {"intel-core-i7-9700"}
+    assert baseline(2) == set()
+    page = imported.get("/?workload=mnist-cnn").text
+    assert "No baseline yet: it needs a figure of two owners" in page
+    score = get(imported, "/hardware/intel-core-i7-9700")["score"]
+    assert (score["value"], score["baseline"]) == (None, None)
+    assert "there is no baseline yet" in imported.get("/hardware/intel-core-i7-9700").text
+    other = results.private_key(2)
+    post.enroll(other)
+    post.made(key=other, cell=results.make_cell("mnist-cnn"), machine=fast, step_ns=500_000)
+    boards = get(imported, "/leaderboard?limit=4")["baselines"]
+    found = {one["workload"]: one["hardware_slug"] for one in boards if one["hardware_slug"]}
+    assert found == {"mnist-cnn": "intel-core-i7-9700"}
     assert get(imported, "/hardware/intel-core-i7-8700")["score"]["covered"] == 1
     application.state.settings = Settings(baseline="intel-core-i7-8700")
     assert baseline(3) == {"intel-core-i7-8700"}

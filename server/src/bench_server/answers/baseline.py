@@ -1,17 +1,40 @@
 """The baseline: the hardware that speed-ups and scores are relative to, the same on every page."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from sqlalchemy import and_, case, func, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
+from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import PRECISION
 from . import query_names
 
+
+class Baseline(NamedTuple):
+    """A hardware, None where none has enough owners. ``chosen``: by the operator or the reader, so
+    that all of its figures count."""
+
+    slug: str | None
+    chosen: bool = False
+
+    def counted(self, figures: Iterable[Figure]) -> list[Figure]:
+        """The figures of the hardware that speed-ups may be relative to: those of two owners or
+        more, or of an established or confirmed one. A new owner alone decides no other figure."""
+        return [
+            figure
+            for figure in figures
+            if self.chosen or figure.published or figure.unit == "owners" or figure.owners.older
+        ]
+
+
 _C = TABLE.c
 # Confirmed and established owners come first: new ones must not move every speed-up.
 _OLDER = _C.confirmed_owners + _C.established_owners
+_COUNTED = case((or_(_OLDER > 0, _C.value_unit == "owners"), _C.workload_digest))
 _MOST_BOARDS = (
     select(_C.hardware_slug)
     .where(
@@ -29,21 +52,24 @@ _MOST_BOARDS = (
         _C.level,  # "hardware" is before "published"
         func.count(case((_OLDER > 0, _C.workload_digest)).distinct()).desc(),
         func.max(_OLDER).desc(),
-        func.count(_C.workload_digest.distinct()).desc(),
+        func.count(_COUNTED.distinct()).desc(),
         func.max(_C.owners).desc(),
         func.max(_C.ns_per_sample).desc(),
         _C.hardware_slug,
     )
     .limit(1)
+    .add_columns(or_(_C.level == "published", func.count(_COUNTED) > 0).label("counts"))
 )
 
 
-def baseline_slug(session: Session, of_operator: str | None) -> str | None:
-    """The hardware that the operator chose, if it has a figure; else the measured hardware on most
-    boards, of those the one with most owners, of those the slowest: by confirmed and established
-    owners first, then by all. Published hardware only where nothing was measured; None where
-    nothing is ranked."""
+def baseline(session: Session, of_operator: str | None, of_reader: str | None = None) -> Baseline:
+    """The hardware that the reader or the operator chose, if it has a figure; else the measured
+    hardware on most boards, of those the one with most owners, of those the slowest: by confirmed
+    and established owners first, then by all. Published hardware only where nothing was
+    measured."""
+    if of_reader is not None:
+        return Baseline(of_reader, chosen=True)
     if of_operator is not None and query_names.is_hardware(session, of_operator):
-        return of_operator
-    slug: str | None = session.connection().scalar(_MOST_BOARDS)
-    return slug
+        return Baseline(of_operator, chosen=True)
+    row = session.connection().execute(_MOST_BOARDS).first()
+    return Baseline(row.hardware_slug if row and row.counts else None)

@@ -15,7 +15,7 @@ from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
 from . import query_names, stored_figures
-from .baseline import baseline_slug
+from .baseline import baseline
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
 from .prices import NO_PRICES, Price, Prices
@@ -103,8 +103,8 @@ def hardware(
     if not figures:
         raise query_names.no_hardware(session, slug)
     first = figures[0]
-    relative_to = baseline_slug(session, of_operator)
-    baseline = stored_figures.hardware_figures(session, relative_to) if relative_to else ()
+    relative_to = baseline(session, of_operator)
+    of_baseline = relative_to.slug and stored_figures.hardware_figures(session, relative_to.slug)
     best = best_of(figures)
     on_board = next((place(of_kinds) for of_kinds in best.values()), None)
     machines, described = _machines(session, slug, on_board)
@@ -115,7 +115,7 @@ def hardware(
         specifications=specifications(first.hardware, first.setup.device, described),
         price=prices.of(slug, slug, first.hardware),
         energy_currency=prices.energy_currency,
-        score=score(best, best_of(baseline)),
+        score=score(best, best_of(relative_to.counted(of_baseline or ()))),
         place=next(iter(in_catalogue_order([on_board], prices)), None) if on_board else None,
         machines=machines,
         figures=in_catalogue_order(figures, prices),

@@ -15,7 +15,7 @@ from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, bests, kind_of, place, score
 from . import leaderboard_sql, query_names, unranked
-from .baseline import baseline_slug
+from .baseline import baseline
 from .board_filters import BoardFilters
 from .criteria import Search
 from .orders import RANK_BY, Order
@@ -89,9 +89,10 @@ def rankings(
     if filters.rank_by == "energy" or filters.group != "result":
         of_machines = filters.group == "machine"
         figures = leaderboard_sql.figures(session, workloads, filters.ranked_criteria, of_machines)
-    slug = filters.baseline or baseline_slug(session, of_operator)
-    if slug is not None:
-        baselines = leaderboard_sql.figures(session, workloads, criteria.of_baseline(slug))
+    relative_to = baseline(session, of_operator, filters.baseline)
+    if relative_to.slug is not None:
+        of_baseline = criteria.of_baseline(relative_to.slug)
+        baselines = leaderboard_sql.figures(session, workloads, of_baseline)
     found = []
     for workload in workloads:
         of_workload = figures.get(workload.digest, ())
@@ -99,8 +100,8 @@ def rankings(
         scope = filters.energy_scope or next(iter(scopes), None)
         rows = _ranked(of_workload, scope, filters)
         shown = [row for row in rows if criteria.search.finds(row.figure)]
-        baseline = bests(baselines.get(workload.digest, ()))
-        found.append(Ranking(workload, rows, shown, baseline, scope, scopes))
+        best = bests(relative_to.counted(baselines.get(workload.digest, ())))
+        found.append(Ranking(workload, rows, shown, best, scope, scopes))
     return found
 
 
@@ -111,7 +112,7 @@ def _board(
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
     baselines, by_result = ranking.baseline, filters.group == "result"
-    baseline = place(baselines) if baselines else None
+    base = place(baselines) if baselines else None
     if by_result:
         results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
@@ -123,9 +124,9 @@ def _board(
         page = [replace(row, rank=None) for row in page]
     return Board(
         workload=workload_answer(ranking.workload),
-        baseline=baseline.hardware if baseline else None,
-        baseline_slug=baseline.hardware_slug if baseline else None,
-        baseline_setup=baseline.setup.words if baseline else None,
+        baseline=base.hardware if base else None,
+        baseline_slug=base.hardware_slug if base else None,
+        baseline_setup=base.setup.words if base else None,
         rows=tuple(_row(row, baselines.get(kind_of(row.figure))) for row in page),
         row_count=None if by_result else len(ranking.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
@@ -141,7 +142,7 @@ def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore,
     every board that the baseline is on, else the best rank could be had by measuring one workload
     alone; and no provisional place, else one owner could take it."""
     best: defaultdict[tuple[str, str, bool], dict[str, Bests]] = defaultdict(dict)
-    baseline: dict[str, Bests] = {}
+    baselines: dict[str, Bests] = {}
     found: set[str] = set()
     for ranking in rankings:
         for row in ranking.rows:
@@ -151,9 +152,9 @@ def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore,
             if family.finds(figure):
                 found.add(figure.hardware_slug)
         if ranking.baseline:
-            baseline[ranking.workload.name] = ranking.baseline
+            baselines[ranking.workload.name] = ranking.baseline
     scores = [
-        HardwareScore(name, slug, published, None, score(of_hardware, baseline))
+        HardwareScore(name, slug, published, None, score(of_hardware, baselines))
         for (slug, name, published), of_hardware in best.items()
     ]
     ordered = sorted((one for one in scores if one.score.value), key=_score_order)
@@ -186,12 +187,12 @@ def _ranked(
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
 
-def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
+def _row(row: RankedRow, base: Figure | None) -> BoardRow:
     """A row of the board, against the baseline's figure of the same kind. Its own row has no
     interval."""
     workload = workload_named(row.figure.subject.workload)
-    found = compare(row.figure, baseline) if baseline else None
-    bounded = found if baseline and row.figure.id != baseline.id else None
+    found = compare(row.figure, base) if base else None
+    bounded = found if base and row.figure.id != base.id else None
     others = (made(FigureAnswer, figure_fields(other, workload)) for other in row.others)
     return made(
         BoardRow,

@@ -29,13 +29,15 @@ def finding(
         any_rows: the page has rows. Rankings have none by result.
     """
     asked, firsts = board_form.words(filters), _firsts(rankings)
+    measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
     if filters.criteria.search.is_of_one:
         found = _of_search(filters, metric, rankings, scores)
     elif filters.group == "result" and any_rows:
         found = f"ranked results of {filters.workload or 'every workload'}"
     elif filters.workload is None and scores:
-        measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
         found = _by_score(scores, alone=len(measured) < 2)
+    elif firsts and filters.workload is None and len(measured) == 1:
+        found = f"{next(iter(firsts.values()))} is the only hardware so far"
     elif firsts:
         ((first, count),) = Counter(firsts.values()).most_common(1)
         several = f"{count} of {len(firsts)} workloads" if len(firsts) > 1 else ""
