@@ -184,7 +184,10 @@ event = {"event": "enroll", "public_key": base64.b64encode(SPKI).decode(), "at":
 enrollment = sign("application/vnd.trainmark.key-event.v1+json", event)
 check_receipt(enrollment, call("/api/v1/keys", {"envelope": enrollment})["receipt"], log["key"])
 
-given = call("/api/v1/challenges", {"key_id": KEY_ID})
+RUN_ID = secrets.token_hex(16)
+given = call("/api/v1/challenges", sign("application/vnd.trainmark.challenge-request.v1+json", {
+    "id": secrets.token_hex(16), "run_id": RUN_ID, "key_id": KEY_ID,
+    "server_origin": log["origin"]}))  # fmt: skip
 workload = next(w for w in call("/api/v1/workloads") if w["name"] == "mnist-dense")
 losses, movements = trace(workload, given["nonce"])
 print(f"nonce {given['nonce']}")
@@ -196,7 +199,7 @@ cell = {"workload": workload["name"], "workload_digest": workload["digest"], "fr
 end_ns = time.monotonic_ns() - ZERO_NS
 result = {
     "schema_version": 1,
-    "run_id": secrets.token_hex(16), "repeat": 1, "cell": cell, "seed": "0" * 32,
+    "run_id": RUN_ID, "repeat": 1, "cell": cell, "seed": "0" * 32,
     "challenge": {name: given[name] for name in ("id", "nonce", "server_origin")},
     "agent": {"version": "1", "key_id": KEY_ID},
     "machine": {"machine_hash": secrets.token_hex(32), "cpu": {"brand": "?", "architecture": "?"},

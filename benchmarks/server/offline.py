@@ -10,9 +10,7 @@ from pathlib import Path
 
 from tests.fakes import results
 
-from bench_protocol.payload import acts
 from bench_protocol.payload.result import Challenge
-from bench_protocol.signing import keys
 from bench_server.answers import log_entries
 from bench_server.audit.verify import audit
 from bench_server.db import migrate
@@ -61,8 +59,8 @@ def _fill(store: Store, authority: Authority, runs: int) -> None:
         key = results.private_key(machine + 1)
         if number == machine:
             key_events.accept(results.enrollment(key), store, authority, "open", now)
-        asked = acts.ChallengeRequest(key_id=keys.key_id(key.public_key()))
-        given = challenges.give(acts.payload(asked), store, authority, issued, 48)
+        asked = results.challenge_request(key, authority.origin)
+        given = challenges.give(asked, store, authority, issued, 48)
         challenge = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
         run = world.Run(world.Sender(machine, key), number + 1, challenge)
         for waiting in inbox.accept(list(run.envelopes()), now):

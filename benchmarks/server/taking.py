@@ -1,6 +1,5 @@
 """How many results a server accepts and projects: one by one, in batches, and for a minute."""
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,8 +10,6 @@ from threading import Event, Thread
 
 import httpx
 from tests.fakes import results
-
-from bench_protocol.signing import keys
 
 from . import load, world
 from .databases import Database
@@ -165,6 +162,6 @@ def _run(http: httpx.Client, number: int) -> world.Run:
     if (str(http.base_url), machine) not in _enrolled:
         http.post("/api/v1/keys", content=results.enrollment(key)).raise_for_status()
         _enrolled.add((str(http.base_url), machine))
-    asked = json.dumps({"key_id": keys.key_id(key.public_key())})
+    asked = results.challenge_request(key, http.get("/api/v1/log").json()["origin"])
     given = http.post("/api/v1/challenges", content=asked).raise_for_status()
     return world.Run(world.Sender(machine, key), next(_runs), world.challenge_of(given.content))

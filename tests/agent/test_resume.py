@@ -163,7 +163,7 @@ class WithoutChallenge:
 
     def knock(self) -> None: ...
 
-    def challenge(self) -> None:
+    def challenge(self, run_id: str) -> None:
         raise ServerUnreachable("away")
 
     def result_on_board(self, result_id: str) -> None: ...

@@ -43,6 +43,7 @@ SAID = {
     "Rotation": acts.Rotation,
     "Revocation": acts.Revocation,
     "Act": acts.Act,
+    "ChallengeRequest": acts.ChallengeRequest,
     "ChallengeIssued": acts.ChallengeIssued,
     "Recomputation": recomputation.Recomputation,
     "Figures": Figures,

@@ -38,6 +38,11 @@ class Poster:
         answer = self.http.post("/api/v1/keys", content=results.enrollment(key, name), headers=JSON)
         assert answer.status_code in (200, 201), answer.text
 
+    def ask(self, key: Ed25519PrivateKey | None = None, run_id: str = "a" * 32) -> httpx.Response:
+        """Ask for a challenge."""
+        body = results.challenge_request(key, self._origin, run_id)
+        return self.http.post("/api/v1/challenges", content=body, headers=JSON)
+
     def raw(self, body: bytes) -> httpx.Response:
         return self.http.post("/api/v1/results", content=body, headers=JSON)
 
@@ -88,6 +93,7 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
         id=challenge.id,
         nonce=challenge.nonce,
         key_id=result.agent.key_id,
+        run_id=result.run_id,
         issued_at=now - took,
         expires_at=now + timedelta(hours=24),
     )

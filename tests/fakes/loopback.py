@@ -86,8 +86,9 @@ class Scene:
         project(self.store)
 
     def challenge(self, key: Ed25519PrivateKey) -> Challenge:
-        body = {"key_id": results.key_id(key)}
-        given = self.http.post("/api/v1/challenges", json=body).raise_for_status().json()
+        body = results.challenge_request(key)
+        asked = self.http.post("/api/v1/challenges", content=body, headers=JSON)
+        given = asked.raise_for_status().json()
         return Challenge(**{name: given[name] for name in Challenge.model_fields})
 
     def post(self, result: Result, key: Ed25519PrivateKey) -> httpx.Response:

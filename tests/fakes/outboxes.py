@@ -51,7 +51,7 @@ def put_new(home: Home, count: int = 1, client: Client | None = None) -> Outbox:
     for _ in range(count):
         made = make_result(key=key, agent=author)
         if client is not None:
-            challenge, clock = client.challenge().challenge, RunClock()
+            challenge, clock = client.challenge(made.run_id).challenge, RunClock()
             clocks = clocks_of(clock.started, clock.now().since_start_ns + 2)
             made = made.model_copy(update={"challenge": challenge, "nonce": None, "clocks": clocks})
         put(Outbox(home.outbox), made, key)

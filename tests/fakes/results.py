@@ -1,6 +1,7 @@
 """Results and envelopes for tests: complete and plausible, with overrides."""
 
 import itertools
+import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import PRODUCTS, Cell, Device
 from bench_protocol.catalogue.nonces import seed_of
-from bench_protocol.payload import statement
+from bench_protocol.payload import acts, statement
 from bench_protocol.payload.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.payload.result import (
     Agent,
@@ -288,6 +289,17 @@ def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any)
 def sealed(result: Result, key: Ed25519PrivateKey | None = None) -> bytes:
     payload = statement.result_payload(result)
     return envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, key or private_key())
+
+
+def challenge_request(
+    key: Ed25519PrivateKey | None = None, origin: str = "bench.test", run_id: str = "a" * 32
+) -> bytes:
+    """The body that asks for a challenge."""
+    key = key or private_key()
+    asked = acts.ChallengeRequest(
+        id=secrets.token_hex(16), run_id=run_id, key_id=key_id(key), server_origin=origin
+    )
+    return envelope.seal(acts.CHALLENGE_REQUEST_PAYLOAD_TYPE, acts.payload(asked), key)
 
 
 def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:

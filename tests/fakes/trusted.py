@@ -7,7 +7,6 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.payload import acts
 from bench_protocol.payload.result import Challenge, Result
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
@@ -27,8 +26,8 @@ TOOK = timedelta(seconds=TOOK_NS / 1e9)
 def challenge_of(
     store: Store, key: Ed25519PrivateKey, at: datetime, authority: Authority = AUTHORITY
 ) -> Challenge:
-    asked = acts.ChallengeRequest(key_id=results.key_id(key))
-    given = challenges.give(acts.payload(asked), store, authority, at, 24)
+    asked = results.challenge_request(key, authority.origin)
+    given = challenges.give(asked, store, authority, at, 24)
     return Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
 
 

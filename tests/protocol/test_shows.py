@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bench_protocol.trust import shows, trust_levels
+from bench_protocol.trust.omissions import Omissions
 from bench_protocol.trust.shows import Check, Claim, Facts
 
 METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
@@ -27,6 +28,7 @@ def facts(level: int | None = 3, **changes: Any) -> Facts:
         "device": "cpu",
         "precision": "float32",
         "verdicts": tuple(verdicts),
+        "omissions": Omissions(0, 0, 0, ()),
     }
     return Facts(**{**defaults, **fields})
 
@@ -126,7 +128,7 @@ def test_a_contradiction_about_the_hardware_is_said() -> None:
     [("pending", "pending"), ("unknown", "not_checked"), ("failed", "not_checked")],
 )
 def test_without_verdicts_only_signature_and_log_hold(status: str, rest: str) -> None:
-    said = statuses(facts(None, status=status, verdicts=()))
+    said = statuses(facts(None, status=status, verdicts=(), omissions=None))
     assert [what for what, one in said.items() if one == "holds"] == ["signature", "log"]
     assert said["training"] == said["reproduced"] == rest
     assert statuses(facts(None, status=status, verdicts=(), logged=False))["log"] == "not_checked"

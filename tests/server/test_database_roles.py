@@ -56,7 +56,7 @@ def test_the_server_works_and_cannot_change_a_table(
         post = Poster(http)
         post.enroll()
         kept, withdrawn = post(results.make_result()), post(results.make_result())
-        asked = http.post("/api/v1/challenges", json={"key_id": KEY})
+        asked = post.ask()
         given = {name: asked.json()[name] for name in Challenge.model_fields}
         last = post(results.make_result(challenge=Challenge(**given)))
         assert http.get(f"/api/v1/results/{last}?wait=10").status_code == 200

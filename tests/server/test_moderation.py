@@ -143,9 +143,7 @@ def test_who_may_revoke(post: Poster, store: Store) -> None:
 
 
 def test_an_expired_challenge_lowers_the_level(post: Poster, app: FastAPI) -> None:
-    challenge = post.http.post(
-        "/api/v1/challenges", json={"key_id": results.key_id(results.private_key())}
-    ).json()
+    challenge = post.ask().json()
     named = Challenge(**{name: challenge[name] for name in Challenge.model_fields})
     app.state.clock = lambda: datetime.fromisoformat(challenge["expires_at"]) + timedelta(seconds=1)
     identity = post.made(challenge=named)

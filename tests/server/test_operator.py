@@ -96,7 +96,7 @@ def test_approval(post: Poster, command: Command, application: FastAPI) -> None:
     held = post.raw(raw)
     assert (held.status_code, held.json()["code"]) == (403, "key_not_active")
     assert "operator's approval" in held.json()["detail"]
-    answer = post.http.post("/api/v1/challenges", json={"key_id": OTHER})
+    answer = post.ask(newcomer)
     assert answer.json()["code"] == "key_not_active"
     assert f"{OTHER}  pending" in command("keys", "list").output
     entry(command("keys", "approve", OTHER))

@@ -115,11 +115,10 @@ def test_addresses_of_one_site_share_a_rate(store: Store) -> None:
 
 
 def test_an_address_asks_for_so_many_challenges(store: Store) -> None:
-    """Nobody signs the request, and each challenge is a row of the database."""
+    """Each challenge is a row of the database."""
     http = client(store, challenge_rate="2/hour")
     Poster(http).enroll()
-    body = {"key_id": key_id(private_key())}
-    answers = [http.post("/api/v1/challenges", json=body) for _ in range(3)]
+    answers = [Poster(http).ask() for _ in range(3)]
     assert [answer.status_code for answer in answers] == [201, 201, 429]
     assert answers[2].json()["detail"] == "challenges that an address may ask for: 2 per 1 hour"
     with store.reading() as session:

@@ -134,7 +134,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
         def knock(self) -> None: ...
 
-        def challenge(self) -> IssuedChallenge:
+        def challenge(self, run_id: str) -> IssuedChallenge:
             return made.challenge()
 
         def result_on_board(self, result_id: str) -> None: ...

@@ -55,7 +55,7 @@ class Owner:
         """
         key = load_or_create_key(self.home)
         client = Client(self.address, key, self.home)
-        challenge, clock = client.challenge().challenge, RunClock()
+        challenge, clock = client.challenge("a" * 32).challenge, RunClock()
         client.close()
         cell = results.make_cell("mnist-dense")
         startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)

@@ -161,7 +161,7 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
     assert "enroll, rotate" in verify(bundle).sentences[0]
     renewed.revoke(key_id(new.public_key()), "stolen", 3)
     with pytest.raises(ServerRefused, match="signs no more"):
-        renewed.challenge()
+        renewed.challenge("a" * 32)
     bundle = fetch_bundle(second, renewed.read)
     with pytest.raises(BadSignature, match="revoked"):
         verify(bundle)

@@ -304,7 +304,7 @@ MUTATIONS: tuple[Mutate, ...] = (
 
 def _rechallenged(http: httpx.Client, honest: Honest, chance: random.Random) -> bytes:
     """Its own key signs it for a fresh challenge, which is younger than the run it claims."""
-    body = json.dumps({"key_id": results.key_id(honest.key)})
+    body = results.challenge_request(honest.key, http.get("/api/v1/log").json()["origin"])
     given = http.post("/api/v1/challenges", content=body, headers=JSON).raise_for_status().json()
     document = honest.statement
     names = ("id", "nonce", "server_origin")

@@ -140,7 +140,7 @@ def posted(http: httpx.Client, servers: list[int]) -> None:
     for number in range(RESULTS - 1):
         post(results.make_result(step_ns=1_000_000 + number))
     # Its traces are invented, so the recomputation states other losses, which is enough here.
-    asked = http.post("/api/v1/challenges", json={"key_id": results.key_id(results.private_key())})
+    asked = post.ask()
     given = {name: asked.json()[name] for name in Challenge.model_fields}
     post(results.make_result(challenge=Challenge(**given)))
     wait_until(

@@ -2,6 +2,7 @@
 memory of ``bench-agent``; only the measured figures are invented."""
 
 import random
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -132,7 +133,7 @@ class Agent(Thread):
 
     def _challenge(self, client: Client) -> Challenge | None:
         try:
-            return client.challenge().challenge
+            return client.challenge(secrets.token_hex(16)).challenge
         except (ServerUnreachable, ServerRefused):
             return None  # the agent goes on without one
 

@@ -16,7 +16,7 @@ from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
 from bench_protocol.base.units import plain_text
 from bench_protocol.payload import acts, statement
-from bench_protocol.payload.acts import Act, Revocation, Rotation
+from bench_protocol.payload.acts import Act, ChallengeRequest, Revocation, Rotation
 from bench_protocol.payload.result import Challenge
 from bench_protocol.signing import envelope, keys
 
@@ -122,6 +122,7 @@ class Client:
             event="rotate",
             public_key=base64.b64encode(keys.spki(new.public_key())).decode(),
             supersedes=self._key_id,
+            at=self._at,
         )
         return self._post_event(event, self._key, new)
 
@@ -134,6 +135,7 @@ class Client:
             key_id=key_id,
             reason=reason,
             compromised_since_log_index=since,
+            at=self._at,
         )
         return self._post_event(event, self._key)
 
@@ -141,18 +143,20 @@ class Client:
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
     ) -> dict[str, Any]:
         """List, export, hide, show or withdraw this key's results, or change the displayed name."""
-        identity = secrets.token_hex(16)
-        act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result)
+        identity, at = secrets.token_hex(16), self._at
+        act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result, at=at)
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
         answer = self._post_sealed("/api/v1/acts", sealed, display_name=display_name)
         if self.checkpoints and answer.get("receipt"):
             self.checkpoints.check([(sealed, answer["receipt"])])
         return answer
 
-    def challenge(self) -> IssuedChallenge:
-        """Ask for a nonce that binds a run to this moment."""
-        body = strict_json.dumps({"key_id": self._key_id})
-        answer = self._answer("POST", "/api/v1/challenges", content=body)
+    def challenge(self, run_id: str) -> IssuedChallenge:
+        """Ask for a nonce that binds a run to this moment. A repeated attempt gets the same one."""
+        identity = secrets.token_hex(16)
+        asked = self._made(ChallengeRequest, id=identity, run_id=run_id, key_id=self._key_id)
+        sealed = envelope.seal(acts.CHALLENGE_REQUEST_PAYLOAD_TYPE, asked, self._key)
+        answer = self._answer("POST", "/api/v1/challenges", content=sealed)
         try:
             named = {name: answer[name] for name in Challenge.model_fields}
             issued, expires = (
@@ -210,13 +214,19 @@ class Client:
         answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
         return None if answer.get("status") == "pending" else answer
 
-    def _made(self, kind: type[Rotation | Revocation | Act], **fields: Any) -> bytes:
-        """The payload of an act or a key event for this server, made now."""
+    @property
+    def _at(self) -> str:
+        return utc_text(self._now())
+
+    def _made(
+        self, kind: type[Rotation | Revocation | Act | ChallengeRequest], **fields: Any
+    ) -> bytes:
+        """The payload of a statement for this server."""
         if self.checkpoints is None:
             raise ValueError("a client without a home signs nothing for a server")
         origin = self.checkpoints.meet().origin
         try:
-            return acts.payload(kind(server_origin=origin, at=utc_text(self._now()), **fields))
+            return acts.payload(kind(server_origin=origin, **fields))
         except ValidationError as error:
             raise first_invalid_field(error) from None
 

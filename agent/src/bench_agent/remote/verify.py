@@ -24,6 +24,7 @@ from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
 from bench_protocol.training.recomputation import Recomputation
 from bench_protocol.trust import shows
+from bench_protocol.trust.omissions import Omissions
 
 from ..base.errors import UsageProblem
 from . import key_history, recomputations
@@ -79,12 +80,12 @@ def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
 
 
 def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
-    """The parts of what the server says of a result: status, trust level, verdicts; and its
-    recomputations of the seeded jobs."""
+    """The parts of what the server says of a result: status, trust level, verdicts, omissions; and
+    its recomputations of the seeded jobs."""
     answer = read(f"/api/v1/results/{result_id}")
     # Fetch recomputations after the level, so that those it follows from are there.
     stated = read(f"/api/v1/results/{result_id}/recomputations")
-    judged = {name: answer[name] for name in ("status", "trust_level", "verdicts")}
+    judged = {name: answer[name] for name in ("status", "trust_level", "verdicts", "omissions")}
     return {JUDGED: judged, RECOMPUTATIONS: stated}
 
 
@@ -204,7 +205,7 @@ def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Fac
     try:
         found = shows.facts_of(
             result, str(judged["status"]), judged["trust_level"], judged["verdicts"] or (),
-            logged=logged,
+            logged=logged, omissions=Omissions.of(judged["omissions"]),
         )  # fmt: skip
         found.checks  # noqa: B018 - reads them all
     except (KeyError, TypeError, ValueError, AttributeError) as error:

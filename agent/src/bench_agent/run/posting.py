@@ -61,12 +61,12 @@ class Posting:
 
     def _challenge(self, client: Client) -> IssuedChallenge:
         try:
-            return client.challenge()
+            return client.challenge(self._run_id)
         except ServerRefused as refusal:
             if refusal.problem.get("code") != "unknown_key":
                 raise
         client.enroll()
-        return client.challenge()
+        return client.challenge(self._run_id)
 
     def waiting(self) -> None:
         """Post the pending results, unless the server did not answer before."""

@@ -1,7 +1,7 @@
 """The leaderboard: query, rank, answer. Page and API show the same answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -10,11 +10,12 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.trust.omissions import Omissions
 
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, bests, kind_of, place, score
-from . import leaderboard_sql, query_names, unranked
+from . import leaderboard_sql, omissions, query_names, unranked
 from .baseline import baseline
 from .board_filters import BoardFilters
 from .criteria import Search
@@ -122,12 +123,14 @@ def _board(
         page, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
     if not filters.ranks_rows:
         page = [replace(row, rank=None) for row in page]
+    shown = [row.figure.evidence.result_id for row in page]
+    missing = omissions.of_results(session.connection(), shown)
     return Board(
         workload=workload_answer(ranking.workload),
         baseline=base.hardware if base else None,
         baseline_slug=base.hardware_slug if base else None,
         baseline_setup=base.setup.words if base else None,
-        rows=tuple(_row(row, baselines.get(kind_of(row.figure))) for row in page),
+        rows=tuple(_row(row, baselines.get(kind_of(row.figure)), missing) for row in page),
         row_count=None if by_result else len(ranking.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
@@ -187,7 +190,7 @@ def _ranked(
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
 
-def _row(row: RankedRow, base: Figure | None) -> BoardRow:
+def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) -> BoardRow:
     """A row of the board, against the baseline's figure of the same kind. Its own row has no
     interval."""
     workload = workload_named(row.figure.subject.workload)
@@ -204,6 +207,7 @@ def _row(row: RankedRow, base: Figure | None) -> BoardRow:
             "speed_up": found.speed_up if found else None,
             "speed_up_low": bounded.speed_up_low if bounded else None,
             "speed_up_high": bounded.speed_up_high if bounded else None,
+            "omissions": missing.get(row.figure.evidence.result_id),
             "others": tuple(others),
         },
     )

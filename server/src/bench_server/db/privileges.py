@@ -24,6 +24,7 @@ PRIVILEGES = {
     "signing_key": NEVER_DELETED,
     "owner": NEVER_DELETED,
     "invite": NEVER_DELETED,
+    "challenge": NEVER_DELETED,
 }
 # Columns of these tables that may be changed.
 CHANGED = {

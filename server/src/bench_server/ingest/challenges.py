@@ -5,24 +5,28 @@ neither a duration nor that the result is true.
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from sqlalchemy import Row
-from sqlmodel import col, delete
 
 from bench_protocol.base import strict_json
+from bench_protocol.base.errors import BadSignature, InvalidField
 from bench_protocol.payload import acts
-from bench_protocol.payload.acts import ChallengeIssued
+from bench_protocol.payload.acts import ChallengeIssued, ChallengeRequest
 from bench_protocol.payload.result import Result
 from bench_protocol.signing import envelope
+from bench_protocol.signing.envelope import Envelope
 
 from ..checks.submission import SubmissionFacts
 from ..db.store import Store
 from ..db.tables import Challenge
+from ..errors import Conflict
 from ..log.server_keys import Authority
-from .key_registry import require_active
+from .key_registry import find_key, require_active
 
 
 @dataclass(frozen=True)
@@ -40,27 +44,31 @@ class ChallengeAnswer:
 def give(
     raw: bytes, store: Store, authority: Authority, now: datetime, hours: float
 ) -> ChallengeAnswer:
-    """Issue a challenge to a key. It stays fresh for some hours.
+    """Issue a challenge to the key that signed the request. It stays fresh for some hours.
 
     Raises:
-        MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
+        ProtocolError: one of its kinds, naming what is wrong.
         UnknownKey, KeyNotActive: the key may send no results.
+        Conflict: another key drew this id.
     """
-    request = acts.ChallengeRequest.parse(raw)
-    row = Challenge(
-        id=secrets.token_hex(16),
-        nonce=secrets.token_hex(32),
-        key_id=request.key_id,
-        issued_at=now,
-        expires_at=now + timedelta(hours=hours),
-    )
+    opened = envelope.read(raw)
     with store.writing() as session:
+        request = _request(opened, find_key(session), authority.origin)
         require_active(session, request.key_id)
-        session.exec(
-            delete(Challenge).where(col(Challenge.used).is_(False), col(Challenge.expires_at) < now)
-        )
-        session.add(row)
-    issued = given_challenge(row, authority)
+        row = session.get(Challenge, request.id)
+        if row is None:
+            row = Challenge(
+                id=request.id,
+                nonce=secrets.token_hex(32),
+                key_id=request.key_id,
+                run_id=request.run_id,
+                issued_at=now,
+                expires_at=now + timedelta(hours=hours),
+            )
+            session.add(row)
+        elif row.key_id != request.key_id:
+            raise Conflict(f"challenge {row.id} is another key's", field="id", hint="draw an id")
+        issued = given_challenge(row, authority)
     signed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, acts.payload(issued), authority.challenge)
     return ChallengeAnswer(
         id=issued.id,
@@ -70,6 +78,22 @@ def give(
         expires_at=issued.expires_at,
         envelope=strict_json.loads(signed),
     )
+
+
+def _request(
+    opened: Envelope, find: Callable[[str], Ed25519PublicKey], origin: str
+) -> ChallengeRequest:
+    payload = envelope.open_envelope(opened, acts.CHALLENGE_REQUEST_PAYLOAD_TYPE, find)
+    request = ChallengeRequest.parse(payload)
+    if [signature.key_id for signature in opened.signatures] != [request.key_id]:
+        raise BadSignature(f"key {request.key_id} alone has to sign", field="signatures")
+    if request.server_origin != origin:
+        raise InvalidField(
+            f"the request is for {request.server_origin}, this server is {origin}",
+            field="server_origin",
+            hint="GET /api/v1/log names the origin",
+        )
+    return request
 
 
 def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:

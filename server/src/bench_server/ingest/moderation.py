@@ -29,7 +29,7 @@ from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
 
 from ..db.store import Store
-from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
+from ..db.tables import Challenge, LogEntry, SigningKey, Submission, Withdrawn
 from ..db.tables.base import InCell
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
@@ -215,7 +215,7 @@ def results_of_chain(session: Session, key_id: str) -> list[Submission]:
 
 def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> None:
     """Erase a withdrawn result: its payload, and the salts and envelopes of all of its entries,
-    that of the withdrawal included. The tree does not change."""
+    that of the withdrawal included. The tree does not change. Its challenge counts it."""
     submission = session.get_one(Submission, result_id)
     entries = col(LogEntry.submission_id) == result_id
     log_index = session.exec(
@@ -233,6 +233,8 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
             withdrawn_at=now,
         )
     )
+    of_its = col(Challenge.id) == submission.challenge_id
+    session.exec(update(Challenge).where(of_its).values(withdrawn=Challenge.withdrawn + 1))
     erased = {"salt": None, "envelope": None, "submission_id": None}
     session.exec(update(LogEntry).where(entries).values(**erased))
     session.exec(delete(Submission).where(col(Submission.id) == result_id))

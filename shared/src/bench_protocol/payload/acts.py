@@ -4,7 +4,7 @@ challenges of a server. Each has its own payload type.
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from ..base import strict_json
 from ..base.errors import InvalidField
@@ -13,6 +13,7 @@ from .result import RunId
 
 ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
 CHALLENGE_PAYLOAD_TYPE = "application/vnd.trainmark.challenge.v1+json"
+CHALLENGE_REQUEST_PAYLOAD_TYPE = "application/vnd.trainmark.challenge-request.v1+json"
 KEY_EVENTS = ("enroll", "rotate", "revoke")
 
 ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -93,9 +94,13 @@ class ChallengeIssued(Wire):
 
 
 class ChallengeRequest(Wire):
-    """Body of ``POST /api/v1/challenges``."""
+    """A key asks for a challenge for a run, under an id that it draws. Asking again with this id
+    gives the same challenge. It is signed, because challenges without a result are counted."""
 
-    key_id: Sha256 = Field(description="the enrolled key that will sign the run's results")
+    id: RunId
+    run_id: RunId
+    key_id: Sha256
+    server_origin: Text
 
 
 def first_owner(key_id: str) -> str:

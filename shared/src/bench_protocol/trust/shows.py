@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..payload.result import Result
 from . import trust_levels
+from .omissions import DAYS, Omissions
 from .trust_levels import HIGHEST, LEVELS, Assurance, not_checkable
 
 Status = Literal["holds", "does_not_hold", "not_checked", "pending"]
@@ -61,6 +62,7 @@ class Facts:
 
     ``status``: ``measured``, ``failed``, ``pending`` until the result is projected, or ``unknown``
     where no server was asked. ``checks``: verdicts by name. ``logged``: a log holds it.
+    ``omissions``: None where no server was asked.
     """
 
     status: str
@@ -69,6 +71,7 @@ class Facts:
     precision: str
     verdicts: tuple[Mapping[str, Any], ...] = ()
     logged: bool = True
+    omissions: Omissions | None = None
 
     @cached_property
     def checks(self) -> dict[str, Check]:
@@ -89,11 +92,12 @@ def facts_of(
     verdicts: Iterable[Mapping[str, Any]] = (),
     *,
     logged: bool = True,
+    omissions: Omissions | None = None,
 ) -> Facts:
     """The facts of a result.
 
     Args:
-        status, trust_level, verdicts: as the API shows them.
+        status, trust_level, verdicts, omissions: as the API shows them.
     """
     return Facts(
         status,
@@ -102,6 +106,7 @@ def facts_of(
         result.cell.precision,
         tuple(verdicts),
         logged,
+        omissions,
     )
 
 
@@ -231,6 +236,15 @@ def _claimed(why: str) -> Callable[[Facts, Row], Finding]:
     return judge
 
 
+def _selection(facts: Facts, row: Row) -> Finding:
+    if facts.omissions is None:
+        return Finding("not_checked", "the server counts that, and was not asked")
+    if facts.omissions.words:
+        status: Status = "does_not_hold" if facts.omissions.chosen else "not_checked"
+        return Finding(status, facts.omissions.words)
+    return Finding("holds", row.shows, "third_party")
+
+
 def _reproduced(facts: Facts, row: Row) -> Finding:
     if (unknown := _no_verdicts(facts)) is not None:
         return unknown
@@ -335,6 +349,16 @@ ROWS = (
         "that the machine is what it says: nobody else saw it",
         ("placement", "device_listed"),
         _claimed("the hardware is the sender's word"),
+    ),
+    Row(
+        "selection",
+        "Nothing beside it was left out",
+        "no repeat of its run is missing; in the "
+        f"{DAYS} days before and after it its key took no challenge without a result, and withdrew "
+        "and hid none",
+        "what another key measured, or this one between a challenge and its result",
+        (),
+        _selection,
     ),
     Row(
         "reproduced",

@@ -8,6 +8,7 @@ from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.statistics.comparison import figure_interval
 from bench_protocol.training.measured_limits import not_measured
+from bench_protocol.trust.omissions import Omissions
 
 from ...ranking.figures import Figure, Unit
 from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier
@@ -120,6 +121,7 @@ class BoardRow(FigureAnswer):
     speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
+    omissions: Omissions | None
     others: tuple[FigureAnswer, ...]
 
 

@@ -8,6 +8,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload.result import Result
 from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust import shows, trust_levels
+from bench_protocol.trust.omissions import Omissions
 from bench_protocol.trust.shows import Claim
 from bench_protocol.trust.trust_levels import Assurance
 
@@ -111,16 +112,17 @@ class ResultDetail(ResultAnswer):
     level_words: str | None
     level_needs: str | None
     shows: tuple[Claim, ...]
+    omissions: Omissions
     not_measured: tuple[str, ...]
     cell: dict[str, Any]
     payload_type: str
     result: dict[str, Any]
 
 
-def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
+def shown_fields(answer: ResultAnswer, signed: Result, omissions: Omissions) -> dict[str, Any]:
     """What a result shows: arguments of :class:`ResultDetail`."""
     verdicts = [vars(verdict) for verdict in answer.verdicts or ()]
-    facts = shows.facts_of(signed, answer.status, answer.trust_level, verdicts)
+    facts = shows.facts_of(signed, answer.status, answer.trust_level, verdicts, omissions=omissions)
     level = answer.trust_level
     # Nothing is said of a workload that left the catalogue, or of a repeat without a measurement.
     measured = [w for w in CATALOGUE if w.digest == answer.workload_digest and signed.measurement]
@@ -129,6 +131,7 @@ def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
         "level_words": shows.level_words(facts),
         "level_needs": shows.level_needs(facts),
         "shows": shows.of(facts),
+        "omissions": omissions,
         "not_measured": tuple(sentence for w in measured for sentence in not_measured(w)),
     }
 

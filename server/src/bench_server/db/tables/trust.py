@@ -55,7 +55,7 @@ class SigningKey(Table, table=True):
     status: str = Field(default="active", max_length=16)
     display_name: str | None = Field(default=None, max_length=80)
     owner: str = Field(foreign_key="owner.label", max_length=80, index=True)
-    first_key_id: str = Field(max_length=64)
+    first_key_id: str = Field(max_length=64, index=True)
     revoked_reason: str | None = Field(default=None, sa_type=Text)
     compromised_since: int | None = Field(default=None, sa_type=BigInteger)
     enrolled_at: datetime = Field(sa_type=UtcDateTime)
@@ -73,17 +73,20 @@ class Invite(Table, table=True):
 
 
 class Challenge(Table, table=True):
-    """A nonce given to a key for one run. ``used``: a result was bound to it."""
+    """A nonce given to a key for one run. ``used``: a result was bound to it; ``withdrawn``: the
+    number of its results that were withdrawn."""
 
     __tablename__ = "challenge"
-    __table_args__ = (Index(None, "used", "expires_at"),)
+    __table_args__ = (Index(None, "key_id", "issued_at"), Index(None, "key_id", "run_id"))
 
     id: str = Field(primary_key=True, max_length=32)
     nonce: str = Field(max_length=64)
     key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    run_id: str = Field(default="", max_length=32)
     issued_at: datetime = Field(sa_type=UtcDateTime)
     expires_at: datetime = Field(sa_type=UtcDateTime)
     used: bool = False
+    withdrawn: int = 0
 
 
 class LogEntry(Table, table=True):

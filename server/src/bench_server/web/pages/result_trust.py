@@ -10,7 +10,7 @@ from bench_protocol.payload.result import Result
 from bench_protocol.trust import asks
 from bench_protocol.trust.shows import Check, Claim, Status
 
-from ...answers import stored_results
+from ...answers import omissions, stored_results
 from ...answers.types.results import ReproductionAnswer, ResultAnswer, shown_fields
 from ...checks.verdicts import CheckVerdict
 from ...db.tables import Measurement
@@ -50,7 +50,8 @@ class Trust:
 
 
 def trust_of(session: Session, row: Measurement, answer: ResultAnswer, signed: Result) -> Trust:
-    shown = shown_fields(answer, signed)
+    missing = omissions.of_results(session.connection(), [answer.id])[answer.id]
+    shown = shown_fields(answer, signed, missing)
     return Trust(
         shows=shown["shows"],
         level_in_words=shown["level_words"],

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
-from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
+from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, CHALLENGE_REQUEST_PAYLOAD_TYPE
 
 from ...answers import stored_results
 from ...answers.types.trust import ActAnswer, OwnResult, envelope_document, receipt_answer
@@ -37,9 +37,10 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
     "/challenges",
     summary="Issue a signed nonce that binds a run's results to this moment",
     status_code=201,
-    responses=problems(400, 403, 413, 415, 422, 429),
+    responses=problems(400, 403, 409, 413, 415, 422, 429),
     openapi_extra=json_body(
-        ChallengeRequest.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}
+        {"type": "object", "description": "DSSE envelope of a ChallengeRequest"},
+        envelope_example(CHALLENGE_REQUEST_PAYLOAD_TYPE),
     ),
 )
 async def issue_challenge(
@@ -50,7 +51,7 @@ async def issue_challenge(
     raw: Body,
     now: Now,
 ) -> ChallengeAnswer:
-    # Nobody signs this request, and each challenge is a row until it expires.
+    # Each challenge is a row.
     rate: Rate = request.app.state.challenge_rate
     rate.spend(sender(host_of(request)), "challenges that an address may ask for:")
     hours = settings.challenge_hours

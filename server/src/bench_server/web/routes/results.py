@@ -13,7 +13,7 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
-from ...answers import query_names, recomputations, stored_results
+from ...answers import omissions, query_names, recomputations, stored_results
 from ...answers.recomputations import RecomputationsAnswer
 from ...answers.selection import ResultQuery
 from ...answers.types.results import (
@@ -234,7 +234,11 @@ def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
         fields = result_fields(submission, row)
         detail = ResultDetail(
             **fields,
-            **shown_fields(ResultAnswer(**fields), stored_result(submission.payload)),
+            **shown_fields(
+                ResultAnswer(**fields),
+                stored_result(submission.payload),
+                omissions.of_results(session.connection(), [result_id])[result_id],
+            ),
             cell=predicate["cell"],
             reproduction=stored_results.reproduction_of(session, row),
             ask_id=row.ask_id,

@@ -1,0 +1,127 @@
+"""What a sender leaves out beside a result: challenges, withdrawn and hidden results, repeats."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from tests.fakes import results, said
+from tests.fakes.client import JSON, Poster, get
+from tests.fakes.projected import project
+
+from bench_server.db.store import Store
+
+ALL_THERE = {"challenges": 0, "renewals": 0, "withdrawn": 0, "missing_repeats": []}
+MINUTE = timedelta(minutes=1)
+
+
+class Sender:
+    """Runs of one key, a minute apart by the server's clock."""
+
+    def __init__(self, post: Poster, app: FastAPI, seed: int = 1) -> None:
+        self.post, self._app, self.key = post, app, results.private_key(seed)
+        self.now = datetime(2026, 11, 21, 4, tzinfo=UTC)
+        app.state.clock = lambda: self.now
+        post.enroll(self.key)
+
+    def ask(self, run: int) -> None:
+        """Ask for a challenge for a run, and send nothing."""
+        self.now += MINUTE
+        assert self.post.ask(self.key, f"{run:032x}").status_code == 201
+
+    def ask_with(self, body: bytes) -> Any:
+        return self.post.http.post("/api/v1/challenges", content=body, headers=JSON)
+
+    def send(self, run: int, repeat: int = 1) -> str:
+        self.now += MINUTE
+        return self.post.made(
+            key=self.key, run_id=f"{run:032x}", repeat=repeat, step_ns=1_000_000 + run
+        )
+
+
+@pytest.fixture
+def sender(post: Poster, application: FastAPI) -> Sender:
+    return Sender(post, application)
+
+
+def shown(sender: Sender, result: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is missing beside a result, which the board shows too; and the statement about it."""
+    answer = get(sender.post.http, f"/results/{result}")
+    (row,) = get(
+        sender.post.http, f"/leaderboard?workload=mnist-cnn&limit={sender.now.minute + 1}"
+    )["rows"]
+    assert row["result_id"] == result
+    assert row["omissions"] == answer["omissions"]
+    return answer["omissions"], next(s for s in answer["shows"] if s["what"] == "selection")
+
+
+def test_an_honest_run_leaves_nothing_out(sender: Sender) -> None:
+    """Its challenge is renewed; the next run has just begun."""
+    sender.send(1)
+    sender.send(1, repeat=2)
+    sender.ask(2)
+    last = sender.send(3)
+    sender.ask(4)
+    found, statement = shown(sender, get(sender.post.http, "/results")["results"][0]["id"])
+    assert found == ALL_THERE | {"challenges": 1}
+    assert statement["status"] == "not_checked"
+    assert "interrupted runs included" in statement["sentence"]
+    sender.now += timedelta(days=40)
+    alone = sender.send(5)
+    answer = get(sender.post.http, f"/results/{alone}")
+    assert answer["omissions"] == ALL_THERE
+    assert last != alone
+    assert [s["status"] for s in answer["shows"] if s["what"] == "selection"] == ["holds"]
+
+
+def test_the_best_of_ten_runs_shows_the_other_nine(sender: Sender) -> None:
+    for run in range(1, 10):
+        sender.ask(run)
+    best = sender.send(10)
+    found, statement = shown(sender, best)
+    assert found == ALL_THERE | {"challenges": 9}
+    assert statement["sentence"].startswith("9 challenges of its key without a result")
+    page = re.sub(r"\s+", " ", sender.post.http.get("/?workload=mnist-cnn").text)
+    assert "9 challenges of its key without a result, interrupted runs included</span>" in page
+
+
+def test_a_renewed_challenge_is_of_its_run(sender: Sender) -> None:
+    sender.ask(1)
+    sender.ask(1)
+    found, statement = shown(sender, sender.send(1))
+    assert found == ALL_THERE | {"renewals": 2}
+    assert statement["sentence"] == "2 challenges of its run without a result"
+
+
+@pytest.mark.parametrize("act", ["withdraw", "hide"])
+def test_what_was_taken_back_is_counted(sender: Sender, store: Store, act: str) -> None:
+    kept, *others = [sender.send(run) for run in range(1, 5)]
+    for other in others:
+        assert said.act(sender.post, act, result=other, at=sender.now).status_code == 200
+    project(store)
+    found, statement = shown(sender, kept)
+    assert found == ALL_THERE | {"withdrawn": 3}
+    assert statement["status"] == "does_not_hold"
+    assert statement["sentence"] == "3 results of its key withdrawn or hidden"
+
+
+def test_missing_repeats_are_named(sender: Sender) -> None:
+    sender.send(1, repeat=9)
+    found, statement = shown(sender, sender.send(1, repeat=11))
+    assert found == ALL_THERE | {"missing_repeats": [[1, 8], [10, 10]]}
+    assert statement["sentence"] == "missing of its run: repeat 1 to 8, 10"
+
+
+def test_nobody_else_takes_a_challenge_of_a_key(sender: Sender) -> None:
+    """Asking again gives the same one."""
+    body = results.challenge_request(sender.key)
+    assert sender.ask_with(body).json() == sender.ask_with(body).json()
+    unsigned = b'{"key_id":"%s"}' % results.key_id(sender.key).encode()
+    assert sender.ask_with(unsigned).status_code == 422
+    forged = body.replace(
+        results.key_id(sender.key).encode(), results.key_id(results.private_key(2)).encode()
+    )
+    assert sender.ask_with(forged).json()["code"] == "unknown_key"
+    foreign = sender.ask_with(results.challenge_request(sender.key, "other.test"))
+    assert (foreign.status_code, foreign.json()["field"]) == (422, "server_origin")
