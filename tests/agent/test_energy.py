@@ -207,6 +207,7 @@ class Ramp:
     def __init__(self) -> None:
         self.now_ns = 0
         self.fails_after_ns: int | None = None
+        self.watts = 40.0
         self.closed = 0
 
     def clock(self) -> int:
@@ -215,7 +216,8 @@ class Ramp:
     def read(self) -> Counters:
         if self.fails_after_ns is not None and self.now_ns > self.fails_after_ns:
             raise MeterProblem("gone")
-        return {"cpu_package": self.now_ns * 40 // 1_000_000, "dram": self.now_ns // 1_000_000}
+        used_mj = int(self.now_ns * self.watts) // 1_000_000
+        return {"cpu_package": used_mj, "dram": self.now_ns // 1_000_000}
 
     def close(self) -> None:
         self.closed += 1
@@ -248,6 +250,15 @@ def test_a_short_window_gives_no_figure_and_says_why() -> None:
     energy = window(Ramp(), blocks=9).energy()
     assert (energy.source, energy.energy_mj) == ("none", None)
     assert energy.reason == "the timed part took 9.0 s; energy needs 10 s or more"
+
+
+@pytest.mark.parametrize("watts", [0.0, 0.2, 1e6])
+def test_a_counter_that_stands_still_or_leaps_gives_no_figure_and_says_why(watts: float) -> None:
+    ramp = Ramp()
+    ramp.watts = watts
+    energy = window(ramp, blocks=12).energy()
+    assert (energy.source, energy.energy_mj) == ("none", None)
+    assert f"its mean power is {watts:,.3g} W" in str(energy.reason)
 
 
 def test_a_meter_that_fails_on_the_way_gives_no_figure() -> None:

@@ -44,7 +44,7 @@ def statuses(facts: Facts) -> dict[str, str]:
 def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     said = found(facts())
     left = {what for what, one in said.items() if one.status != "holds"}
-    assert left == {"speed", "hardware", "reproduced"}
+    assert left == {"speed", "hardware", "versions", "energy", "reproduced"}
     assert said["training"].assurance == "third_party"
     assert said["signature"].assurance == "self_attested"
     assert said["speed"].status == said["hardware"].status == "not_checked"
@@ -119,8 +119,14 @@ def test_a_window_that_began_late_contradicts_nothing() -> None:
     assert statuses(facts(2, window=wrong))["session"] == "does_not_hold"
 
 
-def test_a_contradiction_about_the_hardware_is_said() -> None:
+def test_the_senders_word_is_said_to_be_that_and_can_be_contradicted() -> None:
     assert statuses(facts(placement={"passed": False}))["hardware"] == "does_not_hold"
+    assert statuses(facts(2, energy={"passed": False}))["energy"] == "does_not_hold"
+    for row in ("hardware", "versions", "energy"):
+        assert found(facts())[row].status == "not_checked"
+        assert "the sender's word" in found(facts())[row].sentence
+    nothing = found(facts(energy={"checked": False}))["energy"]
+    assert (nothing.status, nothing.sentence) == ("not_checked", "energy said so")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_what_the_next_level_needs() -> None:
     doubt = facts(2, own_product={"passed": False})
     assert shows.level_needs(doubt) == "level 3: own_product said so"
     same = {"passed": False, "sentence": "twice"}
-    assert shows.level_needs(facts(2, own_product=same, mean_power=same)) == "level 3: twice"
+    assert shows.level_needs(facts(2, own_product=same, energy=same)) == "level 3: twice"
     assert "two or more other confirmed owners" in str(shows.level_needs(facts(3)))
     assert shows.level_needs(facts(4)) is None
     assert shows.level_needs(facts(None, status="pending", verdicts=())) is None

@@ -1,14 +1,17 @@
 """Checks of speed, power, loss and outliers: figures that a right machine cannot have."""
 
+import html
 from typing import Any
 
 import pytest
 from tests.fakes import results
+from tests.fakes.client import Poster
 from tests.server.test_result_checks import GPU, verdicts_of
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.readings import Energy
 from bench_protocol.payload.result import Result
+from bench_server.ingest import columns
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
 from bench_server.projection.outliers import of_times
@@ -25,6 +28,7 @@ def on_gpu(name: str, samples_per_second: float, precision: str = "float32", **m
 
 
 MLP_FLOPS = workload_named("fashion-mlp").training_flops_per_sample
+ENERGY_COLUMNS = ("energy_mj", "joules_per_sample", "energy_scope")
 
 
 @pytest.mark.parametrize(
@@ -46,21 +50,88 @@ def test_speed_above_the_vendors_peak(
     assert ("no bound is known" in verdict.sentence) == (name == "NVIDIA H300")
 
 
-@pytest.mark.parametrize(("watts", "passes"), [(699, True), (730, True), (740, False)])
-def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
-    result = on_gpu(
-        "NVIDIA H200",
-        1e6,
-        energy=Energy(source="nvml", scope="gpu", energy_mj=watts * 10_000, window_ns=10**10),
+def with_energy(scope: str, watts: float, seconds: float = 10.5, **machine: Any) -> Result:
+    """A result whose energy has this mean power. ``machine``: sockets of its processor, or the
+    limit of its GPU."""
+    energy = Energy(
+        source="nvml",
+        scope=scope,
+        energy_mj=round(watts * seconds * 1e3),
+        window_ns=int(seconds * 1e9),
     )
-    gpu = result.machine.gpus[0].model_copy(update={"power_limit_watts": 700.0})
-    machine = result.machine.model_copy(update={"gpus": (gpu,)})
-    verdict = verdicts_of(result.model_copy(update={"machine": machine}))["mean_power"]
-    assert (verdict.passed, verdict.effect) == (passes, "doubtful")
-    assert verdict.checked
-    unlimited = verdicts_of(result)["mean_power"]
-    assert unlimited.passed
-    assert not unlimited.checked
+    result = on_gpu("NVIDIA H200", 1e6, energy=energy)
+    gpu = result.machine.gpus[0].model_copy(update={"power_limit_watts": machine.get("limit")})
+    cpu = result.machine.cpu.model_copy(update={"sockets": machine.get("sockets")})
+    changed = {"gpus": (gpu,), "cpu": cpu}
+    return result.model_copy(update={"machine": result.machine.model_copy(update=changed)})
+
+
+@pytest.mark.parametrize(
+    ("scope", "watts", "machine", "wrong"),
+    [
+        ("cpu_package", 65, {}, ""),
+        ("cpu_package", 0.001 / 10.5, {}, "at least 0.3 W"),  # 1 mJ for ten seconds
+        ("cpu_package", 0, {}, "at least 0.3 W"),
+        ("cpu_package", 0.29, {}, "at least 0.3 W"),
+        ("cpu_package", 0.31, {}, ""),
+        ("cpu_package", 1_001, {}, "at most 1,000 W"),
+        ("cpu_package", 1e6, {}, "at most 1,000 W"),
+        ("cpu_package", 1_900, {"sockets": 2}, ""),
+        ("cpu_package", 2_100, {"sockets": 2}, "at most 2,000 W"),
+        ("cpu_package", 1e6, {"sockets": 6_000}, "at most 8,000 W"),
+        ("soc", 1e6, {}, "at most 1,000 W"),
+        ("made-up", 1e6, {}, "at most 1,000 W"),
+        ("gpu", 1_400, {}, ""),
+        ("gpu", 3_100, {}, "at most 3,000 W"),
+        ("gpu", 0.001 / 10.5, {"limit": 700.0}, "at least 0.3 W"),
+        ("gpu", 730, {"limit": 700.0}, ""),
+        ("gpu", 740, {"limit": 700.0}, "the GPU's limit is 700 W"),
+    ],
+)
+def test_an_energy_beyond_its_bounds_is_no_figure(
+    scope: str, watts: float, machine: dict[str, Any], wrong: str
+) -> None:
+    result = with_energy(scope, watts, **machine)
+    verdict = verdicts_of(result)["energy"]
+    assert (verdict.passed, verdict.effect, verdict.checked) == (not wrong, "doubtful", True)
+    assert wrong in verdict.sentence
+    stored = columns.of_result(result)
+    assert [stored[name] is None for name in ENERGY_COLUMNS] == [bool(wrong)] * 3
+
+
+def test_an_energy_for_more_flops_a_joule_than_any_device_has_is_no_figure() -> None:
+    teraflops = 9_000  # 1.05e13 a joule at 860 W, which is possible on its own
+    energy = Energy(source="nvml", scope="gpu", energy_mj=8_600_000, window_ns=10**10)
+    result = on_gpu("NVIDIA H300", teraflops * 1e12 / MLP_FLOPS, energy=energy)
+    assert "FLOPs a joule" in verdicts_of(result)["energy"].sentence
+    assert columns.of_result(result)["joules_per_sample"] is None
+
+
+def test_without_an_energy_nothing_is_checked() -> None:
+    verdict = verdicts_of(on_gpu("NVIDIA H200", 1e6))["energy"]
+    assert (verdict.passed, verdict.checked) == (True, False)
+    assert verdict.sentence == "it has no energy: not measured"
+
+
+@pytest.mark.parametrize("millijoules", [1, 10_500_000_000])
+def test_a_result_with_an_impossible_energy_is_ranked_by_speed_alone(
+    post: Poster, millijoules: int
+) -> None:
+    energy = Energy(
+        source="rapl", scope="cpu_package", energy_mj=millijoules, window_ns=10_500_000_000
+    )
+    cell = results.make_cell()
+    result = post.made(cell=cell, measurement=results.make_measurement(cell, energy=energy))
+    answer = post.http.get(f"/api/v1/results/{result}").json()
+    assert answer["ranked"]
+    for group in ("hardware", "machine", "result", "setup"):
+        board = f"/api/v1/leaderboard?workload=mnist-cnn&group={group}"
+        assert post.http.get(f"{board}&rank_by=energy").json()["rows"] == []
+        (row,) = post.http.get(board).json()["rows"]
+        assert (row["rank"], row["joules_per_epoch"]) == (1, None)
+    (row,) = (one for one in answer["shows"] if one["what"] == "energy")
+    assert row["status"] == "does_not_hold"
+    assert html.escape(row["sentence"]) in post.http.get(f"/results/{result}").text
 
 
 @pytest.mark.parametrize(

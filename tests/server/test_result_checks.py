@@ -103,9 +103,9 @@ DOUBTS = {
     "challenge",
     "clocks",
     "conformance",
+    "energy",
     "falling_loss",
     "mean_over_median",
-    "mean_power",
     "outlier",
     "own_product",
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload import energy_bounds
 from bench_protocol.payload.readings import Energy
 from bench_protocol.payload.result import Blocks
 from bench_protocol.payload.window import Window
@@ -102,12 +103,14 @@ class TimedPart:
         used = {scope: after[scope] - before[scope] for scope in after if scope in before}
         if before.keys() != after.keys() or min(used.values()) < 0:
             return Energy(source="none", reason="the counters changed or fell in between")
-        return Energy(
+        energy = Energy(
             source=self._meter.source,
             scope=self._meter.scope,
             energy_mj=used[self._meter.scope],
             window_ns=window_ns,
         )
+        problem = energy_bounds.power_problem(energy)
+        return energy if problem is None else Energy(source="none", reason=problem)
 
     def _read(self) -> tuple[int, Counters]:
         """The clock, then the counters; none after the meter failed."""

@@ -1,11 +1,10 @@
-"""Checks of the machine: the device of the cell trained it, on samples that exist, within its
-power."""
+"""Checks of the machine: the device of the cell trained it, on samples that exist, with an energy
+that is possible."""
+
+from bench_protocol.payload import energy_bounds
 
 from .case import Case
 from .verdicts import Finding
-
-# Sensors read a little above the limit that the driver enforces over longer windows.
-POWER_MARGIN = 1.05
 
 
 def placement(case: Case) -> Finding:
@@ -35,23 +34,14 @@ def batch_fits(case: Case) -> Finding:
     )
 
 
-def mean_power(case: Case) -> Finding:
-    """Energy over its window against the limit in force, where both are of the GPU."""
-    energy, device = case.measured.energy, case.result.cell.device
-    limit = next(
-        (
-            gpu.power_limit_watts
-            for gpu in case.result.machine.gpus
-            if (gpu.kind, gpu.index) == (device.kind, device.index)
-        ),
-        None,
-    )
-    if limit is None or energy.scope != "gpu" or not energy.energy_mj or not energy.window_ns:
-        sentence = "no power of the device to compare with its limit"
+def energy(case: Case) -> Finding:
+    """The energy is within the bounds of its device. Beyond them it is in no figure, and the speed
+    counts."""
+    energy = case.measured.energy
+    watts = energy_bounds.watts(energy)
+    if watts is None:
+        sentence = f"it has no energy: {energy.reason or 'it gives no reason'}"
         return Finding(True, sentence, {}, checked=False)
-    watts = energy.energy_mj / 1e3 / (energy.window_ns / 1e9)
-    return Finding(
-        watts <= limit * POWER_MARGIN,
-        f"mean power {watts:,.4g} W, the limit is {limit:,.4g} W",
-        {"mean_watts": watts, "limit_watts": limit},
-    )
+    problem = energy_bounds.problem(case.result)
+    sentence = problem or f"its mean power, {watts:,.4g} W, is possible"
+    return Finding(problem is None, sentence, {"mean_watts": watts})

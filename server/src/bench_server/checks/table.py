@@ -79,6 +79,6 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("mean_over_median", timing_checks.mean_over_median_effect, timing_checks.mean_over_median),
     ("conformance", "doubtful", training_checks.conformance),
     ("falling_loss", "doubtful", training_checks.falling_loss),
-    ("mean_power", "doubtful", machine_checks.mean_power),
+    ("energy", "doubtful", machine_checks.energy),
 )
 NAMES = frozenset(name for name, _, _ in CHECKS)

@@ -11,7 +11,7 @@ from typing import Any
 from bench_protocol.base import strict_json
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.peaks import mfu
-from bench_protocol.payload import doubts, figures
+from bench_protocol.payload import doubts, energy_bounds, figures
 from bench_protocol.payload import result as wire
 from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.result import Failed, Result
@@ -61,6 +61,8 @@ def of_result(result: Result) -> dict[str, Any]:
         columns |= _figures(
             result.measurement, cell.batch_size, workload.steps_per_epoch(cell.batch_size)
         )
+        if energy_bounds.problem(result) is None:
+            columns |= _energy(result.measurement, cell.batch_size)
         timed_ns = result.measurement.blocks.total_ns
         columns["timing"] = figures.timing_kind(cell.device.kind, timed_ns)
         columns["mfu"] = mfu(workload, hardware, cell.precision, columns["ns_per_sample"])
@@ -74,10 +76,10 @@ def stored_result(payload: bytes) -> Result:
 
 
 def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) -> dict[str, Any]:
-    blocks, startup, energy = measured.blocks, measured.startup, measured.energy
+    blocks, startup = measured.blocks, measured.startup
     step_ns = blocks.total_ns / blocks.steps  # over the whole timed part
     ns_per_sample = step_ns / batch_size
-    columns: dict[str, Any] = {
+    return {
         "layers": measured.layers,
         "block_count": len(blocks.durations_ns),
         "steps_per_block": blocks.steps_per_block,
@@ -94,12 +96,17 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
         "last_loss": measured.last_loss,
         "accuracy": measured.evaluation.accuracy if measured.evaluation else None,
         "peak_memory_bytes": measured.peak_memory_bytes,
-        "energy_mj": energy.energy_mj,
     }
-    if (per_sample_mj := figures.energy_per_sample_mj(measured, batch_size)) is not None:
-        columns["joules_per_sample"] = per_sample_mj / 1e3
-        columns["energy_scope"] = energy.scope
-    return columns
+
+
+def _energy(measured: wire.Measurement, batch_size: int) -> dict[str, Any]:
+    if (per_sample_mj := figures.energy_per_sample_mj(measured, batch_size)) is None:
+        return {}
+    return {
+        "energy_mj": measured.energy.energy_mj,
+        "joules_per_sample": per_sample_mj / 1e3,
+        "energy_scope": measured.energy.scope,
+    }
 
 
 def _storable(value: int) -> int:

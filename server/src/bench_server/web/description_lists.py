@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from bench_protocol.base import format as people
-from bench_protocol.payload import figures
+from bench_protocol.payload import energy_bounds, figures
 from bench_protocol.payload.machine import Environment, Gpu, Machine
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Failed, Result
@@ -36,7 +36,8 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
         blocks, energy, evaluation = measured.blocks, measured.energy, measured.evaluation
         loss = "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}"
         kind = figures.timing_kind(cell.device.kind, blocks.total_ns)
-        joules = None if energy.energy_mj is None else f"{energy.energy_mj / 1000:,.1f} J"
+        joules = None if energy.energy_mj is None else f"{energy.energy_mj / 1000:,.6g} J"
+        problem = energy_bounds.problem(result)
         settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
         pairs += [
             ("Layers", measured.layers),
@@ -48,7 +49,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
             ("Placement", measured.placement.reported),
             ("Peak device memory", _size(measured.peak_memory_bytes)),
             ("Peak host memory", _size(measured.host_peak_memory_bytes)),
-            ("Energy", joules and f"{joules} ({energy.source})"),
+            ("Energy", joules and f"{joules} ({energy.source}){'; ' + problem if problem else ''}"),
             ("Test accuracy", evaluation and people.percent(evaluation.accuracy)),
             ("Recipe settings", settings),
         ]
