@@ -268,6 +268,30 @@ def test_a_list_of_processors_has_an_end() -> None:
     assert len(parse_list("0-999999")) <= 4096
 
 
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("Intel\u200b Xeon\u00ad \u202e8481C\ufe0f", "Intel Xeon 8481C"),
+        ("\u042d\u043b\u044c\u0431\u0440\u0443\u0441-8\u0421\u0412", "Эльбрус-8СВ"),
+        ("\u092a\u0930\u092e 1", "परम 1"),
+        ("\u0410MD EPYC", "unknown {0} (its name mixes letters of Cyrillic and Latin)"),
+        ("\u041d200", "unknown {0} (its name has only Cyrillic letters that look like Latin ones)"),
+        (
+            "Ry\u01c0en",
+            "unknown {0} (its name has letters of no script in everyday use (Phonetic))",
+        ),
+    ],
+)
+def test_a_strange_name_is_cleaned_or_has_its_reason(tmp_path: Path, name: str, read: str) -> None:
+    files = {
+        "proc/cpuinfo": x86().replace("Intel(R) Xeon(R) Gold 9999 CPU @ 2.10GHz", name),
+        "sys/class/dmi/id/product_name": name,
+    }
+    facts = whole(write(tmp_path, files))
+    assert facts.cpu.brand == read.format(f"{platform.machine()} CPU")
+    assert facts.model == read.format("model")
+
+
 FILES = [
     "proc/cpuinfo",
     "proc/meminfo",

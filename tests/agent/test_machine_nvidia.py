@@ -40,6 +40,12 @@ def test_without_a_driver_there_is_nothing(driver: Any) -> None:
     assert nvidia.why_no_driver() == "NVML Shared Library Not Found"
 
 
+def test_a_gpu_with_a_strange_name_has_the_reason(driver: Any) -> None:
+    driver(h200(0, GetName="NVIDI\u0410 H200"), h200(1, GetName="NVIDIA\u200b H200"))
+    reason = "unknown NVIDIA GPU (its name mixes letters of Cyrillic and Latin)"
+    assert [gpu.name for gpu in nvidia.gpus({})] == [reason, "NVIDIA H200"]
+
+
 def test_a_gpu_with_all_its_facts(driver: Any) -> None:
     gpu = h200(1)
     driver(gpu, listed=[listed(gpu)])

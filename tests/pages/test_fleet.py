@@ -202,6 +202,4 @@ def test_each_row_of_a_comparison_has_its_own_name(fleet: Fleet) -> None:
 def test_markup_in_names_is_text_in_pictures_feed_and_badges(fleet: Fleet) -> None:
     feed = httpx.get(f"{fleet.address}/feed.atom", timeout=30).text
     titles = [entry.text or "" for entry in ElementTree.fromstring(feed).iter() if entry.text]
-    name = MARKUP.replace("\u202e", "")
-    assert any(name in title for title in titles)
-    assert "\u202e" not in feed
+    assert any(MARKUP in title for title in titles)

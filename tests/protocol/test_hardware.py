@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from bench_protocol.base.names import slug
 from bench_protocol.catalogue.matrix import Device, DeviceKind
-from bench_protocol.payload.hardware import clean, hardware_name, slug
+from bench_protocol.payload.hardware import clean, hardware_name
 from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 CPU = Device(kind="cpu")
@@ -165,6 +166,13 @@ def test_the_name_of_a_device(of: Machine, device: Device, name: str) -> None:
 
 def test_a_slug() -> None:
     assert slug("Apple M2 Max (30-core GPU)") == "apple-m2-max-30-core-gpu"
+
+
+@pytest.mark.parametrize("name", ["nvidia h200", "NVIDIA-H200", "NVIDIA: H200!", "h200"])
+def test_no_spelling_of_a_known_product_gets_another_name_or_leaves_its_peak(name: str) -> None:
+    of = machine(gpus=(gpu(name),))
+    assert hardware_name(of, CUDA) == "NVIDIA H200"
+    assert hardware_name(machine("apple m2 max", cores=12), CPU) == "Apple M2 Max (12-core CPU)"
 
 
 NESTED: list[dict[str, Any]] = [

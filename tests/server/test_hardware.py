@@ -5,6 +5,7 @@ import json
 import random
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -18,7 +19,7 @@ from bench_server.db.environments import framework_version, version_key
 
 H200 = ("cuda", "NVIDIA H200", None)
 CUDA = Device(kind="cuda")
-SLUG = "nvidia-h200"
+SLUG, I7 = "nvidia-h200", "intel-core-i7-8700"
 
 
 def machine(seed: int = 3, driver: str = "560.35", memory_gib: int = 64) -> Any:
@@ -271,6 +272,29 @@ def test_ranks_and_speed_ups_of_results_go_on_in_the_export(
     lines = [json.loads(line) for line in post.http.get(address).text.splitlines()]
     assert [line["rank"] for line in lines] == [1, 2, 3, 4, 5]
     assert [round(line["speed_up"], 3) for line in lines] == [1.364, 1.25, 1.154, 1.071, 1.0]
+
+
+@pytest.mark.parametrize("name", ["Эльбрус-8СВ", "龙芯 3A6000", "परम शक्ति", "معالج 5"])
+def test_a_name_in_another_script_is_a_hardware_of_its_own(post: Poster, name: str) -> None:
+    post.made()
+    result = post.made(machine=results.make_machine(name, seed=2), step_ns=900_000)
+    slug = get(post.http, f"/results/{result}")["hardware_slug"]
+    assert slug == name.lower().replace(" ", "-")
+    for address in (
+        *(f"/api/v1/hardware/{slug}", f"/hardware/{slug}", f"/hardware?q={name[:3]}", "/"),
+        *(f"/compare?ids={slug},{I7}", f"/?baseline={slug}", f"/results?hardware={slug}&limit=1"),
+        *(f"/frameworks?hardware={slug}", f"/hardware/{slug}/badge.svg"),
+        *(f"/api/v1/leaderboard.csv?hardware={slug}", f"/api/v1/results?hardware={slug}&limit=1"),
+        *(
+            f"/hardware/{slug}/feed.atom",
+            f"/hardware/{slug}/card.png",
+            f"/results/{result}",
+            f"/api/v1/asks?hardware={slug}",
+        ),
+    ):
+        answer = post.http.get(address)
+        assert answer.status_code == 200, (address, answer.text)
+    assert f'/hardware/{slug}"' in unquote(post.http.get("/").text)
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:

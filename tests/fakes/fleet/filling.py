@@ -27,7 +27,7 @@ from ..trusted import challenge_of
 from .hardware import BESIDE, CPUS, CUDA, METAL, environment_of, machine_of
 from .measured import Session, cells_of, result_of
 
-MARKUP = '<img src=x onerror=alert(1)>"\u202e & Sons'
+MARKUP = '<img src=x onerror=alert(1)>" & Sons'
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 OWNERS = ("Ada", "Basel lab", "Chiyo", "Diego", "Edda", "Farid", "Grünwald HPC", "Hana")
 WORKLOADS = ("mnist-cnn", "fashion-cnn", "cifar100-vgg16", "fashion-mlp", "fashion-lstm")

@@ -150,11 +150,12 @@ def gpus_from(
         ]
         cores = max(counts, default=None)
     facts = {
+        "name": name,
         "cores": cores,
         "memory_bytes": whole_or_none(kernel.get("hw.memsize")),
         "unified_memory": True,
     }
-    return (tolerant(Gpu, facts, kind="metal", index=0, name=name),)
+    return (tolerant(Gpu, facts, kind="metal", index=0, name="unknown Apple GPU"),)
 
 
 def _display_gpu(display: Mapping[str, Any]) -> tuple[str, int | None] | None:

@@ -164,6 +164,7 @@ def _gpu(
     memory = getattr(say("DeviceGetMemoryInfo"), "total", None)
     ecc = _first(say("DeviceGetEccMode"))
     facts = {
+        "name": name,
         "cores": device.multiprocessors if device else None,
         "memory_bytes": whole_or_none(memory) or (device.memory_bytes if device else None),
         "unified_memory": bool(device and device.integrated),
@@ -182,7 +183,7 @@ def _gpu(
         or (device.maximum_clock_mhz if device else None),
         "maximum_memory_clock_mhz": whole_or_none(say("DeviceGetMaxClockInfo", MEMORY_CLOCK)),
     }
-    return tolerant(Gpu, facts, kind="cuda", index=index, name=name)
+    return tolerant(Gpu, facts, kind="cuda", index=index, name="unknown NVIDIA GPU")
 
 
 def split_slice(name: str) -> tuple[str, str | None]:

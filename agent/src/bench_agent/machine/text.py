@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from bench_protocol.base.names import without_unseen
 from bench_protocol.base.units import LARGEST_INTEGER
 
 LONGEST_TEXT = 200
@@ -12,8 +13,8 @@ LONGEST_VERSION = 64
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
 # Where the system's own commands are: a user's program of the same name is not run.
 COMMANDS = "/usr/bin:/bin:/usr/sbin:/sbin"
-# Printable characters in the languages of operating systems; others become a space.
-ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0370-\u05ff\u3040-\u9fff\uac00-\ud7a3]+")
+# Letters of the languages that people write, and their punctuation; others become a space.
+ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0300-\u1fff\u3005-\u9fff\uac00-\ud7a3]+")
 # Identifiers that no fact may contain.
 IDENTIFYING = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
@@ -27,7 +28,7 @@ IDENTIFYING = re.compile(
 
 
 def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
-    """A printable one-line text without UUIDs, addresses and home folders; None if nothing is left.
+    """A visible one-line text without UUIDs, addresses and home folders; None if nothing is left.
 
     Bytes are taken as UTF-8. Longer texts are cut.
     """
@@ -35,7 +36,7 @@ def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str):
         return None
-    tame = IDENTIFYING.sub(" ", ODD.sub(" ", value[:10_000]))
+    tame = IDENTIFYING.sub(" ", ODD.sub(" ", without_unseen(value[:10_000])))
     return re.sub(r"\s+", " ", tame).strip()[:longest].strip() or None
 
 

@@ -1,4 +1,5 @@
-"""Build wire models from untrusted facts: a value that the model refuses is left out."""
+"""Build wire models from untrusted facts: a value that the model refuses is left out, and a name
+has the reason in its place."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -17,7 +18,11 @@ def tolerant(model: type[Model], facts: Mapping[str, Any], **needed: Any) -> Mod
     try:
         return model(**{**needed, **present})
     except ValidationError as refused:
-        odd = {error["loc"][0] for error in refused.errors(include_url=False)}
-    return model(
-        **{**needed, **{name: value for name, value in present.items() if name not in odd}}
-    )
+        errors = {str(error["loc"][0]): error for error in refused.errors(include_url=False)}
+    accepted = {name: value for name, value in present.items() if name not in errors}
+    unnamed = {
+        name: f"{needed.get(name, f'unknown {name}')} (its name {error['ctx']['problem']})"
+        for name, error in errors.items()
+        if error["type"] == "name"
+    }
+    return model(**{**needed, **accepted, **unnamed})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload.machine import Environment
@@ -200,7 +201,7 @@ def _gemm(
 def _placement(session: Session, cell: Cell) -> Placement:
     reported = session.placement()
     matches = ("cpu" in reported.lower()) == (cell.device.kind == "cpu")
-    return Placement(reported=reported[:200], matches=matches)
+    return Placement(reported=plain_text(reported), matches=matches)
 
 
 def _judged(

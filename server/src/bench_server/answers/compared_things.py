@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bench_protocol.base.names import slug
+
 from ..db.tables import PublishedFigure
 from ..errors import InvalidQuery, NotFound
 from ..ranking import published
@@ -48,7 +50,7 @@ def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
             hint=HINT_IDS,
         )
     for item in ids:
-        if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
+        if item != slug(item):
             raise InvalidQuery(
                 f"{item[:100]!r} is neither a hardware slug nor a result id",
                 field="ids",

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlmodel import Session
 
-from bench_protocol.payload.hardware import slug
+from bench_protocol.base.names import slug
 
 from ..errors import InvalidQuery, NotFound
 from ..ranking.rows import RESULTS, TABLE

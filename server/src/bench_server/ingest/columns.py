@@ -9,11 +9,12 @@ from statistics import median
 from typing import Any
 
 from bench_protocol.base import strict_json
+from bench_protocol.base.names import slug
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.payload import doubts, energy_bounds, figures
 from bench_protocol.payload import result as wire
-from bench_protocol.payload.hardware import hardware_name, slug
+from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version

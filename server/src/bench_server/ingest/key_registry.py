@@ -117,7 +117,8 @@ def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta)
         TypeAdapter(Label | None).validate_python(owner)
     except ValidationError:
         raise InvalidField(
-            "the owner's label must have 1 to 80 characters, and no control characters",
+            "the owner's label must have 1 to 80 characters, none of them unseen, and letters of "
+            "one script",
             field="owner",
         ) from None
     code = secrets.token_urlsafe(18)

@@ -13,9 +13,9 @@ from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
 from bench_protocol.base import strict_json
+from bench_protocol.base.names import slug
 from bench_protocol.catalogue import published
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.payload.hardware import slug
 from bench_protocol.statistics.comparison import LogSample
 
 from ..db.tables import Aggregate, PublishedFigure

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from bench_protocol.payload.hardware import slug
+from bench_protocol.base.names import slug
 
 
 class Section(NamedTuple):

@@ -83,14 +83,15 @@ class DataProblem(Exception):
 
 
 # Parts of pydantic's error paths that are not in the document.
-UNION_MEMBERS = {"measured", "failed", "float", "constrained-str", "[key]"}
+UNION_MEMBERS = ("measured", "failed", "float", "constrained-str", "function-after[", "[key]")
 
 
 def first_invalid_field(error: "ValidationError", prefix: str = "") -> InvalidField:
     """Convert pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name comes from the sender: shorten it.
-    path = ".".join(str(part)[:100] for part in first["loc"] if part not in UNION_MEMBERS)
+    parts = (str(part)[:100] for part in first["loc"])
+    path = ".".join(part for part in parts if not part.startswith(UNION_MEMBERS))
     field = ".".join(part for part in (prefix, path) if part) or "body"
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""

@@ -13,8 +13,9 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic_core import PydanticCustomError
 
-from . import strict_json
+from . import names, strict_json
 from .errors import first_invalid_field
 
 # Every integer on the wire stays below 2**53, so that any language's JSON reader keeps it exact.
@@ -33,9 +34,23 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 # No control characters: a database may refuse NUL, and ESC steers the terminal that prints it.
 PLAIN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN)]
+
+
+def _refused(found: names.Fault | None, text: str) -> str:
+    if found is not None:
+        raise PydanticCustomError("name", "it {problem}: {fix}", found._asdict())
+    return text
+
+
+Seen = AfterValidator(lambda text: _refused(names.unseen(text), text))
+Named = AfterValidator(lambda text: _refused(names.fault(text), text))
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN), Seen]
+# What people know a thing by.
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=names.LONGEST, pattern=PLAIN), Named
+]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-Version = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN)]
+Version = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN), Seen]
 
 
 def _moment(text: str) -> str:
@@ -56,8 +71,9 @@ UtcTime = Annotated[
 
 
 def plain_text(text: str, limit: int = 200) -> str:
-    """Clean a text from outside for the wire: no control characters, at most ``limit`` long."""
-    text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair becomes "?"
+    """Clean a text from outside for the wire: no control or unseen characters, at most ``limit``
+    long."""
+    text = names.without_unseen(text.encode("utf-8", "replace").decode())  # half a pair becomes "?"
     return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text)[:limit]
 
 

@@ -8,7 +8,7 @@ from pydantic import StringConstraints
 
 from ..base import strict_json
 from ..base.errors import InvalidField
-from ..base.units import Count, Sha256, Text, UtcTime, Wire
+from ..base.units import PLAIN, Count, Named, Sha256, Text, UtcTime, Wire
 from .result import RunId
 
 ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
@@ -17,15 +17,8 @@ CHALLENGE_REQUEST_PAYLOAD_TYPE = "application/vnd.trainmark.challenge-request.v1
 KEY_EVENTS = ("enroll", "rotate", "revoke")
 
 ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-# Names of owners: no control characters, no marks that reorder text.
-Label = Annotated[
-    str,
-    StringConstraints(
-        min_length=1,
-        max_length=80,
-        pattern=r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+$",
-    ),
-]
+# Names of owners.
+Label = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=PLAIN), Named]
 
 
 class Rotation(Wire):

@@ -7,14 +7,16 @@ processor, and a virtual Mac's GPU is not Apple's GPU, so neither groups with th
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from ..base import names
+from ..catalogue import peaks
 from ..catalogue.matrix import Device
 from .machine import Cpu, Machine
 
 # Replacements of spellings, applied in order to the names of operating system and driver.
 ALIASES: tuple[tuple[str, str], ...] = (
-    (r"[\u00ae\u2122\u00a9]|\((?:R|TM|C)\)", " "),
+    (r"\((?:R|TM|C)\)", " "),
     (r"@.*$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
     # A number of cores is no part of a name, except Apple's, which also has "GPU".
@@ -87,14 +89,18 @@ def _nesting(machine: Machine, device: Device) -> str:
 @lru_cache(maxsize=1024)
 def clean(name: str) -> str:
     """One spelling for each product name."""
+    name = names.normal(name)
     for pattern, replacement in ALIASES:
         name = re.sub(pattern, replacement, name, flags=re.IGNORECASE)
-    return re.sub(r"\s+", " ", name).strip()
+    name = re.sub(r"\s+", " ", name).strip()
+    return _spellings().get(names.slug(name), name)
 
 
-def slug(name: str) -> str:
-    """A name as part of an address: ``apple-m2-max-30-core-gpu``."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unknown"
+@cache
+def _spellings() -> dict[str, str]:
+    """The vendors' spelling of what has a stated peak, by slug: no sender chooses it."""
+    stated = (*peaks.table()["hardware"], *peaks.table()["apple_gpus"]["clocks_mhz"])
+    return {names.slug(name): name for name in stated}
 
 
 def _cpu_name(machine: Machine) -> str:

@@ -13,7 +13,9 @@ from ..base.units import (
     Bytes,
     Count,
     DeviceIndex,
+    Name,
     PositiveCount,
+    Seen,
     Sha256,
     Slug,
     Text,
@@ -21,7 +23,7 @@ from ..base.units import (
     Wire,
 )
 
-Setting = Annotated[str, StringConstraints(max_length=200, pattern=PLAIN)]
+Setting = Annotated[str, StringConstraints(max_length=200, pattern=PLAIN), Seen]
 Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -32,7 +34,7 @@ class Cpu(Wire):
     grants, in cores. ``maximum_clock_mhz`` may leave out the boost, so nothing is bounded by it.
     """
 
-    brand: Text
+    brand: Name
     architecture: Text
     physical_cores: PositiveCount | None = None
     logical_cores: PositiveCount | None = None
@@ -54,14 +56,14 @@ class Gpu(Wire):
 
     kind: Literal["metal", "cuda"]
     index: DeviceIndex
-    name: Text
+    name: Name
     cores: PositiveCount | None = None
     memory_bytes: Bytes | None = None
     unified_memory: bool = False
     driver: Version | None = None
     compute_capability: Version | None = None
     mig: bool | None = None
-    mig_profile: Text | None = None
+    mig_profile: Name | None = None
     ecc: bool | None = None
     power_limit_watts: Watts | None = None
     default_power_limit_watts: Watts | None = None
@@ -91,7 +93,7 @@ class Machine(Wire):
     """Facts of the machine that ran."""
 
     machine_hash: Sha256
-    model: Text | None = None
+    model: Name | None = None
     cpu: Cpu
     memory_bytes: Bytes | None = None
     gpus: tuple[Gpu, ...] = Field(default=(), max_length=64)

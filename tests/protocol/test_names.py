@@ -1,0 +1,102 @@
+"""Names: what is refused and why, and the slugs of the others."""
+
+import pytest
+from tests.protocol.golden_result import Place, altered
+
+from bench_protocol.base import names
+from bench_protocol.base.errors import InvalidField
+from bench_protocol.base.units import plain_text
+from bench_protocol.payload import statement
+
+# Written as escapes: most of these look like something else, which is the point.
+REFUSED = {
+    "Cyrillic A": ("\u0410MD Ryzen 9 5950X", "mixes letters of Cyrillic and Latin"),
+    "Cyrillic word": ("Apple \u041c2", "mixes letters of Cyrillic and Latin"),
+    "Greek letter": ("\u039dVIDIA H200", "mixes letters of Greek and Latin"),
+    "Armenian letter": ("Xe\u0578n", "mixes letters of Armenian and Latin"),
+    "Han stroke in a word": ("Inte\u4e28 Core", "mixes letters of CJK and Latin"),
+    "Hangul stroke in a word": ("App\u3163e M2", "mixes letters of CJK and Latin"),
+    "Arabic digit": ("Xeon 6\u0665", "mixes letters of Arabic and Latin"),
+    "Cyrillic as Latin": (
+        "\u0410\u0440\u0440\u04cf\u0435 \u041c2",
+        "only Cyrillic letters that look like",
+    ),
+    "one letter as Latin": ("\u041d200", "only Cyrillic letters that look like"),
+    "Greek as Latin": ("\u0391\u039c", "only Greek letters that look like"),
+    "Cherokee": ("\u13aapple", "no script in everyday use (Cherokee)"),
+    "phonetic": ("Ry\u1d22en", "no script in everyday use (Phonetic)"),
+    "click": ("Inte\u01c0", "no script in everyday use (Phonetic)"),
+    "zero-width space": ("5950X\u200b", "has U+200B, which is invisible"),
+    "zero-width joiner": ("59\u200d50X", "has U+200D, which is invisible"),
+    "byte order mark": ("\ufeff5950X", "has U+FEFF, which is invisible"),
+    "soft hyphen": ("Ry\u00adzen", "has U+00AD, which is invisible"),
+    "grapheme joiner": ("Ry\u034fzen", "has U+034F, which is invisible"),
+    "variation selector": ("i7-8700\ufe0f", "has U+FE0F, which is invisible"),
+    "later variation selector": ("i7\U000e0101", "has U+E0101, which is invisible"),
+    "tag": ("i7\U000e0041", "has U+E0041, which is invisible"),
+    "Hangul filler": ("i7\u3164", "has U+3164, which is invisible"),
+    "blank of Braille": ("i7\u2800", "has U+2800, which is invisible"),
+    "override": ("\u202e002H AIDIVN", "has U+202E, which is invisible or reorders"),
+    "isolate": ("i7\u2066", "has U+2066, which is invisible or reorders"),
+    "mark of direction": ("i7\u061c", "has U+061C, which is invisible or reorders"),
+    "private use": ("i7\ue000", "U+E000, which is no letter"),
+    "picture": ("H200 \U0001f4a9", "U+1F4A9, which is no letter"),
+    "long in NFKC": ("\ufdfa" * 30, "540 characters in the form NFKC, above 200"),
+}
+# A name, and its slug.
+ACCEPTED = {
+    "AMD Ryzen 9 5950X": "amd-ryzen-9-5950x",
+    "Intel\u00ae Core\u2122 Ultra 9": "intel-core-ultra-9",
+    "\uff21\uff2d\uff24 \uff25\uff30\uff39\uff23": "amd-epyc",
+    "Neoverse\u2010N1": "neoverse-n1",
+    "M\u00fcller\u2013Caf\u0065\u0301 #1": "müller-café-1",
+    "\u042d\u043b\u044c\u0431\u0440\u0443\u0441-8\u0421": "эльбрус-8с",
+    "\u0391\u03b8\u03ae\u03bd\u03b1 2": "αθήνα-2",
+    "\u9f99\u82af 3A6000": "龙芯-3a6000",
+    "\u65e5\u672c\u30d7\u30ed\u30bb\u30c3\u30b5\u30fc": "日本プロセッサー",
+    "\ud504\ub85c\uc138\uc11c X1": "프로세서-x1",
+    "\u092a\u0930\u092e \u0936\u0915\u094d\u0924\u093f": "परम-शक्ति",
+    "\u0645\u0639\u0627\u0644\u062c 5": "معالج-5",
+    "()": "unknown",
+}
+NAMES: list[Place] = [("model",), ("cpu", "brand"), ("gpus", 0, "name"), ("gpus", 1, "mig_profile")]
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_name_that_passes_for_another_is_refused(kind: str) -> None:
+    name, problem = REFUSED[kind]
+    found = names.fault(name)
+    assert found is not None
+    assert problem in found.problem
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_letters_of_one_script_stay_in_the_slug(name: str) -> None:
+    assert names.fault(name) is None
+    assert names.slug(name) == ACCEPTED[name] == names.slug(names.slug(name))
+
+
+@pytest.mark.parametrize("place", NAMES)
+def test_the_refusal_names_field_limit_and_fix(place: Place) -> None:
+    field = ("predicate", "machine", *place)
+    with pytest.raises(InvalidField) as refused:
+        statement.parse_result(altered(field, "\u0410MD"))
+    path = ".".join(map(str, field))
+    assert refused.value.detail == (
+        f"{path}: it mixes letters of Cyrillic and Latin: write it in letters of one script"
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("predicate", "machine", "os", "version"),
+        ("predicate", "environment", "settings", "OMP_NUM_THREADS"),
+        ("predicate", "environment", "packages", "keras"),
+    ],
+)
+def test_no_text_hides_anything(place: Place) -> None:
+    with pytest.raises(InvalidField, match="U[+]200B, which is invisible or reorders") as refused:
+        statement.parse_result(altered(place, "1\u200b2"))
+    assert refused.value.field == ".".join(map(str, place))
+    assert plain_text("1\u200b2\u202e") == "12"
