@@ -40,6 +40,7 @@ from bench_server.db.tables import (
     Submission,
     table_of,
 )
+from bench_server.ingest import columns
 from bench_server.ingest.inbox import new_id
 from bench_server.log.server_keys import Authority
 from bench_server.projection import measurements, outliers
@@ -290,7 +291,8 @@ def _row(result: Result) -> dict[str, Any]:
         *result_checks.of_result(result),
         *submission_checks.of_submission(result, facts),
     )
-    made = measurements.result_entry(entry, key, result, verdicts)  # type: ignore[arg-type]
+    own = columns.of_result(result)
+    made = measurements.result_entry(entry, key, result, own, verdicts)  # type: ignore[arg-type]
     return made.row(outliers.finding(made.columns["samples_per_second"], outliers.NONE))
 
 

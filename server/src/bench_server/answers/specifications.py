@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from bench_protocol.base.names import slug
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.machine import Machine
@@ -79,7 +80,8 @@ def _reported(machine: Machine, name: str, device: str) -> dict[Property, float 
         cores = machine.cpu.physical_cores or machine.cpu.logical_cores
         return {"memory_bytes": machine.memory_bytes, "cores": cores}
     for gpu in machine.gpus:
-        if hardware_name(machine, Device(kind=gpu.kind, index=gpu.index)) == name:
+        own = hardware_name(machine, Device(kind=gpu.kind, index=gpu.index))
+        if slug(own) == slug(name):
             memory = machine.memory_bytes if gpu.unified_memory else gpu.memory_bytes
             return {
                 "memory_bytes": memory,

@@ -34,7 +34,7 @@ from ..db.tables.base import InCell
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
-from . import columns, key_registry
+from . import columns, hardware_names, key_registry
 
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
@@ -222,6 +222,7 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
         select(LogEntry.log_index).where(entries, LogEntry.kind == "result")
     ).one()
     cell = columns.of_result(columns.stored_result(submission.payload))
+    hardware_names.put(session.connection(), [cell])
     session.add(
         Withdrawn(
             **{name: cell[name] for name in InCell.model_fields},

@@ -1,6 +1,7 @@
 """Effects of acts and key events on stored results and owners. Each returns what it touched."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, select, update
@@ -88,9 +89,10 @@ def _confirm(connection: Connection, made: Act) -> Touched:
 def _withdraw(connection: Connection, act_index: int) -> Touched:
     of_act = select(_WITHDRAWN.c.id).where(_WITHDRAWN.c.act_index == act_index)
     gone = RESULTS.c.submission_id.in_(of_act)
-    touched = by_results(_rows(connection, gone))
+    rows = _rows(connection, gone)
+    touched = by_results(rows)
     connection.execute(delete(RESULTS).where(gone))
-    return touched
+    return replace(touched, withdrawn=frozenset(row.hardware_slug for row in rows))
 
 
 def _rows(connection: Connection, which: Which) -> Sequence[Row[Any]]:

@@ -16,7 +16,7 @@ from ..checks import table as result_checks
 from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, table_of
-from ..ingest import challenges, columns
+from ..ingest import challenges, columns, hardware_names
 from ..recompute import jobs
 from .measurements import ResultEntry, result_entry
 
@@ -67,6 +67,8 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
     opened = {row.log_index: columns.stored_result(row.payload) for row in results}
     wanted = [job.key for result in opened.values() for job in recomputation.jobs(result)]
     stated = jobs.stated(connection, wanted)
+    own = {index: columns.of_result(result) for index, result in opened.items()}
+    hardware_names.put(connection, own.values())
     entries: list[Entry] = []
     for row in rows:
         if row.kind == "key_event":
@@ -80,7 +82,8 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
         elif row.payload is not None:
             result, challenge = opened[row.log_index], bound.get(row.challenge_id)
             known = jobs.before(stated, row.log_index)
-            entries.append(_result(row, keys[row.key_id], challenge, result, known))
+            key, named = keys[row.key_id], own[row.log_index]
+            entries.append(_result(row, key, challenge, result, named, known))
     environments = {
         entry.columns["environment_id"]: opened[entry.log_index]
         for entry in entries
@@ -94,7 +97,12 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
 
 
 def _result(
-    entry: Row[Any], key: Row[Any], challenge: Row[Any] | None, result: Result, known: Known
+    entry: Row[Any],
+    key: Row[Any],
+    challenge: Row[Any] | None,
+    result: Result,
+    own: Mapping[str, Any],
+    known: Known,
 ) -> ResultEntry:
     facts = challenges.facts(result, challenge, entry.received_at)
     fresh = facts.challenge == "fresh"
@@ -103,7 +111,7 @@ def _result(
         *submission_checks.of_submission(result, facts),
     )
     needed = jobs.needed(result, entry.challenge_id, entry.log_index) if fresh else []
-    return result_entry(entry, key, result, verdicts, needed)
+    return result_entry(entry, key, result, own, verdicts, needed)
 
 
 def _by_id(connection: Connection, statement: Any, ids: set[str]) -> dict[str | None, Row[Any]]:

@@ -14,7 +14,6 @@ from bench_protocol.payload.result import Asked, Result
 from ..checks import table as result_checks
 from ..checks import verdicts as check_verdicts
 from ..checks.verdicts import CheckVerdict, Finding
-from ..ingest import columns
 from ..ranking.figures import Subject
 from ..ranking.rows import subject_of
 from . import outliers
@@ -77,6 +76,7 @@ def result_entry(
     entry: Row[Any],
     key: Row[Any],
     result: Result,
+    own: Mapping[str, Any],
     verdicts: Sequence[CheckVerdict],
     jobs: Sequence[Mapping[str, Any]] = (),
 ) -> ResultEntry:
@@ -85,8 +85,10 @@ def result_entry(
     Args:
         entry: the log entry with its submission (:data:`.entries.ENTRIES`).
         key: the key that signed it (:data:`.entries.KEYS`).
+        own: the columns that follow from its payload, with the displayed name of its hardware.
     """
-    known_columns = columns.of_result(result) | {
+    known_columns = {
+        **own,
         "owner": key.owner,
         "machine_id": machine_id(key.first_key_id, result.machine.machine_hash),
     }

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row
 
 from bench_protocol.trust.asks import HardwareSetup
 
+from ..ingest import hardware_names
 from ..ranking import aggregates, owners
 from ..ranking.aggregates import Stale
 from ..ranking.figures import Level, Subject
@@ -22,15 +23,20 @@ OWNERS_AND_BELOW: tuple[Level, ...] = ("run", "machine", "owner")
 class Touched:
     """``stale``: the aggregates to compute again. ``set_ups``: those in which results may have
     another trust level. ``trusted``: subjects of new results at level 3 or above, whose set-ups
-    count only where enough owners have a figure."""
+    count only where enough owners have a figure. ``withdrawn``: slugs of hardware that lost a
+    result."""
 
     stale: Stale = field(default_factory=Stale)
     set_ups: frozenset[HardwareSetup] = frozenset()
     trusted: tuple[Subject, ...] = ()
+    withdrawn: frozenset[str] = frozenset()
 
     def __or__(self, later: "Touched") -> "Touched":
         return Touched(
-            self.stale | later.stale, self.set_ups | later.set_ups, self.trusted + later.trusted
+            self.stale | later.stale,
+            self.set_ups | later.set_ups,
+            self.trusted + later.trusted,
+            self.withdrawn | later.withdrawn,
         )
 
 
@@ -67,7 +73,8 @@ def refresh_owners(connection: Connection, touched: Touched) -> Touched:
 
 
 def refresh_all(connection: Connection, touched: Touched) -> None:
-    """Update trust levels, then owners, then hardware: each follows from the one before."""
+    """Update trust levels, then owners, then hardware: each follows from the one before. Then the
+    names of hardware."""
     confirmed = owners.confirmed_owners(connection)
     set_ups = touched.set_ups
     if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
@@ -75,3 +82,4 @@ def refresh_all(connection: Connection, touched: Touched) -> None:
     changed = reproduced.update_levels(connection, sorted(set_ups), confirmed)
     touched |= Touched(Stale.above(changed))
     aggregates.refresh(connection, refresh_owners(connection, touched).stale)
+    hardware_names.put_again(connection, touched.withdrawn)
