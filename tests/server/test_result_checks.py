@@ -82,6 +82,7 @@ CONTRADICTIONS = {
     "finite_loss": lambda: measured_with(last_loss=None),
     "placement": lambda: measured_with(placement=Placement(reported="/CPU:0", matches=False)),
     "device_listed": lambda: results.make_result(cell=results.make_cell(device=GPU)),
+    "consistent": lambda: results.make_result(machine=results.make_machine(wsl=True, rosetta=True)),
     "batch_fits": lambda: results.make_result(cell=results.make_cell(batch_size=60_001)),
     "times_fit": lambda: measured_with(window=EARLY).model_copy(update={"clocks": SHORT_CLOCKS}),
     "possible_speed": lambda: measured_with(blocks=blocks(1, 1, 1)),

@@ -345,9 +345,9 @@ ROWS = (
     Row(
         "hardware",
         "On this hardware",
-        "the machine and its framework name the same device",
+        "the machine and its framework name the same device, and nothing in it contradicts itself",
         "that the machine is what it says: nobody else saw it",
-        ("placement", "device_listed"),
+        ("placement", "device_listed", "consistent"),
         _claimed("the hardware is the sender's word"),
     ),
     Row(

@@ -1,0 +1,167 @@
+"""Documents that contradict themselves are not ranked; honest odd machines are."""
+
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+from tests.server.test_result_checks import verdicts_of
+
+from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
+from bench_server.checks import consistent
+from bench_server.checks.verdicts import CheckVerdict
+
+M2, XEON, EPYC = "Apple M2 Max", "Intel(R) Xeon(R) Gold 6430", "AMD EPYC 9654 96-Core Processor"
+I3 = "Intel(R) Core(TM) i3-4005U CPU @ 1.70GHz"
+METAL, CUDA = ("metal", "Apple M2 Max"), ("cuda", "NVIDIA H200")
+
+
+def machine(
+    brand: str,
+    architecture: str,
+    system: str = "linux",
+    sets: tuple[str, ...] = (),
+    gpus: tuple[tuple[str, str], ...] = (),
+    **facts: Any,
+) -> Machine:
+    """A machine. ``facts``: of its processor or of its system."""
+    nesting = {k: v for k, v in facts.items() if k in OperatingSystem.model_fields}
+    cores = {k: v for k, v in facts.items() if k in Cpu.model_fields}
+    return Machine(
+        machine_hash="0" * 64,
+        cpu=Cpu(brand=brand, architecture=architecture, instruction_sets=sets, **cores),
+        gpus=tuple(
+            Gpu(kind=kind, index=index, name=name)  # type: ignore[arg-type]
+            for index, (kind, name) in enumerate(gpus)
+        ),
+        os=OperatingSystem(name=system, version="1", **nesting),  # type: ignore[arg-type]
+    )
+
+
+def verdict(of: Machine) -> CheckVerdict:
+    result = results.make_result().model_copy(update={"machine": of})
+    return verdicts_of(result)["consistent"]
+
+
+# Each with a part of the reason.
+CONTRADICTIONS = {
+    "Apple, x86-64, Linux, AVX-512, in a virtual machine": (
+        machine(M2, "x86_64", sets=("avx2", "avx512f"), virtual_machine="kvm"),
+        ("an Arm processor", "AVX-512"),
+    ),
+    "Apple, x86-64, macOS": (machine(M2, "x86_64", "macos"), ("an Arm processor",)),
+    "Apple by its model alone": (machine("M2 Max", "AMD64"), ("an Arm processor",)),
+    "Apple in full width": (
+        machine("\uff21\uff50\uff50\uff4c\uff45 M2", "x86_64"),
+        ("an Arm processor",),
+    ),
+    "Apple with AVX-512 on Arm": (machine(M2, "arm64", "macos", ("avx512f",)), ("AVX-512", "sets")),
+    "Rosetta with AVX-512": (
+        machine("VirtualApple @ 2.50GHz", "x86_64", "macos", ("avx512f",), rosetta=True),
+        ("AVX-512",),
+    ),
+    "Graviton, x86-64": (machine("AWS Graviton3", "x86_64"), ("an Arm processor",)),
+    "Xeon, Arm": (machine(XEON, "aarch64"), ("is an x86-64",)),
+    "EPYC, Arm": (machine(EPYC, "arm64"), ("is an x86-64",)),
+    "AVX on Arm": (machine("Neoverse-N1", "aarch64", sets=("avx2",)), ("sets are of x86-64",)),
+    "AMX of Intel on Arm": (machine("x", "ARM64", sets=("amx_bf16",)), ("sets are of x86-64",)),
+    "SVE on x86-64": (machine(XEON, "x86_64", sets=("sve2",)), ("sets are of Arm",)),
+    "NEON on x86-64": (machine(XEON, "AMD64", sets=("asimd",)), ("sets are of Arm",)),
+    "Metal, Linux": (machine(M2, "aarch64", gpus=(METAL,)), ("Metal is",)),
+    "Metal, Windows": (machine(XEON, "AMD64", "windows", gpus=(("metal", "x"),)), ("Metal is",)),
+    "CUDA, macOS": (machine(XEON, "x86_64", "macos", gpus=(CUDA,)), ("CUDA has",)),
+    "CUDA of Apple": (machine(M2, "aarch64", gpus=(("cuda", "Apple M2"),)), ("has no CUDA",)),
+    "Apple's GPU in an Intel": (
+        machine(XEON, "x86_64", "macos", gpus=(METAL,)),
+        ("part of a chip of Apple",),
+    ),
+    "WSL, macOS": (machine(M2, "arm64", "macos", wsl=True), ("WSL",)),
+    "Rosetta, Linux": (machine("VirtualApple", "x86_64", rosetta=True), ("Rosetta",)),
+    "physical above logical": (
+        machine(I3, "x86_64", physical_cores=128, logical_cores=4),
+        ("more physical than logical",),
+    ),
+    "available above logical": (
+        machine(I3, "x86_64", logical_cores=4, available_cores=128),
+        ("more logical cores than there are",),
+    ),
+    "kinds above physical": (
+        machine(M2, "arm64", "macos", physical_cores=4, performance_cores=8, efficiency_cores=4),
+        ("performance and efficiency",),
+    ),
+    "sockets above cores": (machine(EPYC, "x86_64", physical_cores=2, sockets=4), ("sockets",)),
+    "more cores than named": (
+        machine(EPYC, "x86_64", physical_cores=128, logical_cores=256, sockets=1),
+        ("of the named processor",),
+    ),
+}
+HONEST = {
+    "Mac": machine(M2, "arm64", "macos", ("bf16", "fp16", "dotprod", "sme"), (METAL,)),
+    "Mac under Rosetta": machine(
+        "VirtualApple @ 2.50GHz", "x86_64", "macos", ("i8mm", "avx2"), (METAL,), rosetta=True
+    ),
+    "Mac under Rosetta by its own name": machine(M2, "x86_64", "macos", ("sme",), rosetta=True),
+    "virtual Mac": machine("Apple M1 (Virtual)", "arm64", "macos", virtual_machine="apple"),
+    "Linux on a Mac": machine(M2, "aarch64", sets=("asimd", "i8mm"), logical_cores=12),
+    "Linux under Rosetta": machine("VirtualApple @ 2.50GHz", "x86_64", sets=("avx2",)),
+    "Windows on a Mac": machine("Apple Silicon", "ARM64", "windows", virtual_machine="parallels"),
+    "Intel Mac": machine(XEON, "x86_64", "macos", ("avx2",), (("metal", "AMD Radeon Pro"),)),
+    "WSL": machine(EPYC, "x86_64", sets=("avx512f",), gpus=(CUDA,), wsl=True),
+    "Windows": machine(EPYC, "AMD64", "windows", gpus=(CUDA,)),
+    "Arm server": machine("Neoverse-V2", "aarch64", sets=("sve2", "bf16"), gpus=(CUDA,)),
+    "Arm of AMD": machine("AMD Opteron(tm) A1100", "aarch64", sets=("asimd",)),
+    "POWER": machine("POWER9", "ppc64le", physical_cores=16, logical_cores=64, gpus=(CUDA,)),
+    "container on few cores": machine(
+        EPYC, "x86_64", container="docker", logical_cores=192, available_cores=2, quota_cores=1.5
+    ),
+    "container that sees the host": machine(
+        EPYC, "x86_64", container="lxc", physical_cores=96, logical_cores=4, available_cores=192
+    ),
+    "quota above the cores": machine(I3, "x86_64", logical_cores=4, quota_cores=64.0),
+    "virtual machine of few cores": machine(
+        EPYC, "x86_64", virtual_machine="kvm", physical_cores=2, logical_cores=2, sockets=2
+    ),
+    "virtual machine of many cores": machine(
+        EPYC, "x86_64", virtual_machine="kvm", physical_cores=128, logical_cores=128, sockets=1
+    ),
+    "two sockets": machine(EPYC, "x86_64", physical_cores=192, logical_cores=384, sockets=2),
+    "cores switched off": machine(EPYC, "x86_64", physical_cores=8, logical_cores=8, sockets=1),
+    "big.LITTLE": machine(
+        "Cortex-X925", "aarch64", physical_cores=20, performance_cores=10, efficiency_cores=10
+    ),
+    "nothing known": machine("unknown x86_64 CPU", "unknown", "other"),
+    # Nothing in the document says that this processor has two.
+    "the sender's word": machine(I3, "x86_64", physical_cores=128, logical_cores=128, sockets=1),
+}
+
+
+@pytest.mark.parametrize("kind", CONTRADICTIONS)
+def test_a_machine_that_contradicts_itself_is_not_ranked(kind: str) -> None:
+    of, reasons = CONTRADICTIONS[kind]
+    judged = verdict(of)
+    assert (judged.passed, judged.effect) == (False, "unranked")
+    for reason in reasons:
+        assert reason in judged.sentence
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_an_honest_odd_machine_contradicts_nothing(kind: str) -> None:
+    assert verdict(HONEST[kind]).passed, verdict(HONEST[kind]).sentence
+
+
+def test_each_rule_has_a_case() -> None:
+    said = " ".join(verdict(of).sentence for of, _ in CONTRADICTIONS.values())
+    two = machine(XEON, "x86_64", gpus=(CUDA,))
+    said += verdict(two.model_copy(update={"gpus": two.gpus * 2})).sentence
+    assert [rule.words for rule in consistent.RULES if rule.words not in said] == []
+
+
+def test_the_page_of_the_result_says_why(post: Poster) -> None:
+    of, _ = CONTRADICTIONS["Apple, x86-64, Linux, AVX-512, in a virtual machine"]
+    result = post.made(machine=of)
+    answer = post.http.get(f"/api/v1/results/{result}").json()
+    assert not answer["ranked"]
+    assert "contradicts itself: an Arm processor runs x86-64" in answer["unranked_reason"]
+    (hardware,) = (one for one in answer["shows"] if one["what"] == "hardware")
+    assert hardware["status"] == "does_not_hold"
+    assert "contradicts itself" in post.http.get(f"/results/{result}").text
