@@ -112,7 +112,7 @@ def test_three_confirmed_owners_reproduce_each_other(
 
     assert operator("owners", "confirm", "Basel lab").code == 0
     assert levels() == [3, 3, 3]
-    assert "Cannot be told yet: 1 more owner" in httpx.get(f"{address}/results/{first}").text
+    assert "needs 1 more owner" in httpx.get(f"{address}/results/{first}").text
     assert operator("owners", "confirm", "Dara").code == 0
     assert levels() == [4, 4, 3]
     assert "level 4" in httpx.get(f"{address}/results/{first}").text
@@ -134,5 +134,5 @@ def test_three_confirmed_owners_reproduce_each_other(
     # Ada is left with two others, who contradict each other; Basel lab has three.
     assert levels() == [3, 4, 3]
     log = json.loads(httpx.get(f"{address}/api/v1/log").text)
-    # Keys, results, three recomputations each, assigned, confirmed or doubted.
-    assert log["size"] == 4 + 6 + 3 * 6 + 4 + 5
+    # Keys, results, four recomputations each, assigned, confirmed or doubted.
+    assert log["size"] == 4 + 6 + 4 * 6 + 4 + 5
