@@ -19,6 +19,7 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import Literal
 
+from bench_agent.base.errors import ServerUnreachable
 from bench_agent.base.home import Home
 from bench_protocol.base import format as people
 
@@ -113,7 +114,10 @@ class Runs:
         last = agent.said[-1] if agent.said else "nothing"
         if not last.startswith(self._server):
             return Honest(task, "refused", f"no result: {' | '.join(agent.said[-3:])}")
-        row = row_of(self._server, last.rpartition("/")[2])
+        try:
+            row = row_of(self._server, last.rpartition("/")[2])
+        except ServerUnreachable as error:
+            return Honest(task, "refused", str(error))
         failed = [each["sentence"] for each in row["verdicts"] if not each["passed"]]
         reason = row["unranked_reason"] or "; ".join(failed)
         if row["failure_kind"] == "too_busy":
@@ -131,7 +135,7 @@ def run(repeats: int, workers: int) -> int:
     total = sum(task.condition.agents for task in planned)
     print(f"{total} repeats, about {total * SECONDS_EACH / workers / 60:.0f} min", flush=True)
     with (
-        tempfile.TemporaryDirectory(prefix="trainmark-honest-") as name,
+        tempfile.TemporaryDirectory(prefix="trainmark-honest-", ignore_cleanup_errors=True) as name,
         served(Path(name)) as server,
         ThreadPoolExecutor(WAITING * workers) as pool,
     ):
@@ -143,9 +147,9 @@ def run(repeats: int, workers: int) -> int:
                     outcomes.append(outcome)
                     left = (time.monotonic() - began) / len(outcomes) * (total - len(outcomes))
                     print(line(outcome, len(outcomes), total, left), flush=True)
-        finally:
+        finally:  # also of a run that is ended
             pool.shutdown(wait=False, cancel_futures=True)
-    print(f"\n{table(outcomes)}\n")
+            print(f"\n{table(outcomes)}\n", flush=True)
     refused = sum(outcome.kind == "refused" for outcome in outcomes)
     print(f"refused: {share(refused, len(outcomes))}; load {os.getloadavg()[0]:.1f} at the end")
     return 1 if refused > MOST_REFUSED * len(outcomes) else 0
