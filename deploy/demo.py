@@ -155,7 +155,7 @@ def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
     recomputed = sum(level >= RECOMPUTED_LEVEL for level, _ in levels)
     lines = [
         f"At trust level {RECOMPUTED_LEVEL}: {recomputed} of {plural(len(levels), 'result')}. "
-        "There the server recomputed the traces and first steps."
+        "There the server recomputed the session's readings."
     ]
     lower = Counter(
         (level, (needs or "no reason").removeprefix(f"level {level + 1}: "))
@@ -168,7 +168,7 @@ def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
 
 
 def _recomputed(http: httpx.Client, identifier: str) -> None:
-    """Wait until the server has recomputed a result's traces."""
+    """Wait until the server has recomputed a result's readings."""
     deadline = time.monotonic() + RECOMPUTED_SECONDS
     while time.monotonic() < deadline:
         require_projection(http)

@@ -1,10 +1,10 @@
-"""A client of a Trainmark server that uses none of our packages: docs/protocol.md, in 220 lines.
+"""A client of a Trainmark server that uses none of our packages: docs/protocol.md, in 250 lines.
 
     pip install cryptography numpy
     python stranger.py http://127.0.0.1:8000
 
-It makes a key, enrolls it, asks for a challenge, and computes the trace of ``mnist-dense`` under
-the challenge's nonce. Then it sends one invented failure (so that no ranking is touched), and
+It makes a key, enrolls it, asks for a challenge, and computes the deep reading of ``mnist-dense``
+under the challenge's nonce. Then it sends one invented failure (so that no ranking is touched), and
 checks the receipt: the log's signature, and that the log holds what was sent.
 """
 
@@ -86,50 +86,78 @@ def check_receipt(envelope, receipt, log_key):
     print(f"entry {receipt['log_index']} of {size}")
 
 
-def words(purpose, seed, count):
-    """The first words of a stream: Philox4x64-10 ("Seeds")."""
+def words(purpose, seed, count, first=0):
+    """Some words of a stream, by default from its first: Philox4x64-10 ("Seeds")."""
     full = 2**64 - 1
     digest = sha256(f"trainmark/v1/{purpose}/{seed}".encode())
     drawn = []
-    for block in range(1, -(-count // 4) + 1):
+    for block in range(first // 4 + 1, (first + count - 1) // 4 + 2):
         low, high = (int.from_bytes(digest[at : at + 8], "little") for at in (0, 8))
         a, b, c, d = block, 0, 0, 0
         for _ in range(10):
-            first, second = 0xD2E7470EE14C6C93 * a, 0xCA5A826395121157 * c
-            a, b, c, d = second >> 64 ^ b ^ low, second & full, first >> 64 ^ d ^ high, first & full
+            one, other = 0xD2E7470EE14C6C93 * a, 0xCA5A826395121157 * c
+            a, b, c, d = other >> 64 ^ b ^ low, other & full, one >> 64 ^ d ^ high, one & full
             low, high = low + 0x9E3779B97F4A7C15 & full, high + 0xBB67AE8584CAA73B & full
         drawn += [a, b, c, d]
-    return np.array(drawn[:count], np.uint64)
+    return np.array(drawn[first % 4 :][:count], np.uint64)
 
 
-def pictures(data, seed, count):
-    """Generated data of a trace: as many patterns as classes ("Generated data")."""
+def stream_bytes(purpose, seed, first, count):
+    """Some bytes of a stream's words, little-endian."""
+    start = first // 8
+    found = words(purpose, seed, (first + count - 1) // 8 + 1 - start, start)
+    return found.astype("<u8").view(np.uint8)[first - 8 * start :][:count]
+
+
+def pictures(data, rows):
+    """Generated samples of the training split ("Generated data")."""
     height, width, channels = data["sample_shape"]
-    classes, size = data["classes"], height * width * channels
+    classes, patterns, size = data["classes"], data["patterns"], height * width * channels
     prefix = f"data/{data['name']}/{height}x{width}x{channels}"
-    word = [int(value) for value in words(f"{prefix}/train/labels", seed, count)]
-    pattern = [(value >> 40) ** 2 * classes >> 48 for value in word]
+    word = [int(words(f"{prefix}/train/labels", "data", 1, int(row))[0]) for row in rows]
+    shown = [(value >> 40) ** 2 * patterns >> 48 for value in word]
     wrong = [(value >> 32) % 256 < 32 for value in word]
-    labels = [w % classes if bad else p for w, p, bad in zip(word, pattern, wrong, strict=True)]
+    labels = [w % classes if bad else p % classes
+              for w, p, bad in zip(word, shown, wrong, strict=True)]  # fmt: skip
     grid = (-(-height // 4), -(-width // 4), channels)
     cells = grid[0] * grid[1] * channels
-    lit = words(f"{prefix}/patterns", seed, -(-classes * cells // 8)).astype("<u8").view(np.uint8)
-    lit = lit[: classes * cells].reshape(classes, *grid)
+    lit = [stream_bytes(f"{prefix}/patterns", "data", p * cells, cells) for p in shown]
+    lit = np.stack(lit).reshape(-1, *grid)
     lit = np.where(lit < 32, 6 * lit, 0).repeat(4, axis=1).repeat(4, axis=2)
-    noise = words(f"{prefix}/train/noise", seed, -(-count * size // 8)).astype("<u8").view(np.uint8)
-    noise = noise[: count * size].reshape(count, height, width, channels)
-    return (noise >> 5) + lit[pattern, :height, :width].astype(np.uint8), np.array(labels)
+    noise = [stream_bytes(f"{prefix}/train/noise", "data", int(r) * size, size) for r in rows]
+    noise = np.stack(noise).reshape(-1, height, width, channels)
+    return (noise >> 5) + lit[:, :height, :width].astype(np.uint8), np.array(labels)
 
 
-def trace(workload, nonce):
-    """Losses and movements of three steps under the workload's Adam; layers are dense
-    ("Recomputation"). Float64, but for what is drawn."""
-    seed = f"trainmark/trace/v2/{nonce}/{workload['digest']}/workload"
-    seed = sha256(seed.encode()).hex()[:32]
-    data, adam, batch, steps = workload["data_set"], workload["optimizer"], 32, 3
-    x, y = pictures(data, seed, batch * steps)
+def deep_part(workload, seed, batch):
+    """First step and number of steps, of a workload without Dropout and convolutions ("Parts")."""
+    per_epoch = workload["data_set"]["train_samples"] // batch
+    units = [layer["units"] for layer in workload["layers"] if layer["kind"] == "dense"]
+    values = int(np.prod(workload["data_set"]["sample_shape"])) + sum(units)  # also of "flatten"
+    samples = int(10 / (workload["training_flops_per_sample"] / 4.5e10 + 9e-9 * values))
+    most = samples // batch
+    if most > 43:
+        most -= 42
+    elif batch <= workload["batch_size"] and 3 * batch <= 8 * samples:
+        most = max(3, most)
+    most = max(1, min(512, most))
+    drawn = sha256(f"trainmark/reading/v1/{seed}/0".encode())
+    shorter, before = (int.from_bytes(drawn[at : at + 8], "big") for at in (0, 8))
+    steps = most - shorter % (most // 4 + 1)
+    return per_epoch - 1 - before % max(1, min(steps - 1, per_epoch)), steps
+
+
+def reading(workload, nonce, batch):
+    """Loss and movements of the deep reading under the workload's Adam, within two epochs; layers
+    are dense ("Recomputation"). Float64, but for what is drawn."""
+    seed = sha256(f"trainmark/session/v1/{nonce}/{workload['digest']}".encode()).hex()[:32]
+    data, adam = workload["data_set"], workload["optimizer"]
+    first, steps = deep_part(workload, seed, batch)
+    samples, whole = data["train_samples"], data["train_samples"] // batch * batch
+    drawn = [words(f"order/{epoch}", seed, samples) for epoch in (0, 1)]
+    rows = np.concatenate([np.argsort(order, kind="stable")[:whole] for order in drawn])
+    x, y = pictures(data, rows[first * batch : (first + steps) * batch])
     x = (x.astype(np.float32) / np.float32(255)).astype(float).reshape(len(y), -1)
-    order = np.argsort(words("order/0", seed, len(y)), kind="stable")
     weights, inputs = [], x.shape[1]
     for number, layer in enumerate(workload["layers"]):
         if layer["kind"] != "dense":
@@ -137,23 +165,21 @@ def trace(workload, nonce):
         units = layer["units"]
         u = (words(f"weights/{number}/kernel", seed, inputs * units) >> np.uint64(40)) * 2.0**-24
         kernel = ((2 * u - 1) * np.sqrt(6 / (inputs + units))).astype(np.float32)
-        if layer["activation"] == "relu":
-            kernel = kernel * np.float32(np.sqrt(2))
         weights += [kernel.astype(float).reshape(inputs, units), np.zeros(units)]
         inputs = units
-    start, losses = [w.copy() for w in weights], []
-    moments = [(np.zeros_like(w), np.zeros_like(w)) for w in weights]
+    start = [w.copy() for w in weights]
+    moments = [(np.zeros_like(w), np.full_like(w, 1e-4)) for w in weights]
     for step in range(steps):
-        rows = order[step * batch : (step + 1) * batch]
-        loss, gradients = backward(weights, x[rows], y[rows])
-        losses.append(loss)
-        b1, b2 = (float(np.float32(adam[name])) ** (step + 1) for name in ("beta_1", "beta_2"))
+        batch_rows = slice(step * batch, (step + 1) * batch)
+        loss, gradients = backward(weights, x[batch_rows], y[batch_rows])
+        t = 16_384 + step + 1
+        b1, b2 = (float(np.float32(adam[name])) ** t for name in ("beta_1", "beta_2"))
         alpha = adam["learning_rate"] * np.sqrt(1 - b2) / (1 - b1)
         for w, g, (m, v) in zip(weights, gradients, moments, strict=True):
             m[:] = adam["beta_1"] * m + (1 - adam["beta_1"]) * g
             v[:] = adam["beta_2"] * v + (1 - adam["beta_2"]) * g * g
             w -= alpha * m / (np.sqrt(v) + adam["epsilon"])
-    return losses, [np.linalg.norm(w - w0) for w, w0 in zip(weights, start, strict=True)]
+    return loss, [np.linalg.norm(w - w0) for w, w0 in zip(weights, start, strict=True)]
 
 
 def backward(weights, x, y):
@@ -189,9 +215,9 @@ given = call("/api/v1/challenges", sign("application/vnd.trainmark.challenge-req
     "id": secrets.token_hex(16), "run_id": RUN_ID, "key_id": KEY_ID,
     "server_origin": log["origin"]}))  # fmt: skip
 workload = next(w for w in call("/api/v1/workloads") if w["name"] == "mnist-dense")
-losses, movements = trace(workload, given["nonce"])
+loss, movements = reading(workload, given["nonce"], batch=1)
 print(f"nonce {given['nonce']}")
-print("losses", *(f"{loss:.10g}" for loss in losses))
+print(f"loss {loss:.10g}")
 print("movements", *(f"{moved:.10g}" for moved in movements))
 cell = {"workload": workload["name"], "workload_digest": workload["digest"], "framework": "mine",
         "device": {"kind": "cpu", "index": 0}, "recipe": "naive", "batch_size": 1,

@@ -4,8 +4,8 @@ It trains each workload for its own number of epochs on generated data, once a n
 loss curve and the accuracy band to ``bench_protocol/training/measured_limits.json``. Time: nonces
 times the workload's epochs. ``--only`` and ``--fault`` print and write nothing:
 
-* ``--only traces``, ``--only sessions``: how far honest traces and timed sessions are from their
-  recomputation. The limits that all workloads share are two to four times what this printed.
+* ``--only readings``: how far readings of honest sessions are from their recomputation. The limits
+  that all workloads share rest on what this prints.
 * ``--fault``: curves of training that is wrong on purpose, to see whether a band shows it.
 """
 
@@ -21,7 +21,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.catalogue.nonces import seed_of
 
-from . import entry, learning_curves, trace_deviations, witness_deviations
+from . import entry, learning_curves, witness_deviations
 
 NAMES = [workload.name for workload in CATALOGUE]
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--nonces", type=int, default=5, help="sessions of each workload")
-    parser.add_argument("--only", choices=("traces", "sessions"))
+    parser.add_argument("--only", choices=("readings",))
     parser.add_argument("--fault", choices=learning_curves.FAULTS)
     chosen = parser.parse_args(arguments)
     nonces = [f"{number:064x}" for number in range(1, chosen.nonces + 1)]
@@ -55,17 +55,14 @@ def main(arguments: Sequence[str]) -> int:
             precision=chosen.precision,
             data="generated",
         )
-        if chosen.only == "traces":
-            _print(f"{cell}, {len(nonces)} nonces: {trace_deviations.line(cell, nonces)}")
+        if chosen.only == "readings":
+            _print(f"{cell}, {len(nonces)} nonces: {witness_deviations.line(cell, nonces)}")
             continue
         sessions = []
-        for seed in (seed_of(nonce, workload.digest, "timed") for nonce in nonces):
-            if chosen.only == "sessions":
-                _print(f"{cell} seed {seed[:4]}: {witness_deviations.line(cell, seed)}")
-                continue
+        for seed in (seed_of(nonce, workload.digest) for nonce in nonces):
             sessions.append(learning_curves.curve(workload, cell, seed, chosen.fault))
             _print(json.dumps({"cell": str(cell), "fault": chosen.fault, "curve": sessions[-1]}))
-        if not (chosen.only or chosen.fault):
+        if not chosen.fault:
             command = shlex.join(["python", "-m", "benchmarks.limits", *arguments])
             entry.write(workload, sessions, f"{datetime.now(UTC):%Y-%m-%d}", command)
     return 0

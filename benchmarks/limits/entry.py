@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
 
-from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.recompute.seeded_jobs import generated_digest
+from bench_protocol.recompute import generated_digest
 from bench_protocol.training import loss_by_steps, measured_limits
 from bench_protocol.training.measured_limits import Band, Curve, MeasuredLimits
 
@@ -46,20 +45,13 @@ def write(workload: Workload, sessions: Sequence[Sequence[Point]], date: str, co
 def entry(
     workload: Workload, sessions: Sequence[Sequence[Point]], date: str, command: str
 ) -> MeasuredLimits:
-    """The curve and the band of generated data.
-
-    Losses of the curve are those of the last batches if the workload has Dropout, else of the test
-    split, which are as large and less noisy.
+    """The curve of the loss on the test split, and the band, of generated data.
 
     Args:
         sessions: the points of each session, at the same steps.
     """
-    has_dropout = any(isinstance(layer, Dropout) for layer in workload.layers)
     columns = list(zip(*sessions, strict=True))
-    losses = [
-        fmean(point.last_loss if has_dropout else point.loss for point in column)
-        for column in columns
-    ]
+    losses = [fmean(point.loss for point in column) for column in columns]
     points = zip((column[0].steps for column in columns), accumulate(losses, min), strict=True)
     n = len(sessions)
     source = f"Trainmark on a CPU ({platform.machine()}), {date}, n = {n}"

@@ -1,4 +1,5 @@
-"""How far real sessions are from their recomputation. Limits of the witness rest on this."""
+"""How far readings of real sessions are from their recomputation. Limits of the witness rest on
+this."""
 
 from collections.abc import Sequence
 
@@ -8,28 +9,51 @@ from bench_agent.worker import witness
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.witness import Rewound
-from bench_protocol.recompute import Band, timed_job, witness_band
-from bench_protocol.training import trace_limits, witness_verdict
-from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.catalogue.nonces import seed_of
+from bench_protocol.payload.witness import Witness
+from bench_protocol.recompute import figures
+from bench_protocol.training.reading import parts
+from bench_protocol.training.witness_verdict import LEAST_MOVEMENT, LOSS_FLOOR, deviation, judge
+
+# Steps of a call, as in a timed block.
+STEPS_PER_CALL = 10
 
 
-def line(cell: Cell, seed: str) -> str:
-    """Take the second reading of a session: how far each loss, and the movement that is farthest,
-    lie outside of their recomputed range."""
+def line(cell: Cell, nonces: Sequence[str]) -> str:
+    """The largest deviations of a loss and of a movement in each kind of reading, and how many
+    sessions are not conformant."""
+    largest: dict[str, list[float]] = {}
+    wrong = 0
+    for nonce in nonces:
+        off, kind = measured(cell, nonce)
+        wrong += kind != "conformant"
+        for name, values in off.items():
+            before = largest.get(name, [0.0] * len(values))
+            largest[name] = list(map(max, before, values))
+    shown = (f"{name} {' '.join(f'{off:.1e}' for off in offs)}" for name, offs in largest.items())
+    return f"{', '.join(shown)} (loss, movement); {wrong} of {len(nonces)} not conformant"
+
+
+def measured(cell: Cell, nonce: str) -> tuple[dict[str, list[float]], str]:
+    """The deviations of each kind of reading of one session, and the kind of its verdict."""
     workload = workload_named(cell.workload)
-    steps = witness_steps(workload, cell.batch_size)
-    band = witness_band(timed_job(workload, cell.batch_size, seed), steps[-1])
-    read = second_reading(workload, cell, seed, steps)
-    verdict = witness_verdict.judge(cell, workload, steps, read.losses, band, rewound=read)
-    off = " ".join(f"{off:.1e}" for off in deviations(steps, read.losses, band))
-    moved = max(movement_deviations(read.movements, band))
-    return f"steps {steps}: {off}; moved {moved:.1e} ({verdict.kind})"
+    seed = seed_of(nonce, workload.digest)
+    told, right = session_witness(cell, seed), figures(workload, nonce, cell.batch_size)
+    start = (right.start_loss, right.start_loss)
+    off = {"start": [deviation(told.start_loss or 0.0, start, LOSS_FLOOR)]}
+    done = parts(workload, cell.batch_size, seed)
+    for part, reading, known in zip(done, told.readings, right.readings, strict=False):
+        moved = zip(reading.movements, known.movement_ranges, strict=True)
+        off[part.kind] = [
+            deviation(reading.loss or 0.0, known.loss_range, LOSS_FLOOR),
+            max(deviation(norm or 0.0, ends, LEAST_MOVEMENT) for norm, ends in moved),
+        ]
+    return off, judge(cell, workload, seed, told, right).kind
 
 
-def second_reading(workload: Workload, cell: Cell, seed: str, steps: Sequence[int]) -> Rewound:
-    """The second reading of a session that is opened as timed ones are."""
+def session_witness(cell: Cell, seed: str) -> Witness:
+    """The witness of a session that is opened as timed ones are, after one block."""
+    workload = workload_named(cell.workload)
     engine = engines.engine_named(cell.framework)
     engine.load(workload, cell)
     train = seeded.generated_data(workload.data_set, "train")
@@ -37,25 +61,8 @@ def second_reading(workload: Workload, cell: Cell, seed: str, steps: Sequence[in
     data = Data(*train, *test, seeded.order(len(train[1]), 0, seed))
     session = engine.open(workload, cell, seeded.initial_weights(workload, seed), data)
     try:
-        return witness.rewound(session, workload, seed, data, cell.batch_size, steps)
+        session.train_block(STEPS_PER_CALL)
+        session.sync()
+        return witness.read(session, workload, cell, seed, data, STEPS_PER_CALL, witness.untimed)
     finally:
         session.close()
-
-
-def deviations(steps: Sequence[int], losses: Sequence[float | None], band: Band) -> list[float]:
-    """How far each loss lies outside of its range, as verdicts count it."""
-    return [
-        witness_verdict.deviation(
-            loss or 0.0, band.low.losses[step - 1], band.high.losses[step - 1]
-        )
-        for step, loss in zip(steps, losses, strict=True)
-    ]
-
-
-def movement_deviations(movements: Sequence[float | None], band: Band) -> list[float]:
-    """How far each movement lies outside of its range."""
-    ends = zip(band.low.movements, band.high.movements, strict=True)
-    return [
-        witness_verdict.deviation(moved or 0.0, low, high, trace_limits.LEAST_MOVEMENT)
-        for moved, (low, high) in zip(movements, ends, strict=True)
-    ]

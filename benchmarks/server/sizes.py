@@ -101,7 +101,7 @@ class Whole(Seeding):
         at = BEGAN + timedelta(seconds=self.frontier.size)
         self._add(
             CHALLENGES, id=identity[:32], nonce=identity, key_id=key_id, issued_at=at,
-            expires_at=at, used=True,
+            run_id=key_id[:32], expires_at=at, used=True, withdrawn=0,
         )  # fmt: skip
         self._entry(kind="key_event", envelope=_enrollment(), key_chain=key_id)
         for job, sealed in _recomputations(kind):
@@ -109,7 +109,7 @@ class Whole(Seeding):
             self._add(
                 JOBS, id=f"{seed_}-{job.batch_size}", seed=seed_, batch_size=job.batch_size,
                 challenge_id=identity[:32], nonce=identity, workload=job.workload.name,
-                workload_digest=job.workload.digest, purpose=job.purpose, key_id=key_id,
+                workload_digest=job.workload.digest, key_id=key_id,
                 first_index=self.frontier.size, leased_until=at, settled_at=at,
                 logged_index=self.frontier.size, processor_seconds=1.0,
             )  # fmt: skip
@@ -141,10 +141,10 @@ def _enrollment() -> bytes:
 
 
 @cache
-def _recomputations(kind: int) -> list[tuple[recomputation.SeededJob, bytes]]:
+def _recomputations(kind: int) -> list[tuple[recomputation.SessionJob, bytes]]:
     """Each job of a run with the envelope of its recomputation."""
     sent = world.Sender(kind, results.private_key()).results()
-    jobs = {job.key: job for result in sent for job in recomputation.jobs(result)}
+    jobs = {job.key: job for job in map(recomputation.job, sent) if job is not None}
     return [
         (
             job,

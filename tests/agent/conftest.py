@@ -3,7 +3,6 @@
 import pytest
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 
-from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker
 
 
@@ -13,6 +12,4 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     clock = FakeClock()
     fake = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: fake)
-    # A fake computes no losses that a recomputation could confirm.
-    monkeypatch.setattr(conformance_trace, "all_of", lambda *arguments: ())
     return fake

@@ -12,14 +12,23 @@ from tests.agent.test_resume import Quiet, measure
 from tests.fakes.engine import FakeEngine
 from tests.fakes.outboxes import put
 from tests.fakes.results import make_measurement, make_result
+from tests.fakes.seeding import invented, witness_of
 from tests.fakes.workloads import TINY, cell_of, job_of
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import Answer, FormAnswer, FormChoice, FormTask, Job, Timing
+from bench_agent.base.messages import (
+    LOCAL_NONCE,
+    Answer,
+    FormAnswer,
+    FormChoice,
+    FormTask,
+    Job,
+    Timing,
+)
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import PlannedCell
 from bench_agent.remote.outbox import Outbox
-from bench_agent.run import ab, journal
+from bench_agent.run import ab, conformance, journal
 from bench_agent.run.context import RunContext
 from bench_agent.run.forms import Forms, earlier_choice
 from bench_agent.run.idle_gate import IdleGate
@@ -39,10 +48,12 @@ from bench_agent.worker import main as worker
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import Failed, FailureKind, Measured, Trace
+from bench_protocol.payload.result import Failed, FailureKind, Measured
+from bench_protocol.payload.witness import Witness
+from bench_protocol.training.recomputation import SessionJob
 
 CUDA = Device(kind="cuda")
-RIGHT = Trace(optimizer="workload", batch_size=32, seed="0" * 32, losses=(2.3, 2.2), movements=(1,))
+MLP = workload_named("fashion-mlp")
 PLAIN, GRAPH, COMPILED = "eager", "cuda_graph", "compiled_cuda_graph"
 
 
@@ -53,8 +64,22 @@ def planned(name: str = "fashion-mlp", device: Device = CUDA, framework: str = "
 
 
 def figures(step_us: float, **changes: Any) -> FormAnswer:
-    fields = {"step_ns": step_us * 1000, "trace": RIGHT}
+    fields = {"step_ns": step_us * 1000, "witness": readings()}
     return FormAnswer(**{**fields, **changes})
+
+
+def readings(times: float = 1.0, **first: Any) -> Witness:
+    """What a right form reads; with losses that many times as large; with another first reading."""
+    job = SessionJob(MLP, LOCAL_NONCE, MLP.batch_size)
+    right = invented(MLP, LOCAL_NONCE, MLP.batch_size)
+    made = witness_of(job, make_measurement(planned().cell), right, times)
+    one, *others = made.readings
+    return made.model_copy(update={"readings": (one.model_copy(update=first), *others)})
+
+
+@pytest.fixture(autouse=True)
+def costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "recomputed", invented)
 
 
 FORM_TASK = FormTask(workload=TINY, cell=cell_of(TINY), form=GRAPH)
@@ -63,10 +88,6 @@ FORM_TASK = FormTask(workload=TINY, cell=cell_of(TINY), form=GRAPH)
 def lost(kind: FailureKind, **more: Any) -> FormAnswer:
     """The answer where the worker gave none."""
     return FORM_TASK.lost(Failed(kind=kind, phase="start", **more))
-
-
-def other_losses(*losses: float | None) -> Trace:
-    return RIGHT.model_copy(update={"losses": losses})
 
 
 @dataclass
@@ -111,15 +132,14 @@ def test_the_fastest_right_form_is_chosen_and_all_are_told() -> None:
         (lost("crashed", exit_code=-11), "crashed"),
         (FormAnswer(problem="InductorError: no C compiler"), "InductorError: no C compiler"),
         (FormAnswer(), "no figures"),
-        (figures(1, trace=other_losses(2.3, 2.0)), "its loss differs by 9.1e-02"),
-        (figures(1, trace=other_losses(2.3, None)), "its loss differs by inf"),
-        (figures(1, trace=RIGHT.model_copy(update={"movements": (0.001,)})), "a movement"),
-        (figures(1, trace=RIGHT.model_copy(update={"movements": (None,)})), "a movement"),
-        (figures(1, masks_change=False), "it repeats its dropout masks"),
+        (figures(1, witness=readings(99.0)), "the loss before the first step, without dropout, de"),
+        (figures(1, witness=readings(loss=99.0)), "the loss of the deep reading after"),
+        (figures(1, witness=readings(loss=None)), "the loss of reading 1 is not finite"),
+        (figures(1, witness=readings(movements=(9.0,) * 6)), "the movement of 1/kernel in the de"),
+        (figures(1, witness=readings(movements=())), "0 movements were sent in reading 1"),
+        (figures(1, witness=None), "no figures"),
         (figures(0), "no figures"),
         (figures(-1), "no figures"),
-        (figures(1, trace=other_losses(2.3)), "its trace has other steps or tensors"),
-        (figures(1, trace=RIGHT.model_copy(update={"movements": ()})), "its trace has other"),
     ],
 )
 def test_a_form_that_fails_or_is_wrong_is_left_out_with_its_reason(
@@ -231,7 +251,7 @@ def test_a_repeat_in_a_form_may_compile_in_silence() -> None:
     usual = Limits()
     assert with_form(usual, None) == usual
     longer = with_form(usual, CHOSEN)
-    # After the timing a mixed cell opens seven sessions; a form's process opens three at most.
+    # A repeat compiles the form's step for each length of a call.
     assert longer.silence_seconds >= 3 * FORM_SECONDS
     assert longer.total_seconds - usual.total_seconds >= 3 * FORM_SECONDS
     times = MeasuredTimes()
@@ -255,9 +275,8 @@ def test_the_time_of_a_step_is_without_its_compilation(engine: FakeEngine) -> No
     fake.session.step_ns = chain([60_000_000_000], repeat(250_000))
     answer = worker_forms.measure(fake, FORM_TASK, fake.clock)
     assert answer.step_ns == 250_000
-    assert answer.trace is not None
-    assert answer.trace.optimizer == "workload"
-    assert answer.masks_change
+    assert answer.witness is not None
+    assert len(answer.witness.readings) == 3
     assert fake.form == GRAPH
     assert fake.session.closed
 
@@ -290,7 +309,9 @@ def test_a_repeat_opens_its_form_and_its_result_tells_of_all(
 
 
 @pytest.mark.process
-def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> None:
+def test_a_real_worker_measures_a_form_and_one_runs_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The captured step of PyTorch, on a CPU: without a graph."""
     pytest.importorskip("torch", reason="torch is not installed: make frameworks")
     job = job_of(workload_named("mnist-dense"), "torch", budget_seconds=0.2, warm_up_seconds=0.1)
@@ -299,8 +320,10 @@ def test_a_real_worker_measures_a_form_and_one_runs_in_it(tmp_path: Path) -> Non
     answer = run_task(task, tmp_path / "form")
     assert answer.problem is None
     assert answer.step_ns
-    assert answer.trace is not None
-    assert len(answer.trace.losses) == 3
+    assert answer.witness is not None
+    monkeypatch.undo()
+    verdict = conformance.judged(task.cell, task.workload, answer.witness, LOCAL_NONCE)
+    assert verdict.kind == "conformant", verdict
     job = job.model_copy(update={"form": CHOSEN})
     outcome = run_task(job, tmp_path / "repeat").outcome
     assert isinstance(outcome, Measured)

@@ -90,9 +90,9 @@ def test_share_and_rate_are_those_of_the_timing_alone() -> None:
     display.heard(BlockDone(duration_ns=200_000_000, steps=20, share_done=1.0))
     assert display._state is not None
     assert "timing 100 %, 6,400 samples/s" in shown(display._state, now=0)
-    display.heard(PhaseBegan(phase="conformance"))
+    display.heard(PhaseBegan(phase="reading"))
     last = shown(display._state, now=0)
-    assert "checking the computation" in last
+    assert "training again for the server's check" in last
     assert "samples/s" not in last
     assert "%" not in last
 

@@ -85,7 +85,7 @@ def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:
     window.heard(PhaseBegan(phase="timing"))
     for steps, duration_ns in reported:
         window.heard(BlockDone(duration_ns=duration_ns, steps=steps, share_done=0.5))
-    window.heard(PhaseBegan(phase="conformance"))
+    window.heard(PhaseBegan(phase="reading"))
     return window.window(blocks)
 
 

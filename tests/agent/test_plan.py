@@ -129,10 +129,10 @@ def test_repeats_go_round_the_matrix_so_that_drift_meets_every_cell() -> None:
     assert order == [(1, "naive"), (1, "tuned"), (2, "naive"), (2, "tuned")]
 
 
-def test_quick_shares_ten_minutes_among_its_cells() -> None:
+def test_quick_shares_its_time_among_its_cells() -> None:
     plan = planned("quick")
     # Two frameworks; starting them and the two large workloads take most of it.
-    assert 60 < plan.estimate_seconds <= 900
+    assert 60 < plan.estimate_seconds <= 1_300
     budgets = {(p.cell.device.kind, p.timing.budget_seconds) for p in plan.cells}
     assert budgets == {("cpu", 3.0), ("cuda", 12.0)}
     assert all(p.timing.epochs is None for p in plan.cells)

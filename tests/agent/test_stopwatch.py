@@ -143,26 +143,8 @@ def test_one_slow_warm_up_block_does_not_set_the_block_size(slow_step: int, seco
     clock = FakeClock()
     steps_ns = chain(repeat(MS, slow_step), [round(seconds * 1000) * MS], repeat(MS))
     session = FakeSession(clock, steps_ns)
-    blocks = measure(session, Timing(), 1000, clock=clock, first_calls=(23, 40))
+    blocks = measure(session, Timing(), 1000, clock=clock)
     assert blocks.steps_per_block == 200
-
-
-def test_the_warm_up_begins_with_the_calls_it_is_given() -> None:
-    clock = FakeClock()
-    session = FakeSession(clock)
-    trained: list[int] = []
-    blocks = measure(
-        session,
-        Timing(warm_up_seconds=0.5),
-        1000,
-        clock=clock,
-        first_calls=(23, 40),
-        after_first_call=lambda: trained.append(sum(session.blocks)),
-    )
-    assert session.blocks[:5] == [23, 40, 80, 160, 200]
-    assert trained == [23, 63]
-    assert blocks.warm_up_steps == sum(session.blocks) - 10 * 200
-    assert blocks.warm_up_ns == blocks.warm_up_steps * MS
 
 
 class TurnsClock(LockstepClock[int]):

@@ -101,7 +101,9 @@ def test_times_that_do_not_fit_are_measured_again_until_they_do(measure: Any) ->
     assert note.endswith(": measuring again")
 
 
-@pytest.mark.parametrize("worker", [Worker(LATE), Worker(FILLED, slowest=200)], ids=str)
+@pytest.mark.parametrize(
+    "worker", [Worker(LATE), Worker(FILLED, slowest=200)], ids=["late", "slow"]
+)
 def test_after_three_attempts_a_busy_machine_is_named_with_its_load(
     measure: Any, worker: Worker
 ) -> None:

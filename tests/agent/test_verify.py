@@ -10,7 +10,13 @@ import pytest
 from click.testing import Result as Ended
 from tests.fakes import datasets, results
 from tests.fakes.outboxes import put
-from tests.fakes.seeding import figures_of_job, recomputed, seed_honestly, train_on, with_traces
+from tests.fakes.seeding import (
+    figures_of_job,
+    recomputed,
+    seed_honestly,
+    train_on,
+    with_measurement,
+)
 from typer.testing import CliRunner
 
 from bench_agent import data
@@ -26,8 +32,8 @@ from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import figures
 from bench_protocol.signing import envelope
-from bench_protocol.training import recomputation
-from bench_protocol.training.recomputation import SeededJob
+from bench_protocol.training import reading, recomputation
+from bench_protocol.training.recomputation import SessionJob
 from bench_protocol.training.recomputed import Figures
 
 
@@ -58,41 +64,48 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]
     return invoke
 
 
-def in_outbox(tmp_path: Path, **changes: Any) -> Path:
-    """A self-seeded result of this machine's key."""
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recomputation of seconds shows no more here."""
+    monkeypatch.setattr(reading, "MOST_STEPS", 8)
+
+
+def in_outbox(tmp_path: Path, loss: float | None = None, **changes: Any) -> Path:
+    """A self-seeded result of this machine's key; ``loss``: of its last reading."""
     home = Home(tmp_path / "agent")
     key = load_or_create_key(home)
     made = seed_honestly(
         results.make_result(key=key, cell=results.make_cell("mnist-dense"), nonce=NONCE)
     )
-    if changes:
-        assert made.measurement is not None
-        (first, *others) = made.measurement.traces
-        made = with_traces(made, (first.model_copy(update=changes), *others))
-    return put(Outbox(home.outbox), made, key).path
+    if loss is not None:
+        measured = made.measurement
+        assert measured is not None
+        assert measured.witness is not None
+        *others, last = measured.witness.readings
+        readings = (*others, last.model_copy(update={"loss": loss}))
+        told = measured.witness.model_copy(update={"readings": readings})
+        made = with_measurement(made, measured.model_copy(update={"witness": told}))
+    return put(Outbox(home.outbox), made.model_copy(update=changes), key).path
 
 
 def test_a_result_is_recomputed_offline(run: Callable[..., Ended], tmp_path: Path) -> None:
     ended = run(str(in_outbox(tmp_path)), "--recompute")
     assert ended.exit_code == 0, ended.output
-    assert "its traces, self-seeded: conformant" in ended.output
-    assert "its long trace, self-seeded: conformant" in ended.output
     assert "its timed session, self-seeded: conformant" in ended.output
     assert "How fast, and on which hardware, is not shown." in ended.output
 
 
 def test_a_wrong_loss_does_not_hold(run: Callable[..., Ended], tmp_path: Path) -> None:
-    ended = run(str(in_outbox(tmp_path, losses=(2.3, 2.2, 2.1))), "--recompute", "--json")
+    ended = run(str(in_outbox(tmp_path, loss=2.1)), "--recompute", "--json")
     assert ended.exit_code == 1
     document = json.loads(ended.stdout)
-    kinds = [one["kind"] for one in document["recomputed"]]
-    assert kinds == ["wrong_result", "conformant", "conformant"]
+    assert [one["kind"] for one in document["recomputed"]] == ["wrong_result"]
 
 
-def test_traces_of_another_seed_show_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_a_session_of_another_seed_shows_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
     ended = run(str(in_outbox(tmp_path, seed="0" * 32)), "--recompute")
     assert ended.exit_code == 0, ended.output
-    assert "its traces, self-seeded: unverified" in ended.output
+    assert "its timed session, self-seeded: unverified" in ended.output
     assert "Whether this key ran this job is not shown." in ended.output
 
 
@@ -134,7 +147,7 @@ def test_a_session_on_real_data_is_recomputed_where_the_data_is(
     monkeypatch.setattr(data, "load", load)
     file = on_real_data(Home(tmp_path / "agent"), splits, times)
     document = json.loads(run(str(file), "--recompute", "--json").stdout)
-    assert [one["kind"] for one in document["recomputed"]] == ["conformant", "conformant", kind]
+    assert [one["kind"] for one in document["recomputed"]] == [kind]
     other = (splits[0][0][::-1], splits[0][1][::-1])
     file = on_real_data(Home(tmp_path / "agent"), (other, splits[1]))
     ended = run(str(file), "--recompute")
@@ -150,7 +163,9 @@ def test_without_the_data_the_session_is_unverified(
     file = on_real_data(Home(tmp_path / "agent"), real[2], nonce="9e" * 32)
     ended = run(str(file), "--recompute")
     assert ended.exit_code == 0, ended.output
-    assert "its timed session: unverified: mnist is not on this machine" in ended.output
+    assert (
+        "its timed session, self-seeded: unverified: mnist is not on this machine" in ended.output
+    )
     assert "bench-agent data fetch mnist" in ended.output
 
 
@@ -162,29 +177,38 @@ def written(folder: Path, said: recomputation.Recomputation) -> Path:
     return file
 
 
+def more(part: int, **factors: float) -> Callable[[Figures], Figures]:
+    """Figures with a value of one reading multiplied."""
+
+    def change(figures: Figures) -> Figures:
+        readings = list(figures.readings)
+        values = {name: times * getattr(readings[part], name) for name, times in factors.items()}
+        readings[part] = readings[part].model_copy(update=values)
+        return figures.model_copy(update={"readings": tuple(readings)})
+
+    return change
+
+
 @pytest.mark.parametrize(
-    ("purpose", "change", "status"),
+    ("change", "status"),
     [
-        ("sgd", lambda said: {}, 0),
-        ("sgd", lambda said: {"losses": tuple(1.000_01 * loss for loss in said.losses)}, 1),
-        ("workload", lambda said: {}, 0),
-        ("workload", lambda said: {"rounding": (), "movements_rounding": ()}, 1),
-        ("workload", lambda said: {"rounding": (1e-8, 1e-8, 1e-4)}, 1),
-        ("workload", lambda said: {"movements_rounding": (0.1,) * 4}, 1),
+        (lambda said: said, 0),
+        (lambda said: said.model_copy(update={"start_loss": 1.000_01 * said.start_loss}), 1),
+        (more(0, loss=1.000_01), 1),
+        (more(1, loss_high=1.000_01), 1),
+        (lambda said: said.model_copy(update={"readings": said.readings[:2]}), 1),
     ],
 )
 def test_a_servers_recomputation_is_computed_again(
     run: Callable[..., Ended],
     tmp_path: Path,
-    purpose: Any,
-    change: Callable[[Figures], dict[str, Any]],
+    change: Callable[[Figures], Figures],
     status: int,
 ) -> None:
-    job = SeededJob(workload_named("mnist-dense"), purpose, NONCE, 32)
+    job = SessionJob(workload_named("mnist-dense"), NONCE, 128)
     said = recomputed(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
-    other = said.figures.model_copy(update=change(said.figures))
-    file = written(tmp_path, said.model_copy(update={"figures": other}))
+    file = written(tmp_path, said.model_copy(update={"figures": change(said.figures)}))
     ended = run(str(file), "--recompute")
     assert ended.exit_code == status, ended.output
     assert " of mnist-dense" in ended.output
@@ -202,10 +226,10 @@ def test_a_recomputation_of_other_data_is_wrong(
     folder, manifest, splits = real
     monkeypatch.setattr(data, "load", partial(data.load, places=(folder,), manifest=manifest))
 
-    def trained(job: SeededJob) -> Figures:
-        return figures(job.workload, job.purpose, job.nonce, job.batch_size, splits[0])
+    def trained(job: SessionJob) -> Figures:
+        return figures(job.workload, job.nonce, job.batch_size, splits[0])
 
-    job = SeededJob(workload_named("mnist-dense"), "timed", NONCE, 32, "real")
+    job = SessionJob(workload_named("mnist-dense"), NONCE, 128, "real")
     said = recomputed(job, "1" * 32, "here", trained)
     right = {"data_digest": digest or seeded.data_digest(*splits)}
     ended = run(str(written(tmp_path, said.model_copy(update=right))), "--recompute")

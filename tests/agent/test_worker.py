@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.fakes.engine import FakeEngine, answer, failed, measured
 from tests.fakes.workloads import TINY, job_of
@@ -28,7 +27,7 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     ended, messages = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     before = ["import", "data", "build", "warm_up", "timing"]
-    assert phases == [*before, "conformance", "evaluate", "conformance"]
+    assert phases == [*before, "evaluate", "reading"]
     assert sum(isinstance(message, BlockDone) for message in messages) == 16
     measurement = measured(ended)
     assert measurement.startup.import_ns == 7
@@ -122,7 +121,6 @@ def planted(*_: object) -> tuple[float, float]:
     raise RuntimeError("planted")
 
 
-NO_NUMBERS = [np.full(1, np.nan, np.float32)] * 4
 EXHAUSTED = {"fails_at_step": 600, "error": ResourceExhaustedError("OOM when allocating tensor")}
 
 
@@ -137,8 +135,6 @@ EXHAUSTED = {"fails_at_step": 600, "error": ResourceExhaustedError("OOM when all
         ({}, {"parameters": 5}, "wrong_result", "build", True),
         ({}, {"place": "GPU:0"}, "wrong_result", "build", True),
         ({}, {"uncounted": 1}, "wrong_result", "timing", True),
-        ({}, {"evaluated": 0.6}, "wrong_result", "timing", True),  # the rewound session's loss
-        ({}, {"weights": NO_NUMBERS}, "wrong_result", "timing", True),
         ({}, {"evaluate": planted}, "crashed", "evaluate", True),
     ],
 )

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ from bench_protocol.catalogue.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import acts, statement
 from bench_protocol.payload.result import Result
-from bench_protocol.recompute import figures, nonce_job, recompute, timed_job
+from bench_protocol.recompute import figures
 from bench_protocol.signing import envelope, keys, merkle, note, receipts
-from bench_protocol.training import conformance, recomputation
-from bench_protocol.training.recomputed import Figures
+from bench_protocol.training import recomputation, witness_limits
+from bench_protocol.training.reading import parts
+from bench_protocol.training.recomputed import Figures, Recomputed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 # "* `a`, `b` (type): meaning", one line for each member or for members of one type.
@@ -33,7 +33,9 @@ LISTS = {
         r"^###? (?P<name>[\w ]+)\n(?P<body>.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL
     )
 }
-VECTOR = dict(re.findall(r"^\| ([\w ,`/-]+?) \| `(.+)` \|$", PAGE.split("## Test vector")[1], re.M))
+VECTOR = dict(
+    re.findall(r"^\| ([\w ,:`/-]+?) \| `(.+)` \|$", PAGE.split("## Test vector")[1], re.M)
+)
 
 SCHEMA = Result.model_json_schema()
 MODELS: dict[str, Any] = {"Result": SCHEMA} | SCHEMA["$defs"]
@@ -47,7 +49,7 @@ SAID = {
     "ChallengeIssued": acts.ChallengeIssued,
     "Recomputation": recomputation.Recomputation,
     "Figures": Figures,
-    "Tolerance": recomputation.Tolerance,
+    "Recomputed": Recomputed,
     "Draw": recomputation.Draw,
 }
 
@@ -162,6 +164,23 @@ def test_vectors_of_the_data() -> None:
     assert seeded.data_digest((pictures, labels)) == VECTOR["data digest of these 8 samples"]
 
 
+NONCE = VECTOR["nonce of the next lines"]
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "batch_size"),
+    [
+        ("parts of `mnist-dense`, batch 8192: kind, first step, steps", "mnist-dense", 8192),
+        ("parts of `mnist-dense`, batch 1", "mnist-dense", 1),
+        ("parts of `fashion-mlp`, batch 128", "fashion-mlp", 128),
+    ],
+)
+def test_vectors_of_the_parts(row: str, name: str, batch_size: int) -> None:
+    workload = workload_named(name)
+    done = parts(workload, batch_size, nonces.seed_of(NONCE, workload.digest))
+    assert ", ".join(f"{part.kind} {part.first} {part.steps}" for part in done) == VECTOR[row]
+
+
 def test_vectors_of_the_recomputation() -> None:
     """Ten digits, which is what a stranger's float64 computation gives too."""
 
@@ -169,27 +188,27 @@ def test_vectors_of_the_recomputation() -> None:
         return " ".join(f"{value:.10g}" for value in values)
 
     workload = workload_named("mnist-dense")
-    timed = recompute(timed_job(workload, 32, seeded.DEFAULT_SEED), 3)
-    name = "losses of a timed `mnist-dense`, batch 32, generated data, default seed, 3 steps"
-    assert said(*timed.losses) == VECTOR[name]
+    assert nonces.seed_of(NONCE, workload.digest) == VECTOR["seed of `mnist-dense`"]
+    found = figures(workload, NONCE, 1)
+    deep, short, first = found.readings
+    start = "start loss of `mnist-dense`, batch 1, generated data"
+    assert said(found.start_loss) == VECTOR[start]
+    assert said(deep.loss) == VECTOR["loss of its `deep` reading"]
+    assert said(*deep.movements) == VECTOR["movements of its `deep` reading"]
+    assert said(*short.loss_range) == VECTOR["loss of its `short` reading, both ends"]
+    assert said(*first.loss_range) == VECTOR["loss of its `first` reading, both ends"]
+    assert said(*first.movements_high) == VECTOR["movements of its `first` reading, upper ends"]
 
 
-def test_vectors_of_seeds_from_a_nonce() -> None:
-    workload, nonce = workload_named("mnist-dense"), VECTOR["nonce of the next five lines"]
-    seeds = (nonces.seed_of(nonce, workload.digest, purpose) for purpose in nonces.PURPOSES)
-    assert " ".join(seeds) == VECTOR["seeds of `mnist-dense`, `sgd`, `workload`, `long`, `timed`"]
-
-    def said(values: Sequence[float]) -> str:
-        return " ".join(f"{value:.10g}" for value in values)
-
-    trace = figures(workload, "workload", nonce, 32)
-    assert said(trace.losses) == VECTOR["losses of its `workload` trace"]
-    assert said(trace.movements) == VECTOR["movements of this trace"]
-    long = figures(workload, "long", nonce, 32).losses
-    said_long = VECTOR["losses of its long trace after 1, 18 and 24 steps"]
-    assert said([long[step - 1] for step in conformance.LONG_STEPS]) == said_long
-    session = recompute(nonce_job(workload, "timed", nonce, 32), 3)
-    assert said(session.losses) == VECTOR["losses of its session, batch 32, 3 steps"]
+def test_the_measured_limits_are_those_in_use() -> None:
+    for kind in ("short", "first", "deep", "dropout"):
+        limits = (
+            witness_limits.MEASURED[precision, kind, convolves]  # type: ignore[index]
+            for precision in ("float32", "mixed_bfloat16")
+            for convolves in (False, True)
+        )
+        cells = " | ".join(f"{loss:g}, {movement:g}" for loss, movement in limits)
+        assert f"| `{kind}` | {cells} |\n" in PAGE
 
 
 def test_the_page_names_every_layer_and_optimiser() -> None:

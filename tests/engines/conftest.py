@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         chosen = getattr(item, "callspec", None)
         if (
-            item.path.name == "test_conformance.py"
+            item.path.name == "test_reading.py"
             and chosen is not None
             and all(chosen.params.get(name) in values for name, values in SMOKE.items())
         ):
@@ -82,7 +82,7 @@ def form_of(framework: str, form: str) -> Iterator[Engine]:
 
 
 def without_dropout(workload: Workload) -> Workload:
-    """The workload as conformance traces open it."""
+    """The workload without its Dropout layers."""
     layers = tuple(layer for layer in workload.layers if not isinstance(layer, Dropout))
     return variant(workload, layers=layers)
 

@@ -1,6 +1,6 @@
 """Which loops a test trains.
 
-A rule of the loop itself (order, counting, synchronisation, rewinding) is tested with every recipe
+A rule of the loop itself (order, counting, synchronisation, restarts) is tested with every recipe
 of every framework. A rule of the model (layers, precision) is tested without ``pipeline``, whose
 model and arithmetic are those of ``naive``.
 """

@@ -32,7 +32,7 @@ BATCH = 16
 # Longer than any unrolled loop (16 steps). The odd samples make a short batch that must be dropped.
 BATCHES = 20
 SAMPLES = BATCHES * BATCH + 5
-# These have the layers of others, or take too long: test_conformance.py trains them a few steps.
+# These have the layers of others, or take too long: test_reading.py trains them a few steps.
 ELSEWHERE = {"cifar100-vgg16", "resnet50-transfer", "fashion-convnet", "mnist-dense"}
 WORKLOADS = {
     workload.name: small(workload, SAMPLES)

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from tests.fakes.workloads import cell_of, small, variant
+from tests.fakes.workloads import small, variant
 
-from bench_agent.engines.seam import Session
-from bench_agent.worker import conformance_trace
+from bench_agent.engines.seam import Session, Start
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
+from . import test_reading as reading
 from .conftest import Opener, form_of, losses, without_dropout
 
 PLAIN, XLA = "graph", "xla"
@@ -28,8 +28,8 @@ def in_form(
 
 
 def same_training(opened: Opener, workload: Workload, precision: Precision = "float32") -> None:
-    """Single steps, a block longer than the loop of known length, over an epoch's end; and from the
-    start again."""
+    """Single steps, a block longer than the loop of known length, over an epoch's end; and after a
+    restart."""
     plain, other = (in_form(opened, form, workload, precision) for form in (PLAIN, XLA))
     tolerance = 1e-4 if precision == "float32" else 2e-2
     singly = losses(plain, 2)
@@ -41,8 +41,10 @@ def same_training(opened: Opener, workload: Workload, precision: Precision = "fl
     assert other.step_count() == plain.step_count() == BATCHES + 3
     for now, expected in zip(other.trained_parameters(), plain.trained_parameters(), strict=True):
         np.testing.assert_allclose(now, expected, atol=1e-3 if precision == "float32" else 0.1)
-    other.rewind(seeded.initial_weights(workload))
-    assert losses(other, 2) == pytest.approx(singly, rel=tolerance)
+    orders = (seeded.order(workload.data_set.train_samples, 1),)
+    for session in (plain, other):
+        session.restart(Start(seeded.initial_weights(workload), orders, 3, dropout=True))
+    assert losses(other, 2) == pytest.approx(losses(plain, 2), rel=tolerance)
 
 
 @pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
@@ -63,12 +65,9 @@ def test_xla_trains_other_layers_as_the_plain_form(
     same_training(opened, variant(workload, optimizer=SGD()), precision)
 
 
-def test_under_xla_masks_follow_from_the_step() -> None:
-    workload = workload_named("fashion-mlp")
-    cell = cell_of(workload, "tensorflow", "tuned")
-    with form_of("tensorflow", XLA) as engine:
-        engine.load(workload, cell)
-        assert conformance_trace.masks_change(engine, workload, cell)
+def test_under_xla_dropout_is_off_and_on(opened: Opener) -> None:
+    """Masks follow from the step."""
+    reading.off_and_on(in_form(opened, XLA, reading.MLP))
 
 
 @pytest.mark.parametrize("form", [PLAIN, XLA])

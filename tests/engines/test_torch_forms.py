@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes.workloads import cell_of, small, variant
+from tests.fakes.workloads import small, variant
 
-from bench_agent.engines.seam import Session
-from bench_agent.worker import conformance_trace
+from bench_agent.engines.seam import Session, Start
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
-from bench_protocol.training import conformance
+from bench_protocol.training.reading import COUNTED_ON
 
+from . import test_reading as reading
 from .conftest import Opener, form_of, losses, without_dropout
 
 Step = Callable[[], None]
@@ -38,7 +38,7 @@ def trained(session: Session) -> list[np.ndarray]:
 def same_training(
     opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
 ) -> None:
-    """Train over two epochs' ends, whose later orders are shuffled, and from the start again."""
+    """Train over two epochs' ends, whose later orders are shuffled, and after a restart."""
     plain, other = (in_form(opened, one, workload, precision) for one in (PLAIN, form))
     tolerance = 1e-5 if precision == "float32" else 2e-2
     steps = 2 * BATCHES + 2
@@ -49,9 +49,12 @@ def same_training(
     if precision == "float32":
         for now, expected in zip(trained(other), trained(plain), strict=True):
             np.testing.assert_allclose(now, expected, atol=1e-4)
-    other.rewind(seeded.initial_weights(workload))
-    assert other.step_count() == 0
-    assert losses(other, BATCHES) == pytest.approx(right[:BATCHES], rel=tolerance)
+    orders = (seeded.order(workload.data_set.train_samples, 1),)
+    for session in (plain, other):
+        session.restart(Start(seeded.initial_weights(workload), orders, 3, dropout=True))
+    assert other.step_count() == steps + COUNTED_ON
+    right = losses(plain, BATCHES)
+    assert losses(other, BATCHES) == pytest.approx(right, rel=tolerance)
 
 
 def recorded(step: Step) -> Step:
@@ -98,14 +101,12 @@ def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
     same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
 
 
-def test_a_recorded_step_draws_new_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a replay of a graph does: its random numbers are operations too."""
+def test_a_recorded_step_is_recorded_again_where_dropout_is_switched(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay of it draws new masks: its random numbers are operations too."""
     monkeypatch.setattr("bench_agent.engines.torch.captured.as_it_is", recorded)
-    workload = workload_named("fashion-mlp")
-    cell = cell_of(workload, "torch", "tuned")
-    with form_of("torch", GRAPH) as engine:
-        engine.load(workload, cell)
-        assert conformance_trace.masks_change(engine, workload, cell)
+    reading.off_and_on(in_form(opened, GRAPH, reading.MLP))
 
 
 @pytest.mark.long
@@ -123,18 +124,11 @@ def test_a_layer_that_cannot_be_compiled_is_no_compiled_form(opened: Opener) -> 
 
 
 @pytest.mark.parametrize("name", ["fashion-cnn", "fashion-lstm"])
-def test_the_captured_step_conforms(name: str) -> None:
-    workload = workload_named(name)
-    cell = cell_of(workload, "torch", "tuned")
-    nonce = "5e" * 32
-    with form_of("torch", GRAPH) as engine:
-        engine.load(workload, cell)
-        traces = conformance_trace.both(engine, workload, cell, nonce)
-        masks_change = conformance_trace.masks_change(engine, workload, cell)
-    references = conformance_trace.recomputed(workload, nonce)
-    verdict = conformance.verdict(cell, workload, traces, references)
-    assert verdict.kind == "conformant", verdict
-    assert masks_change
+def test_a_reading_of_the_captured_step_is_the_recomputation(opened: Opener, name: str) -> None:
+    workload = reading.WORKLOADS[name]
+    session = reading.trained(in_form(opened, GRAPH, workload))
+    figures = reading.read(session, workload)
+    assert reading.deviation(figures, reading.recomputed(workload)) < reading.TOLERANCE
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones(opened: Opener) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_agent.base.messages import Answer, FoundDevice
-from bench_agent.engines.seam import Data, Dropped, Products
+from bench_agent.engines.seam import Data, Products, Start
 from bench_agent.worker import main as worker
-from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
@@ -43,7 +42,7 @@ class FakeSession:
     step_ns: Iterator[int] = field(default_factory=lambda: repeat(1_000_000))
     last_loss: float = 0.5
     evaluated: float | None = None
-    rewinds: int = 0
+    restarts: list[Start] = field(default_factory=list)
     parameters: int = 0
     place: str = "fake cpu"
     fails_at_step: int | None = None
@@ -57,7 +56,6 @@ class FakeSession:
     # Where each trained weight is at the end; by default it moved by one. Later steps move it on.
     weights: list[NDArray[np.float32]] = field(default_factory=list)
     readings: int = 0
-    dropped: list[list[Dropped]] = field(default_factory=list)
 
     def train_block(self, steps: int) -> None:
         if steps < 1:
@@ -94,14 +92,11 @@ class FakeSession:
         self.readings += 1
         return iter([weight + moved for weight in self.weights])
 
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        return self.dropped[ahead]
-
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
         raise AssertionError("only the self-test asks for it")
 
-    def rewind(self, weights: Weights) -> None:
-        self.rewinds += 1
+    def restart(self, start: Start) -> None:
+        self.restarts.append(start)
 
     def close(self) -> None:
         self.closed = True
@@ -174,10 +169,6 @@ class FakeEngine:
         self.session.weights = self.session.weights or [
             weights[tensor.index][tensor.name] + 1 for tensor in trained_tensors(workload)
         ]
-        rates = [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
-        self.session.dropped = self.session.dropped or [
-            [_dropped(rate, draw) for rate in rates] for draw in range(2)
-        ]
         return self.session
 
 
@@ -185,12 +176,6 @@ def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
     """A worker's answer to a job of the tiny workload, in this process, and its messages."""
     messages: list[Any] = []
     return worker.work(job_of(TINY, **timing), messages.append, engine.clock), messages
-
-
-def _dropped(rate: float, draw: int) -> Dropped:
-    """A thousand ones, of which a dropout layer keeps its share."""
-    kept = np.random.default_rng(draw).random(1_000) >= rate
-    return np.ones(1_000, np.float32), (kept / (1 - rate)).astype(np.float32)
 
 
 def measured(ended: Answer) -> Measurement:

@@ -1,5 +1,5 @@
-"""Forged results: invented, replayed and precomputed traces, each signed, sent and accepted as any
-result. The server recomputes in earnest. Tests and ``make audit`` send them all.
+"""Forged results: invented, replayed and precomputed readings, each signed, sent and accepted as
+any result. The server recomputes in earnest. Tests and ``make audit`` send them all.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.payload.result import Challenge, Result, Trace
-from bench_protocol.training import conformance
+from bench_protocol.payload.result import Challenge, Result
+from bench_protocol.payload.witness import Witness
 from bench_server.checks.verdicts import CheckVerdict, from_text
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
@@ -22,7 +22,7 @@ from bench_server.recompute.worker import compute
 from . import results
 from .authority import AUTHORITY
 from .projected import settle
-from .seeding import figures_of, seed_honestly, with_measurement, with_traces
+from .seeding import seed_honestly, with_measurement
 from .trusted import BEGAN, TOOK, TOOK_NS, challenge_of
 
 NAME = "mnist-dense"
@@ -46,7 +46,7 @@ class Scene:
         return seed_honestly(_plain(challenge=bound, **overrides))
 
     def unseeded(self) -> Result:
-        """Traces and session of an own nonce, under a fresh challenge."""
+        """The session of an own nonce, under a fresh challenge."""
         own = seed_honestly(_plain(nonce=OTHER_NONCE))
         return own.model_copy(update={"challenge": self.challenge(), "nonce": None})
 
@@ -75,38 +75,59 @@ def _plain(**overrides: object) -> Result:
     return results.make_result(key=KEY, cell=cell, clocks=clocks, **overrides)  # type: ignore[arg-type]
 
 
-def changed(result: Result, change: Callable[[Trace], Trace]) -> Result:
-    """The result with other short traces."""
-    assert result.measurement is not None
-    traces = result.measurement.traces
-    return with_traces(result, [trace if trace.steps else change(trace) for trace in traces])
+def changed(result: Result, change: Callable[[Witness], Witness]) -> Result:
+    """The result with another witness."""
+    measured = result.measurement
+    assert measured is not None
+    assert measured.witness is not None
+    return with_measurement(
+        result, measured.model_copy(update={"witness": change(measured.witness)})
+    )
 
 
-def replayed(trace: Trace, nonce: str = OTHER_NONCE, workload: str = NAME) -> dict[str, object]:
-    """Losses and movements of another nonce's job."""
-    batch_size = conformance.trace_batch_size(workload_named(workload))
-    right = figures_of(workload, trace.optimizer, nonce, batch_size)
-    return {"losses": right.losses, "movements": right.movements}
+def with_readings(witness: Witness, *fields: str, of: Witness) -> Witness:
+    """A witness whose readings have these fields of another one's."""
+    readings = (
+        one.model_copy(update={name: getattr(other, name) for name in fields})
+        for one, other in zip(witness.readings, of.readings, strict=True)
+    )
+    return witness.model_copy(update={"readings": tuple(readings)})
+
+
+def others_witness(scene: Scene) -> Witness:
+    """The witness of another nonce's session."""
+    own = scene.unseeded().measurement
+    assert own is not None
+    assert own.witness is not None
+    return own.witness
 
 
 # -- forgeries ------------------------------------------------------------------------------------
 
 
-def precomputed(scene: Scene) -> Result:
-    """Honest traces and session of an own nonce, under the challenge."""
-    return scene.unseeded()
-
-
-def precomputed_without_long_trace(scene: Scene) -> Result:
-    """The same, the long trace left out."""
-    own = scene.unseeded()
-    assert own.measurement is not None
-    return with_traces(own, [trace for trace in own.measurement.traces if not trace.steps])
-
-
-def invented_under_the_nonces_seeds(scene: Scene) -> Result:
-    """Invented losses, with seeds that follow from the nonce."""
+def invented(scene: Scene) -> Result:
+    """Invented losses and movements, with the seed that follows from the nonce."""
     return _plain(challenge=scene.challenge())
+
+
+def invented_movements(scene: Scene) -> Result:
+    """Right losses: somebody computed a forward pass only."""
+
+    def guessed(witness: Witness) -> Witness:
+        readings = (
+            one.model_copy(update={"movements": witness.movements}) for one in witness.readings
+        )
+        return witness.model_copy(update={"readings": tuple(readings)})
+
+    return changed(scene.honest(), guessed)
+
+
+def start_only(scene: Scene) -> Result:
+    """The loss before the first step is computed, all else is another session's."""
+    other = others_witness(scene)
+    return changed(
+        scene.honest(), lambda right: other.model_copy(update={"start_loss": right.start_loss})
+    )
 
 
 def replayed_from_another_challenge(scene: Scene) -> Result:
@@ -115,50 +136,57 @@ def replayed_from_another_challenge(scene: Scene) -> Result:
     return earlier.model_copy(update={"challenge": scene.challenge(), "run_id": "e" * 32})
 
 
+def replayed_witness(scene: Scene) -> Result:
+    """The same, with the fresh challenge's seed."""
+    return changed(scene.honest(), lambda _: others_witness(scene))
+
+
 def replayed_losses(scene: Scene) -> Result:
-    """The same, with the fresh challenge's seeds."""
-    return changed(scene.honest(), lambda trace: trace.model_copy(update=replayed(trace)))
+    other = others_witness(scene)
+    return changed(scene.honest(), lambda right: with_readings(right, "loss", of=other))
 
 
 def replayed_movements(scene: Scene) -> Result:
-    """Right losses: somebody computed a forward pass only."""
-    return changed(
-        scene.honest(),
-        lambda trace: trace.model_copy(update={"movements": replayed(trace)["movements"]}),
-    )
+    other = others_witness(scene)
+    return changed(scene.honest(), lambda right: with_readings(right, "movements", of=other))
 
 
-def no_movements(scene: Scene) -> Result:
-    return changed(scene.honest(), lambda trace: trace.model_copy(update={"movements": ()}))
+def copied_readings(scene: Scene) -> Result:
+    """One reading is trained, and sent in place of each other one."""
+
+    def copied(witness: Witness) -> Witness:
+        first, *others = witness.readings
+        same = {"loss": first.loss, "movements": first.movements}
+        readings = (first, *(one.model_copy(update=same) for one in others))
+        return witness.model_copy(update={"readings": readings})
+
+    return changed(scene.honest(), copied)
 
 
-def first_loss_only(scene: Scene) -> Result:
-    """The first loss is computed, later ones are taken from another job."""
+def exchanged_readings(scene: Scene) -> Result:
+    """The reading from an empty optimiser state in place of the other short one, and vice versa."""
 
-    def grafted(trace: Trace) -> Trace:
-        other = replayed(trace)["losses"]
-        return trace.model_copy(update={"losses": (trace.losses[0], *other[1:])})  # type: ignore[index]
+    def exchanged(witness: Witness) -> Witness:
+        first, *others = witness.readings
+        return witness.model_copy(update={"readings": (first, *reversed(others))})
 
-    return changed(scene.honest(), grafted)
-
-
-def one_optimizer_only(scene: Scene) -> Result:
-    """The trace under SGD is trained, the other one replayed."""
-    return changed(
-        scene.honest(),
-        lambda trace: (
-            trace if trace.optimizer == "sgd" else trace.model_copy(update=replayed(trace))
-        ),
-    )
+    return changed(scene.honest(), exchanged)
 
 
-def both_from_one_optimizer(scene: Scene) -> Result:
-    """SGD's trace, sent twice."""
-    honest = scene.honest()
-    assert honest.measurement is not None
-    sgd = honest.measurement.traces[0]
-    same = {"losses": sgd.losses, "movements": sgd.movements}
-    return changed(honest, lambda trace: trace.model_copy(update=same))
+def short_readings_only(scene: Scene) -> Result:
+    """The long reading is not trained: it is another session's."""
+    other = others_witness(scene)
+
+    def short(witness: Witness) -> Witness:
+        readings = (other.readings[0], *witness.readings[1:])
+        return witness.model_copy(update={"readings": readings})
+
+    return changed(scene.honest(), short)
+
+
+def precomputed(scene: Scene) -> Result:
+    """An honest session of an own nonce, under the challenge."""
+    return scene.unseeded()
 
 
 def precomputed_under_an_own_nonce(scene: Scene) -> Result:
@@ -172,88 +200,85 @@ def precomputed_under_a_nonce_in_the_challenges_place(scene: Scene) -> Result:
     return scene.honest(challenge)
 
 
+def seed_of_another_nonce(scene: Scene) -> Result:
+    """A precomputed session that says so itself."""
+    seed = nonces.seed_of(OTHER_NONCE, DIGEST)
+    return replayed_witness(scene).model_copy(update={"seed": seed})
+
+
 def challenge_of_another_key(scene: Scene) -> Result:
     return scene.honest(scene.challenge(OTHER_KEY))
 
 
-def smaller_batches(scene: Scene) -> Result:
-    """Half of each batch."""
-    return changed(scene.honest(), lambda trace: trace.model_copy(update={"batch_size": 16}))
+def no_readings(scene: Scene) -> Result:
+    return changed(scene.honest(), lambda right: right.model_copy(update={"readings": ()}))
 
 
-def seeds_of_another_nonce(scene: Scene) -> Result:
-    """Precomputed traces that say so themselves."""
-
-    def other(trace: Trace) -> Trace:
-        seed = nonces.seed_of(OTHER_NONCE, DIGEST, trace.optimizer)
-        return trace.model_copy(update={"seed": seed, **replayed(trace)})
-
-    return changed(scene.honest(), other)
+def one_reading_left_out(scene: Scene) -> Result:
+    return changed(
+        scene.honest(), lambda right: right.model_copy(update={"readings": right.readings[:-1]})
+    )
 
 
-def unseeded_session(scene: Scene) -> Result:
-    """Honest traces; seed and witness of an own nonce."""
-    seed = nonces.seed_of(OTHER_NONCE, DIGEST, "timed")
-    return replayed_witness(scene).model_copy(update={"seed": seed})
+def no_movements(scene: Scene) -> Result:
+    def without(witness: Witness) -> Witness:
+        readings = (one.model_copy(update={"movements": ()}) for one in witness.readings)
+        return witness.model_copy(update={"readings": tuple(readings)})
+
+    return changed(scene.honest(), without)
 
 
-def replayed_witness(scene: Scene) -> Result:
-    """Honest traces; the witness of an own nonce, under the seed of the challenge."""
-    honest, own = scene.honest(), scene.unseeded().measurement
-    assert honest.measurement is not None
-    assert own is not None
-    measured = honest.measurement.model_copy(update={"witness": own.witness})
-    return with_measurement(honest, measured)
+def slept(scene: Scene) -> Result:
+    """The blocks trained nothing: they took a twenty-fifth of the time of the readings' steps."""
 
+    def slower(witness: Witness) -> Witness:
+        readings = (
+            one.model_copy(update={"durations_ns": tuple(25 * ns for ns in one.durations_ns)})
+            for one in witness.readings
+        )
+        return witness.model_copy(update={"readings": tuple(readings)})
 
-def no_short_traces(scene: Scene) -> Result:
-    honest = scene.honest()
-    assert honest.measurement is not None
-    return with_traces(honest, [trace for trace in honest.measurement.traces if trace.steps])
+    return changed(scene.honest(), slower)
 
 
 Forgery = Callable[[Scene], Result]
-# Ways to have traces without training them under the challenge, by where they come from.
+# Ways to have readings without training them under the challenge, by where they come from.
 WAYS: dict[str, tuple[Forgery, ...]] = {
-    "invented": (invented_under_the_nonces_seeds, both_from_one_optimizer),
+    "invented": (invented, invented_movements, start_only),
     "replayed": (
         replayed_from_another_challenge,
+        replayed_witness,
         replayed_losses,
         replayed_movements,
-        first_loss_only,
-        one_optimizer_only,
     ),
+    "copied": (copied_readings, exchanged_readings, short_readings_only),
     "precomputed": (
         precomputed,
-        precomputed_without_long_trace,
         precomputed_under_an_own_nonce,
         precomputed_under_a_nonce_in_the_challenges_place,
-        seeds_of_another_nonce,
+        seed_of_another_nonce,
     ),
 }
 # Forgeries of something else.
 OTHERS: tuple[Forgery, ...] = (
-    no_movements,
     challenge_of_another_key,
-    smaller_batches,
-    unseeded_session,
-    replayed_witness,
-    no_short_traces,
+    no_readings,
+    one_reading_left_out,
+    no_movements,
+    slept,
 )
 FORGERIES = (*(forge for forgeries in WAYS.values() for forge in forgeries), *OTHERS)
-# The checks that betray a forgery, one of them at least: any other reason for a low trust level
-# would be a fault of the scene.
-TRACES, WITNESS, CHALLENGE = {"conformance", "right_computation"}, {"witness"}, {"challenge"}
-_BETRAYED: dict[Forgery, set[str]] = {
-    precomputed_under_an_own_nonce: CHALLENGE,
-    precomputed_under_a_nonce_in_the_challenges_place: CHALLENGE,
-    challenge_of_another_key: CHALLENGE,
-    unseeded_session: WITNESS,
-    replayed_witness: WITNESS,
+# The check that betrays a forgery, where it is not the witness: any other reason for a low trust
+# level would be a fault of the scene.
+_BETRAYED: dict[Forgery, str] = {
+    precomputed_under_an_own_nonce: "challenge",
+    precomputed_under_a_nonce_in_the_challenges_place: "challenge",
+    challenge_of_another_key: "challenge",
+    slept: "pace",
 }
 
 
 def betrayed(forge: Forgery, verdicts: tuple[CheckVerdict, ...]) -> list[CheckVerdict]:
     """The failed checks that betray a forgery."""
-    wanted = _BETRAYED.get(forge, TRACES)
-    return [verdict for verdict in verdicts if not verdict.passed and verdict.check in wanted]
+    wanted = _BETRAYED.get(forge, "witness")
+    return [verdict for verdict in verdicts if not verdict.passed and verdict.check == wanted]

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.base import units
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.layers import Dropout
 from bench_protocol.catalogue.matrix import PRODUCTS, Cell, Device
 from bench_protocol.catalogue.nonces import seed_of
 from bench_protocol.payload import acts, statement
@@ -18,6 +17,7 @@ from bench_protocol.payload.result import (
     Agent,
     Blocks,
     Clocks,
+    Evaluation,
     Failed,
     Gemm,
     Measured,
@@ -25,14 +25,13 @@ from bench_protocol.payload.result import (
     Placement,
     Result,
     Startup,
-    Trace,
 )
 from bench_protocol.payload.window import Window
-from bench_protocol.payload.witness import Mask, Rewound, Witness, trained_tensors
+from bench_protocol.payload.witness import Witness
 from bench_protocol.recompute import generated_digest
 from bench_protocol.signing import envelope, keys
 from bench_protocol.training import loss_by_steps
-from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.training.recomputation import SessionJob
 
 from . import seeding
 
@@ -135,7 +134,7 @@ def make_measurement(
         "blocks": blocks,
         "layers": "stock",
         "parameter_count": workload_named(cell.workload).parameter_count,
-        "last_loss": honest_loss(cell, 1 + blocks.warm_up_steps + blocks.steps),
+        "last_loss": 0.31,
         "host_peak_memory_bytes": 910 * 2**20,
         "placement": Placement(reported=f"/device:{cell.device.kind.upper()}:0", matches=True),
         "recipe_settings": {"steps_per_call": "1"},
@@ -143,50 +142,34 @@ def make_measurement(
     return Measurement(**fields | overrides)
 
 
-def honest_loss(cell: Cell, steps: int) -> float:
-    """A last loss that an honest training may have after as many steps."""
-    verdict = loss_by_steps.judge(cell, workload_named(cell.workload), steps, 1.0)
+def make_evaluation(cell: Cell, measurement: Measurement) -> Evaluation:
+    """What an honest training may reach after as many steps."""
+    blocks, workload = measurement.blocks, workload_named(cell.workload)
+    samples = loss_by_steps.evaluated_samples(workload)
+    tried = Evaluation(epochs=0, samples=samples, loss=1.0, accuracy=0.75)
+    steps = 1 + blocks.warm_up_steps + blocks.steps
+    verdict = loss_by_steps.judge(cell, workload, steps, tried)
     if verdict.lowest is None or verdict.highest is None:
-        return 0.31
-    return (verdict.lowest + verdict.highest) / 2
-
-
-def make_traces(cell: Cell) -> tuple[Trace, ...]:
-    """The traces of an honest engine, with the invented figures."""
-    return seeding.traces_of(cell, seeding.OWN_NONCE, seeding.invented_for)
+        return tried
+    return tried.model_copy(update={"loss": (verdict.lowest + verdict.highest) / 2})
 
 
 def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
-    """A witness whose steps are those of the measurement, with the invented losses."""
-    workload, blocks = workload_named(cell.workload), measurement.blocks
-    steps = witness_steps(workload, cell.batch_size)
-    right = seeding.invented(workload, "timed", seeding.OWN_NONCE, cell.batch_size)
-    losses = tuple(right.losses[step - 1] for step in steps)
-    dropouts = [layer for layer in workload.layers if isinstance(layer, Dropout)]
-    fields: dict[str, Any] = {
-        "steps": steps,
-        "losses": losses,
-        "step_count": 1 + blocks.warm_up_steps + blocks.steps,
-        "counted_by": "optimizer",
-        "movements": (0.5,) * len(list(trained_tensors(workload))),
-        "masks": tuple(Mask(zeros=layer.rate, differ=True) for layer in dropouts),
-    }
-    told = Witness(**fields | overrides)
-    if "rewound" in overrides:
-        return told
-    again = Rewound(start_loss=right.start_loss, losses=told.losses, movements=fields["movements"])
-    return told.model_copy(update={"rewound": again})
+    """A witness whose steps are those of the measurement, with the invented figures."""
+    job = SessionJob(workload_named(cell.workload), seeding.OWN_NONCE, cell.batch_size, cell.data)
+    told = seeding.witness_of(job, measurement, seeding.invented_for(job))
+    return told.model_copy(update=overrides)
 
 
 def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
-    """A measurement with the evidence that it lacks: a witness, the digest of its data, its traces,
-    a window that its blocks fill, and a matrix product at its rate. Overrides take the place of
-    what it has."""
+    """A measurement with the evidence that it lacks: a witness, the digest of its data, a window
+    that its blocks fill, its loss on the test split, and a matrix product at its rate. Overrides
+    take the place of what it has."""
     fields: dict[str, Any] = {
         "witness": make_witness(cell, measurement),
         "window": make_window(measurement.blocks),
         "data_digest": make_data_digest(cell),
-        "traces": make_traces(cell),
+        "evaluation": make_evaluation(cell, measurement),
         "gemm": make_product(cell, measurement),
     }
     lacking = {name: made for name, made in fields.items() if not getattr(measurement, name)}
@@ -241,7 +224,7 @@ def make_result(
         "run_id": f"{next(_runs):032x}",
         "repeat": 1,
         "cell": cell,
-        "seed": seed_of(seeding.OWN_NONCE, cell.workload_digest, "timed"),
+        "seed": seed_of(seeding.OWN_NONCE, cell.workload_digest),
         "preset": "smoke",
         "agent": Agent(version="0.1.0", key_id=key_id(key or private_key())),
         "machine": machine or make_machine(),

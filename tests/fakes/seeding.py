@@ -1,138 +1,104 @@
-"""Results whose seeds follow from their nonce.
+"""Results whose seed follows from their nonce.
 
-Figures are really recomputed, once for each seed (small workloads take 0.01 to 0.4 s), or invented
+Figures are really recomputed, once for each seed (small workloads take up to 5 s), or invented
 where a test is about something else: then the worker of the server is given the same inventions.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from bench_protocol.catalogue import nonces, seeded
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.layers import Dropout
-from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.catalogue.nonces import PURPOSES, Purpose
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Challenge, Result, Trace
-from bench_protocol.payload.witness import Rewound, trained_tensors
+from bench_protocol.payload.result import Challenge, Measurement, Result
+from bench_protocol.payload.witness import Reading, Witness, trained_tensors
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import figures, generated_digest
-from bench_protocol.training import conformance, recomputation
-from bench_protocol.training.recomputation import JobKey, Recomputation, SeededJob
-from bench_protocol.training.recomputed import Figures
-from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.training import recomputation
+from bench_protocol.training.reading import parts
+from bench_protocol.training.recomputation import JobKey, Recomputation, SessionJob
+from bench_protocol.training.recomputed import Figures, Recomputed
 
-FiguresOf = Callable[[SeededJob], Figures]
+FiguresOf = Callable[[SessionJob], Figures]
 
 
 @cache
-def figures_of(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
-    return figures(workload_named(workload), purpose, nonce, batch_size)
+def figures_of(workload: str, nonce: str, batch_size: int) -> Figures:
+    return figures(workload_named(workload), nonce, batch_size)
 
 
-def invented(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
-    """Figures that cost nothing, the same under every nonce: losses that fall from about that of
-    guessing, in a range where Dropout draws masks."""
-    start = math.log(workload.data_set.classes)
-    start *= 1 + 0.01 * PURPOSES.index(purpose) + 0.001 * math.log2(batch_size)
+def invented(workload: Workload, nonce: str, batch_size: int) -> Figures:
+    """Figures that cost nothing: losses that fall from about that of guessing, in a range where
+    Dropout draws masks."""
+    start = math.log(workload.data_set.classes) * (1 + 0.001 * math.log2(batch_size))
     moved = (0.5,) * len(list(trained_tensors(workload)))
-    losses = tuple(start * 0.99**step for step in range(_steps(workload, purpose, batch_size)))
-    if purpose == "timed" and any(isinstance(layer, Dropout) for layer in workload.layers):
-        high = tuple(1.02 * loss for loss in losses)
-        return Figures(losses=losses, high=high, movements=moved, start_loss=0.9 * start)
-    return Figures(losses=losses, movements=moved, start_loss=start)
-
-
-def _steps(workload: Workload, purpose: Purpose, batch_size: int) -> int:
-    if purpose == "timed":
-        return witness_steps(workload, batch_size)[-1]
-    if purpose == "long":
-        return conformance.LONG_STEPS[-1]
-    return conformance.trace_steps(workload, purpose)
-
-
-def invented_for(job: SeededJob) -> Figures:
-    return invented(job.workload, job.purpose, job.nonce, job.batch_size)
-
-
-def figures_of_job(job: SeededJob) -> Figures:
-    return figures_of(job.workload.name, job.purpose, job.nonce, job.batch_size)
-
-
-def traces_of(cell: Cell, nonce: str, of: FiguresOf) -> tuple[Trace, ...]:
-    """The traces of a cell under a nonce: short ones in each precision, then the long one."""
-    jobs = recomputation.trace_jobs(workload_named(cell.workload), nonce)
+    seed = nonces.seed_of(nonce, workload.digest)
     made = []
-    for precision in conformance.traced_precisions(cell.precision):
-        own = {} if precision == cell.precision else {"precision": precision}
-        for job in jobs:
-            if job.purpose == "long":
-                continue
-            right = of(job)
-            made.append(
-                Trace(
-                    optimizer=job.purpose,
-                    batch_size=job.batch_size,
-                    seed=job.key.seed,
-                    losses=right.losses,
-                    movements=right.movements,
-                    **own,
-                )
-            )
-    if jobs[-1].purpose == "long":
-        job, right = jobs[-1], of(jobs[-1])
-        made.append(
-            Trace(
-                optimizer="sgd",
-                batch_size=job.batch_size,
-                seed=job.key.seed,
-                losses=tuple(right.losses[step - 1] for step in conformance.LONG_STEPS),
-                steps=conformance.LONG_STEPS,
-                movements=right.movements,
-            )
-        )
-    return tuple(made)
+    for part in parts(workload, batch_size, seed):
+        loss = start * 0.999**part.steps
+        high = {"loss_high": 1.02 * loss, "movements_high": moved} if part.kind == "dropout" else {}
+        if part.kind != "masks":
+            made.append(Recomputed(loss=loss, movements=moved, **high))
+    return Figures(start_loss=start, readings=tuple(made))
+
+
+def invented_for(job: SessionJob) -> Figures:
+    return invented(job.workload, job.nonce, job.batch_size)
+
+
+def figures_of_job(job: SessionJob) -> Figures:
+    return figures_of(job.workload.name, job.nonce, job.batch_size)
+
+
+def witness_of(
+    job: SessionJob, measured: Measurement, right: Figures, times: float = 1.0
+) -> Witness:
+    """What an honest session shows, or with losses that many times as large: each step of a reading
+    took as long as one of a block."""
+    blocks, tensors = measured.blocks, list(trained_tensors(job.workload))
+    step_ns = sorted(blocks.durations_ns)[len(blocks.durations_ns) // 2] / blocks.steps_per_block
+    readings: list[Reading] = []
+    for number, part in enumerate(parts(job.workload, job.batch_size, job.seed)):
+        loss, movements = 0.5, tuple(0.3 + 0.01 * number for _ in tensors)
+        if part.kind != "masks":
+            loss, movements = times * right.readings[number].loss, right.readings[number].movements
+        calls = part.calls(blocks.steps_per_block)
+        durations_ns = tuple(max(1, round(count * step_ns)) for count in calls)
+        readings.append(Reading(loss=loss, movements=movements, durations_ns=durations_ns))
+    return Witness(
+        step_count=1 + blocks.warm_up_steps + blocks.steps,
+        counted_by="optimizer",
+        movements=(0.5,) * len(tensors),
+        start_loss=times * right.start_loss,
+        readings=tuple(readings),
+    )
 
 
 def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     """The result as an honest agent sends it under its nonce."""
-    nonce = result.seeding_nonce
-    assert result.measurement is not None
-    seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
-    result = with_traces(
-        result.model_copy(update={"seed": seed}), traces_of(result.cell, nonce, of)
-    )
-    timed = [
-        job
-        for job in recomputation.jobs(result)
-        if job.purpose == "timed" and job.data == "generated"
-    ]
-    assert result.measurement is not None
-    told = result.measurement.witness
-    if not timed or told is None:
+    seed = nonces.seed_of(result.seeding_nonce, result.cell.workload_digest)
+    result, job = result.model_copy(update={"seed": seed}), recomputation.job(result)
+    measured = result.measurement
+    if job is None or job.data != "generated" or measured is None or measured.witness is None:
         return result
-    right = of(timed[0])
-    losses = tuple(right.losses[step - 1] for step in told.steps)
-    again = Rewound(start_loss=right.start_loss, losses=losses, movements=right.movements)
-    told = told.model_copy(update={"losses": losses, "rewound": again})
-    measured = result.measurement.model_copy(update={"witness": told})
-    return with_measurement(result, measured)
+    told = witness_of(job, measured, of(job))
+    kept = {"step_count": measured.witness.step_count, "movements": measured.witness.movements}
+    told = told.model_copy(update=kept)
+    return with_measurement(result, measured.model_copy(update={"witness": told}))
 
 
 def train_on(result: Result, splits: tuple[Split, Split], times: float = 1.0) -> Result:
     """The result with what an honest agent says of its session on these samples, train and test;
     or with losses that many times as large."""
-    (job,) = (job for job in recomputation.jobs(result) if job.purpose == "timed")
-    right = figures(job.workload, job.purpose, job.nonce, job.batch_size, splits[0])
-    assert result.measurement is not None
-    told = result.measurement.witness
-    assert told is not None
-    losses = tuple(times * right.losses[step - 1] for step in told.steps)
-    again = Rewound(start_loss=times * right.start_loss, losses=losses, movements=right.movements)
-    witness = told.model_copy(update={"losses": losses, "rewound": again})
-    changes = {"witness": witness, "data_digest": seeded.data_digest(*splits)}
-    return with_measurement(result, result.measurement.model_copy(update=changes))
+    job, measured = recomputation.job(result), result.measurement
+    assert job is not None
+    assert measured is not None
+    right = figures(job.workload, job.nonce, job.batch_size, splits[0])
+    told = witness_of(job, measured, right, times)
+    changes = {"witness": told, "data_digest": seeded.data_digest(*splits)}
+    return with_measurement(result, measured.model_copy(update=changes))
 
 
 BOUND = Challenge(id="c" * 32, nonce="c0" * 32, server_origin="tests")
@@ -141,43 +107,56 @@ OWN_NONCE = "a0" * 32
 
 
 def under_nonce(result: Result) -> Result:
-    """The result of :func:`tests.fakes.results.make_result`, whose seeds follow from
-    ``OWN_NONCE``, with the seeds of its challenge or its nonce. A seed that a test has changed
-    stays.
+    """The result of :func:`tests.fakes.results.make_result`, whose seed follows from ``OWN_NONCE``,
+    with the seed and the readings of its challenge or its nonce, by invented figures. A seed that a
+    test has changed stays, and so does what a test has changed of a reading.
 
     A result with ``OWN_NONCE`` itself gets a challenge.
     """
     if result.nonce == OWN_NONCE:
         result = result.model_copy(update={"challenge": BOUND, "nonce": None})
-    nonce, digest = result.seeding_nonce, result.cell.workload_digest
-    seeds = {
-        nonces.seed_of(OWN_NONCE, digest, purpose): nonces.seed_of(nonce, digest, purpose)
-        for purpose in PURPOSES
-    }
-    result = result.model_copy(update={"seed": seeds.get(result.seed, result.seed)})
-    if result.measurement is None:
+    own = nonces.seed_of(OWN_NONCE, result.cell.workload_digest)
+    if result.seed != own:
         return result
-    return with_traces(
-        result,
-        [
-            trace.model_copy(update={"seed": seeds.get(trace.seed, trace.seed)})
-            for trace in result.measurement.traces
-        ],
-    )
+    new = nonces.seed_of(result.seeding_nonce, result.cell.workload_digest)
+    result = result.model_copy(update={"seed": new})
+    job, measured = recomputation.job(result), result.measurement
+    if job is None or measured is None or measured.witness is None:
+        return result
+    old_job = replace(job, nonce=OWN_NONCE)
+    made = [witness_of(one, measured, invented_for(one)).readings for one in (old_job, job)]
+    readings = zip(measured.witness.readings, *made, strict=False)
+    told = {"readings": tuple(_moved(*one) for one in readings)}
+    changed = {"witness": measured.witness.model_copy(update=told)}
+    return with_measurement(result, measured.model_copy(update=changed))
+
+
+def _moved(told: Reading, old: Reading, new: Reading) -> Reading:
+    """A reading under another nonce, with what a test has changed of it: a loss and the times of
+    its calls as many times as large."""
+    changes: dict[str, object] = {}
+    if told.loss is None or old.loss is None or new.loss is None:
+        changes["loss"] = None
+    elif told.loss != old.loss:
+        changes["loss"] = new.loss * (told.loss / old.loss)
+    if told.movements != old.movements:
+        changes["movements"] = told.movements
+    if len(told.durations_ns) != len(old.durations_ns):
+        changes["durations_ns"] = told.durations_ns
+    elif told.durations_ns != old.durations_ns:
+        first, *_, last = (*told.durations_ns, told.durations_ns[-1])
+        times = first / old.durations_ns[0], last / old.durations_ns[-1]
+        durations_ns = (round(times[bool(n)] * ns) for n, ns in enumerate(new.durations_ns))
+        changes["durations_ns"] = tuple(durations_ns)
+    return new.model_copy(update=changes)
 
 
 def recomputed_for(result: Result, of: FiguresOf) -> dict[JobKey, Recomputation]:
-    """What a server would have said of the result's jobs on generated data."""
-    return {
-        job.key: recomputed(job, BOUND.id, BOUND.server_origin, of)
-        for job in recomputation.jobs(result)
-        if job.data == "generated"
-    }
-
-
-def with_traces(result: Result, traces: Sequence[Trace]) -> Result:
-    assert result.measurement is not None
-    return with_measurement(result, result.measurement.model_copy(update={"traces": tuple(traces)}))
+    """What a server would have said of the result's session on generated data."""
+    job = recomputation.job(result)
+    if job is None or job.data != "generated":
+        return {}
+    return {job.key: recomputed(job, BOUND.id, BOUND.server_origin, of)}
 
 
 def with_measurement(result: Result, measured: object) -> Result:
@@ -185,20 +164,18 @@ def with_measurement(result: Result, measured: object) -> Result:
     return result.model_copy(update={"outcome": outcome})
 
 
-def recomputed(job: SeededJob, challenge: str, origin: str, of: FiguresOf) -> Recomputation:
+def recomputed(job: SessionJob, challenge: str, origin: str, of: FiguresOf) -> Recomputation:
     digest = "e" * 64 if job.data == "real" else generated_digest(job.workload.data_set)
     return Recomputation(
         challenge=challenge,
         nonce=job.nonce,
         workload=job.workload.name,
         workload_digest=job.workload.digest,
-        purpose=job.purpose,
         batch_size=job.batch_size,
-        seed=job.key.seed,
+        seed=job.seed,
         server_origin=origin,
         verdict="computed",
         figures=of(job),
-        tolerance=recomputation.tolerance(job),
         data=job.data,
-        data_digest=digest if job.purpose == "timed" else None,
+        data_digest=digest,
     )

@@ -29,11 +29,10 @@ from bench_protocol.payload.result import (
     Placement,
     Result,
     Startup,
-    Trace,
     Warn,
 )
 from bench_protocol.payload.window import Window
-from bench_protocol.payload.witness import LastBlock, Mask, Rewound, Witness
+from bench_protocol.payload.witness import LastBlock, Reading, Witness
 from bench_protocol.signing.keys import key_id
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -65,19 +64,6 @@ MEASUREMENT = Measurement(
     last_loss=0.287,
     peak_memory_bytes=402_653_184,
     host_peak_memory_bytes=1_288_490_188,
-    traces=(
-        Trace(optimizer="sgd", batch_size=64, seed="0" * 32, losses=(2.302585, 2.298114, 2.291907)),
-        Trace(optimizer="workload", batch_size=64, seed="0" * 32, losses=(2.302585, None)),
-        Trace(
-            optimizer="sgd",
-            batch_size=64,
-            seed="0" * 32,
-            losses=(2.302585, 1.204417),
-            steps=(1, 18),
-            movements=(0.118, 0.0042, None, 0.5),
-            precision="float32",
-        ),
-    ),
     data_digest="5d" * 32,
     evaluation=Evaluation(epochs=10, samples=10_000, loss=0.031, accuracy=0.9907),
     gemm=Gemm(size=4_096, precision="float32", duration_ns=13_041_208),
@@ -85,16 +71,17 @@ MEASUREMENT = Measurement(
     placement=Placement(reported="/device:GPU:0", matches=True),
     recipe_settings={"prefetch": "autotune", "steps_per_call": "1"},
     witness=Witness(
-        steps=(1, 24, 64),
-        losses=(2.29993, 1.5412, None),
         step_count=184,
         counted_by="optimizer",
         movements=(1.25, 0.03125, 2.5, None, 0.75),
-        masks=(Mask(zeros=0.2998, differ=True), Mask(zeros=0.5, differ=False)),
-        rewound=Rewound(
-            start_loss=2.299931,
-            losses=(2.29993, 1.5413, 0.0244),
-            movements=(1.25, 0.03125, 2.5, None, 0.5),
+        start_loss=2.299931,
+        readings=(
+            Reading(
+                loss=1.5412,
+                movements=(1.25, 0.03125, 2.5, None, 0.5),
+                durations_ns=(502_313_958, 212_870_125),
+            ),
+            Reading(loss=None, movements=(0.5,), durations_ns=(32_870_125,)),
         ),
     ),
     window=Window(

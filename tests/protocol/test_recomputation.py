@@ -8,19 +8,19 @@ from tests.fakes.seeding import BOUND, invented_for, recomputed
 
 from bench_protocol.base.errors import InvalidField
 from bench_protocol.catalogue import nonces
-from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.payload.result import Result
 from bench_protocol.training import recomputation
 from bench_protocol.training.recomputation import Draw, Recomputation
 
 RESULT = results.make_result(cell=results.make_cell("mnist-dense"), challenge=BOUND)
 DIGEST = RESULT.cell.workload_digest
-SESSION = nonces.seed_of(BOUND.nonce, DIGEST, "timed")
+SESSION = nonces.seed_of(BOUND.nonce, DIGEST)
 
 
-def said(purpose: Purpose = "sgd", **changes: Any) -> Recomputation:
-    """What the server of the result states about one of its jobs, with changes."""
-    job = next(job for job in recomputation.jobs(RESULT) if job.purpose == purpose)
+def said(**changes: Any) -> Recomputation:
+    """What the server of the result states about its session, with changes."""
+    job = recomputation.job(RESULT)
+    assert job is not None
     made = recomputed(job, BOUND.id, BOUND.server_origin, invented_for)
     return made.model_copy(update=changes)
 
@@ -33,7 +33,7 @@ def draw(**changes: Any) -> Draw:
 
 
 def left_out(**changes: Any) -> Recomputation:
-    fields = {"verdict": "not_drawn", "figures": None, "tolerance": None, "draw": draw()}
+    fields = {"verdict": "not_drawn", "figures": None, "data_digest": None, "draw": draw()}
     return said(**fields | changes)
 
 
@@ -42,11 +42,7 @@ def picked() -> Draw:
     return next(one for root in roots if recomputation.is_drawn(one := draw(root=root)))
 
 
-FIGURES = said().figures
-assert FIGURES is not None
-
-
-@pytest.mark.parametrize("honest", [said(), said("timed"), left_out()])
+@pytest.mark.parametrize("honest", [said(), left_out()])
 def test_an_honest_recomputation_is_read_and_about_its_result(honest: Recomputation) -> None:
     assert recomputation.parse(recomputation.payload(honest)) == honest
     recomputation.require_about(honest, RESULT)
@@ -62,15 +58,9 @@ def test_an_honest_recomputation_is_read_and_about_its_result(honest: Recomputat
         (left_out(draw=picked()), "draw"),
         (left_out(draw=draw(seed="0" * 32)), "draw.seed"),
         (left_out(draw=draw(share=0.0)), "draw.share"),
-        (said(data="real", data_digest="e" * 64), "data"),
-        (said(data_digest="e" * 64), "data_digest"),
-        (said("timed", data_digest=None), "data_digest"),
-        (left_out(purpose="timed", seed=SESSION, data_digest="e" * 64), "data_digest"),
+        (said(data_digest=None), "data_digest"),
+        (left_out(data_digest="e" * 64), "data_digest"),
         (said(seed="0" * 32), "seed"),
-        *(
-            (said(figures=FIGURES.model_copy(update={name: (0.1, 0.2)})), "figures")
-            for name in ("high", "rounding", "movements_high", "movements_rounding")
-        ),
     ],
 )
 def test_a_recomputation_that_contradicts_itself_is_refused(
@@ -82,7 +72,7 @@ def test_a_recomputation_that_contradicts_itself_is_refused(
 
 
 OTHER_NONCE = "0f" * 32
-OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST, "sgd")
+OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +82,6 @@ OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST, "sgd")
         ({"nonce": OTHER_NONCE, "seed": OTHER_SEED}, "challenge"),
         ({"server_origin": "elsewhere"}, "challenge"),
         ({"batch_size": 33}, "seed"),
-        ({"purpose": "workload"}, "seed"),
         ({"workload": "mnist-cnn"}, "seed"),
         ({"workload_digest": "e" * 64}, "seed"),
         ({"data": "real"}, "seed"),

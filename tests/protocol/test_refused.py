@@ -24,6 +24,8 @@ BUSY: Place = ("predicate", "conditions", "cpu_utilisation_percent")
 M: Place = ("predicate", "outcome", "measurement")
 B: Place = (*M, "blocks")
 W: Place = (*M, "witness")
+R: Place = (*W, "readings", 0)
+READING = DOCUMENT["predicate"]["outcome"]["measurement"]["witness"]["readings"][0]
 REFUSED: dict[str, tuple[Place, Any, str]] = {
     "unknown field at the top": (("extra",), 1, "extra"),
     "unknown field of the result": (("predicate", "score"), 1.0, "predicate.score"),
@@ -80,17 +82,18 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
     "statement type": (("_type",), "https://in-toto.io/Statement/v0.1", "_type"),
     "predicate type": (("predicateType",), "https://slsa.dev/provenance/v1", "predicateType"),
     "changed cell": (("predicate", "cell", "batch_size"), 128, "subject.1"),
-    "a witness' loss too few": ((*W, "losses"), [2.3], "witness"),
-    "steps that fall": ((*W, "steps"), [24, 1, 64], "witness"),
-    "step 0": ((*W, "steps"), [0, 24, 64], "steps.0"),
+    "a reading without a call": ((*R, "durations_ns"), [], "durations_ns"),
+    "513 calls": ((*R, "durations_ns"), [1] * 513, "durations_ns"),
+    "a call of no time": ((*R, "durations_ns"), [1, 0], "durations_ns.1"),
+    "a reading without its loss": ((*R, "loss"), ..., "loss"),
+    "9 readings": ((*W, "readings"), [READING] * 9, "readings"),
+    "no start loss": ((*W, "start_loss"), ..., "start_loss"),
     "a movement below 0": ((*W, "movements"), [-0.1], "movements.0"),
     "2,001 movements": ((*W, "movements"), [0.5] * 2_001, "movements"),
     "counted by hand": ((*W, "counted_by"), "hand", "counted_by"),
-    "more zeros than values": ((*W, "masks", 0, "zeros"), 1.01, "zeros"),
     "a window that ends before it begins": ((*M, "window", "received_ns"), [2, 1], "window"),
     "a window without a block": ((*M, "window", "received_ns"), [2], "received_ns"),
     "a last block of nothing": ((*B, "last_block", "steps"), 0, "last_block.steps"),
-    "a trace's loss too many": ((*M, "traces", 2, "steps"), [1], "traces.2"),
     "a result's id": (("predicate", "asked", "result"), "9f", "result"),
 }
 

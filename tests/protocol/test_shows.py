@@ -45,7 +45,7 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     said = found(facts())
     left = {what for what, one in said.items() if one.status != "holds"}
     assert left == {"speed", "hardware", "versions", "energy", "reproduced"}
-    assert said["training"].assurance == "third_party"
+    assert said["session"].assurance == "third_party"
     assert said["signature"].assurance == "self_attested"
     assert said["speed"].status == said["hardware"].status == "not_checked"
     assert found(facts(4))["reproduced"].assurance == "reproduced"
@@ -63,19 +63,19 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     ],
 )
 def test_a_failed_check_decides_the_claim(figures: dict[str, str], status: str) -> None:
-    said = found(facts(2, conformance={"passed": False, "figures": figures}))
-    training = said.pop("training")
-    assert (training.status, training.assurance) == (status, None)
-    assert training.sentence == "conformance said so"
-    others = {what: one for what, one in statuses(facts(2)).items() if what != "training"}
+    said = found(facts(2, witness={"passed": False, "figures": figures}))
+    session = said.pop("session")
+    assert (session.status, session.assurance) == (status, None)
+    assert session.sentence == "witness said so"
+    others = {what: one for what, one in statuses(facts(2)).items() if what != "session"}
     assert {what: one.status for what, one in said.items()} == others
 
 
 def test_a_wrong_check_is_named_before_a_pending_one() -> None:
     pending = {"passed": False, "figures": {"verdict": "pending"}}
-    said = found(facts(2, conformance=pending, parameter_count={"passed": False}))
-    assert said["training"].sentence == "parameter_count said so"
-    assert said["training"].status == "does_not_hold"
+    said = found(facts(2, witness=pending, parameter_count={"passed": False}))
+    assert said["session"].sentence == "parameter_count said so"
+    assert said["session"].status == "does_not_hold"
 
 
 def test_nothing_to_compare_with_is_not_checked() -> None:
@@ -89,7 +89,7 @@ def test_a_session_that_only_a_wide_band_checked_says_so_and_so_does_the_level()
     assert statuses(facts(witness=banded))["session"] == "not_checked"
     wrong = facts(witness=banded, steps={"passed": False})
     assert statuses(wrong)["session"] == "does_not_hold"
-    said = "with the first losses of its session checked by a wide band, not recomputed"
+    said = "with the losses of its session checked by a wide range, not recomputed"
     assert shows.level_words(facts(3, witness=banded)) == f"level 3 of 4, {said}"
     assert shows.level_words(facts(4, witness=banded)) == f"level 4 of 4, {said}"
     assert shows.level_words(facts(3)) == "level 3 of 4"
@@ -136,7 +136,7 @@ def test_the_senders_word_is_said_to_be_that_and_can_be_contradicted() -> None:
 def test_without_verdicts_only_signature_and_log_hold(status: str, rest: str) -> None:
     said = statuses(facts(None, status=status, verdicts=(), omissions=None))
     assert [what for what, one in said.items() if one == "holds"] == ["signature", "log"]
-    assert said["training"] == said["reproduced"] == rest
+    assert said["session"] == said["reproduced"] == rest
     assert statuses(facts(None, status=status, verdicts=(), logged=False))["log"] == "not_checked"
 
 
@@ -144,7 +144,7 @@ def test_what_the_next_level_needs() -> None:
     stale = {"passed": False}
     assert shows.level_needs(facts(1, challenge=stale)) == "level 2: challenge said so"
     pending = {"passed": False, "figures": {"verdict": "pending"}}
-    assert "not recomputed" in str(shows.level_needs(facts(2, conformance=pending)))
+    assert "not recomputed" in str(shows.level_needs(facts(2, witness=pending)))
     doubt = facts(2, own_product={"passed": False})
     assert shows.level_needs(doubt) == "level 3: own_product said so"
     same = {"passed": False, "sentence": "twice"}
@@ -154,14 +154,34 @@ def test_what_the_next_level_needs() -> None:
     assert shows.level_needs(facts(None, status="pending", verdicts=())) is None
 
 
-def test_a_device_without_a_measured_tolerance_is_named() -> None:
-    not_yet = "level 2 of 4: level 3 is not yet checkable"
-    assert trust_levels.words(2, "cuda", "float32") == f"{not_yet} on CUDA"
-    assert trust_levels.words(2, "cpu", "tf32") == f"{not_yet} in tf32 on CPU"
-    assert trust_levels.words(2, "cpu", "float32") == "level 2 of 4"
-    assert trust_levels.words(1, "cuda", "float32") == "level 1 of 4"
-    doubtful = facts(2, device="cuda", conformance={"passed": False})
-    assert "not yet checkable on CUDA" in str(shows.level_needs(doubtful))
+@pytest.mark.parametrize(
+    ("level", "device", "precision", "says"),
+    [
+        (2, "cuda", "tf32", "level 2 of 4: level 3 is not yet checkable in tf32 on CUDA"),
+        (2, "cuda", "mixed_bfloat16", "level 2 of 4: level 3 is not yet checkable in mixed_bf"),
+        (2, "cpu", "tf32", "level 2 of 4: level 3 is not yet checkable in tf32 on CPU"),
+        (2, "cuda", "float32", "level 2 of 4"),
+        (2, "cpu", "float32", "level 2 of 4"),
+        (1, "cuda", "tf32", "level 1 of 4"),
+        (3, "cuda", "float32", "level 3 of 4, with derived limits"),
+        (4, "metal", "float32", "level 4 of 4, with derived limits"),
+        (3, "cpu", "mixed_bfloat16", "level 3 of 4"),
+    ],
+)
+def test_a_level_says_how_its_limits_were_found(
+    level: int, device: Any, precision: Any, says: str
+) -> None:
+    words = trust_levels.words(level, device, precision)
+    assert words.startswith(says)
+    assert ("derived" in words) == ("derived" in says)
+    assert ("checkable" in words) == ("checkable" in says)
+
+
+def test_limits_that_are_too_coarse_are_named() -> None:
+    coarse = facts(2, device="cuda", precision="tf32", witness={"passed": False})
+    assert "not yet checkable in tf32 on CUDA" in str(shows.level_needs(coarse))
+    fine = facts(2, device="cuda", witness={"passed": False})
+    assert shows.level_needs(fine) == "level 3: witness said so"
 
 
 def test_levels_are_numbered_and_the_method_shows_the_same_table() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 from tests.fakes import results
-from tests.fakes.seeding import with_traces
-from tests.server.test_witness_checks import failed, level, verdicts
+from tests.server.test_result_checks import with_pace
+from tests.server.test_witness_checks import failed, level, verdicts, witness_with
 
 from bench_protocol.payload.result import Failed, Result, Warn
 from bench_server.checks.table import failure
@@ -12,41 +12,17 @@ from bench_server.projection.eligibility import eligibility
 BEGAN_NS = 4_000_000_000
 
 
-def test_traces_in_float32_belong_to_mixed_precision() -> None:
-    cell = results.make_cell("mnist-dense", precision="mixed_bfloat16")
-    traces = results.make_traces(cell)
-    assert [trace.precision for trace in traces] == [None, None, "float32", "float32", None]
-    assert not failed(results.make_complete(cell, traces=traces))
-    without = results.make_complete(cell, traces=(*traces[:2], traces[-1]))
-    assert failed(without) == {"evidence": "unranked"}
-    assert verdicts(without)["evidence"].figures["missing"] == [
-        "a trace under SGD in float32",
-        "a trace under the workload's optimiser in float32",
-    ]
-    off = tuple(1.001 * (loss or 0) for loss in traces[2].losses)
-    wrong = traces[2].model_copy(update={"losses": off})
-    result = results.make_complete(cell, traces=(*traces[:2], wrong, *traces[3:]))
-    assert failed(result) == {"right_computation": "unranked", "conformance": "doubtful"}
-    assert "in float32 the sgd trace is off" in verdicts(result)["right_computation"].sentence
-
-
 def test_a_failed_repeat_needs_no_evidence() -> None:
     measurement = results.make_measurement(results.make_cell())
-    outcome = Failed(kind="crashed", phase="conformance", measurement=measurement)
+    outcome = Failed(kind="crashed", phase="reading", measurement=measurement)
     verdict = verdicts(results.make_result(outcome=outcome))["evidence"]
     assert (verdict.passed, verdict.checked) == (True, False)
 
 
-@pytest.mark.parametrize("is_session", [True, False])
-def test_seeds_of_another_nonce_are_not_ranked(is_session: bool) -> None:
-    result = results.make_complete()
-    first, *others = results.make_traces(result.cell)
-    if is_session:
-        result = result.model_copy(update={"seed": "1" * 32})
-    else:
-        result = with_traces(result, [first.model_copy(update={"seed": "1" * 32}), *others])
+def test_a_seed_of_another_nonce_is_not_ranked() -> None:
+    result = results.make_complete().model_copy(update={"seed": "1" * 32})
     assert failed(result)["evidence"] == "unranked"
-    assert "seeds that follow from its nonce" in verdicts(result)["evidence"].sentence
+    assert "a seed that follows from its nonce" in verdicts(result)["evidence"].sentence
 
 
 @pytest.mark.parametrize("missing", ["witness", "window"])
@@ -56,17 +32,41 @@ def test_a_result_without_a_part_is_not_ranked(missing: str) -> None:
     assert level(result) == 2
 
 
-def test_a_result_without_traces_is_not_ranked() -> None:
-    result = results.make_complete(traces=results.make_traces(results.make_cell())[:2])
-    assert failed(result) == {"evidence": "unranked", "long_trace": "doubtful"}
-    result = results.make_complete(traces=())
+@pytest.mark.parametrize("number", range(3))
+def test_a_reading_without_the_times_of_its_calls_is_not_ranked(number: int) -> None:
+    """Its pace would not be known."""
+    cell = results.make_cell()
+    told = witness_with(cell, {number: {"durations_ns": (10**6,) * 9}})
+    result = results.make_complete(cell, witness=told)
     assert failed(result)["evidence"] == "unranked"
+    assert "calls of its" in verdicts(result)["evidence"].sentence
 
 
-def test_a_large_workload_has_no_long_trace() -> None:
-    result = results.make_complete(results.make_cell("cifar100-vgg16"), {"step_ns": 10**9})
-    verdict = verdicts(result)["long_trace"]
-    assert (verdict.passed, verdict.checked) == (True, False)
+# -- the pace: blocks are no faster than readings --------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["mnist-dense", "fashion-mlp"])
+@pytest.mark.parametrize(
+    ("ratio", "first", "effect"),
+    [
+        (25.0, None, "unranked"),  # a sleep of the time that training takes
+        (2.01, None, "unranked"),  # half of the steps, whose time is halved
+        (1.6, None, "doubtful"),
+        (1.29, None, None),
+        (1.0, 40.0, None),  # one slow call, such as one that compiles
+        (0.3, None, None),  # a busy machine: slower blocks make nobody faster
+    ],
+)
+def test_blocks_are_no_faster_than_readings(
+    workload: str, ratio: float, first: float | None, effect: str | None
+) -> None:
+    result = with_pace(ratio, first, workload=workload)
+    assert failed(result) == ({"pace": effect} if effect else {})
+    counted = eligibility([*verdicts(result).values()], 0)
+    assert (counted.rankable, counted.trust_level) == (
+        effect != "unranked",
+        2 if effect else 3,
+    )
 
 
 # -- the parent's window: the blocks fill the time that the parent process saw --------------------

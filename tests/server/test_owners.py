@@ -42,7 +42,7 @@ def test_thirty_days_between_recomputed_results_establish_an_owner(
     (first,) = trusted.send(store, OLD, [STEP_NS])
     trusted.send(store, OLD, [STEP_NS], began=LATER - second)
     assert established(store) == []
-    # Accepted, but its traces are not recomputed yet.
+    # Accepted, but its readings are not recomputed yet.
     (last,) = trusted.send(store, OLD, [STEP_NS], began=LATER, projected=False)
     assert established(store) == []
     settle(store)

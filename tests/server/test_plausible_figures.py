@@ -10,7 +10,7 @@ from tests.server.test_result_checks import GPU, verdicts_of
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.readings import Energy
-from bench_protocol.payload.result import Result
+from bench_protocol.payload.result import Evaluation, Result
 from bench_server.ingest import columns
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
@@ -135,15 +135,17 @@ def test_a_result_with_an_impossible_energy_is_ranked_by_speed_alone(
 
 
 @pytest.mark.parametrize(
-    ("loss", "block_count", "passes"),
-    [(2.2, 100, True), (2.4, 100, True), (3.5, 100, False), (3.5, 12, True)],
+    ("loss", "block_count", "effect"),
+    [(2.2, 100, None), (2.4, 100, "doubtful"), (3.6, 100, "unranked"), (3.6, 12, None)],
 )
-def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: bool) -> None:
-    cell = results.make_cell()
-    measurement = results.make_measurement(cell, block_count=block_count, last_loss=loss)
-    assert (
-        verdicts_of(results.make_result(measurement=measurement))["falling_loss"].passed is passes
+def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, effect: str | None) -> None:
+    evaluation = Evaluation(epochs=0, samples=10_000, loss=loss, accuracy=0.1)
+    measurement = results.make_measurement(
+        results.make_cell(), block_count=block_count, evaluation=evaluation
     )
+    verdict = verdicts_of(results.make_result(measurement=measurement))["falling_loss"]
+    assert (None if verdict.passed else verdict.effect) == effect
+    assert verdict.checked is (block_count == 100)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Result checks: only contradictions exclude a result from rankings, with a reason."""
 
+import operator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
+from bench_protocol.payload.result import Blocks, Clocks, Evaluation, Placement, Result
 from bench_protocol.payload.window import Window
 from bench_protocol.payload.witness import Witness
 from bench_protocol.training.measured_limits import limits_of
@@ -29,11 +30,6 @@ def measured_with(**overrides: Any) -> Result:
     return results.make_result(cell=cell, measurement=results.make_measurement(cell, **overrides))
 
 
-def traced(*short: Trace) -> Result:
-    """With these short traces, and a right long one."""
-    return results.make_complete(traces=(*short, results.make_traces(results.make_cell())[-1]))
-
-
 def blocks(*durations_ns: int) -> Blocks:
     return Blocks(
         steps_per_block=10,
@@ -42,16 +38,6 @@ def blocks(*durations_ns: int) -> Blocks:
         warm_up_steps=0,
         warm_up_ns=0,
     )
-
-
-def traces(off: float = 1.0) -> tuple[Trace, ...]:
-    """The short traces of ``mnist-cnn``, each loss this many times the recomputed one."""
-    return tuple(_off(trace, off) for trace in results.make_traces(results.make_cell())[:-1])
-
-
-def _off(trace: Trace, off: float) -> Trace:
-    losses = tuple(off * (loss or 0.0) for loss in trace.losses)
-    return trace.model_copy(update={"losses": losses})
 
 
 SHORT_CLOCKS = Clocks(
@@ -65,12 +51,24 @@ SHORT_CLOCKS = Clocks(
 EARLY = results.make_window(results.make_measurement(results.make_cell()).blocks, 10**8)
 # A list of blocks that the parent process did not see.
 WINDOW = Window(received_ns=(4_000_000_000, 4_120_000_000), blocks_agree=False)
-LONG_TRACE = _off(results.make_traces(results.make_cell())[-1], 1.5)
 
 
 def witness(**overrides: Any) -> Witness:
     cell = results.make_cell()
     return results.make_witness(cell, results.make_measurement(cell), **overrides)
+
+
+def with_pace(ratio: float, first: float | None = None, **cell: Any) -> Result:
+    """Readings whose steps take this many times as long as those of the blocks; ``first``: the
+    first call of each."""
+    made = results.make_cell(**cell)
+    readings = []
+    for one in results.make_witness(made, results.make_measurement(made)).readings:
+        times = (first or ratio, *(ratio,) * (len(one.durations_ns) - 1))
+        durations_ns = tuple(map(round, map(operator.mul, times, one.durations_ns)))
+        readings.append(one.model_copy(update={"durations_ns": durations_ns}))
+    told = results.make_witness(made, results.make_measurement(made), readings=tuple(readings))
+    return results.make_complete(made, witness=told)
 
 
 GPU = Device(kind="cuda")
@@ -86,14 +84,13 @@ CONTRADICTIONS = {
     "batch_fits": lambda: results.make_result(cell=results.make_cell(batch_size=60_001)),
     "times_fit": lambda: measured_with(window=EARLY).model_copy(update={"clocks": SHORT_CLOCKS}),
     "possible_speed": lambda: measured_with(blocks=blocks(1, 1, 1)),
-    "right_computation": lambda: traced(*traces(off=1.5)),
     "evidence": lambda: results.make_result(witness=False),
     "data_digest": lambda: measured_with(data_digest="e" * 64),
     "accuracy": lambda: measured_with(data_digest=MNIST_GENERATED, evaluation=GUESSING),
     "window": lambda: results.make_complete(window=WINDOW),
     "steps": lambda: results.make_complete(witness=witness(step_count=140)),
-    "witness": lambda: results.make_complete(witness=witness(losses=(2.3, 2.3, 2.3))),
-    "long_trace": lambda: results.make_complete(traces=(*traces(), LONG_TRACE)),
+    "witness": lambda: results.make_complete(witness=witness(start_loss=3.0)),
+    "pace": lambda: with_pace(25.0),
 }
 
 
@@ -103,20 +100,12 @@ DOUBTS = {
     "below_peak",
     "challenge",
     "clocks",
-    "conformance",
     "energy",
     "falling_loss",
     "mean_over_median",
     "outlier",
     "own_product",
 }
-
-
-def test_traces_that_were_not_compared_say_so() -> None:
-    for changed, words in ((traces(), "show no other"), ((), "were not compared with")):
-        judged = verdicts_of(traced(*changed))["right_computation"]
-        assert (judged.passed, judged.checked) == (True, bool(changed))
-        assert words in judged.sentence
 
 
 def verdicts_of(
@@ -165,7 +154,6 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
     result = results.make_complete()
     verdicts = {name: one for name, one in verdicts_of(result).items() if name != "clocks"}
     assert all(verdict.passed for verdict in verdicts.values())
-    assert verdicts["conformance"].effect == "doubtful"
     assert eligibility(list(verdicts.values()), 0).trust_level == 3
 
 

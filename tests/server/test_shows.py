@@ -37,19 +37,19 @@ def test_a_result_says_what_it_shows_before_and_after_its_recomputation(
     assert answer["assurance"] == "self_attested"
     assert answer["level_needs"] == "level 3: the server has not recomputed it yet"
     before = statuses(http, sent)
-    assert before["training"] == before["session"] == "pending"
+    assert before["session"] == "pending"
     settle(store)
     answer = http.get(f"/api/v1/results/{sent}").json()
     assert (answer["trust_level"], answer["assurance"]) == (3, "third_party")
     after = statuses(http, sent)
-    assert after["training"] == after["session"] == after["fresh"] == "holds"
+    assert after["session"] == after["fresh"] == "holds"
     assert after["speed"] == after["hardware"] == "not_checked"
 
 
-def test_a_copy_of_the_public_traces_shows_no_training(http: TestClient, post: Poster) -> None:
+def test_a_result_without_a_challenge_shows_no_training(http: TestClient, post: Poster) -> None:
     said = statuses(http, post.made(challenge=None))
     assert said["fresh"] == "does_not_hold"
-    assert said["training"] == said["session"] == "not_checked"
+    assert said["session"] == "not_checked"
 
 
 def test_the_page_of_a_result_has_the_same_claims(http: TestClient, post: Poster) -> None:
@@ -71,7 +71,6 @@ def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:
         assert f"level-{level.number}" in anchors
         assert level.needs in page
         assert level.still in page
-    assert "not yet checkable on CUDA and Metal" in page
 
 
 def test_pages_and_answers_say_what_was_not_measured_for_a_workload(

@@ -13,18 +13,13 @@ from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
 from bench_protocol.payload.result import Result
-from bench_protocol.payload.witness import Mask, Rewound, Witness
+from bench_protocol.payload.witness import Witness
 from bench_protocol.training import recomputation
 from bench_server.checks import table as result_checks
 from bench_server.checks.verdicts import CheckVerdict
 from bench_server.projection.eligibility import eligibility
 
 DROPOUT = "fashion-cnn"
-# The losses of mnist-cnn's session.
-START, *LATER = results.make_witness(
-    results.make_cell(), results.make_measurement(results.make_cell())
-).losses
-ENDS = (START, *LATER)
 CELLS = [
     results.make_cell(workload.name, batch_size=size)
     for workload in CATALOGUE
@@ -61,65 +56,74 @@ def test_a_right_session_of_every_planned_cell_passes(cell: Cell) -> None:
     assert {name for name in failed(result) if name != "times_fit"} == set()
 
 
+def witness_with(cell: Cell, changed: dict[int, dict[str, Any]], **changes: Any) -> Witness:
+    """A witness, some of whose readings are changed, by their numbers."""
+    told = witness(cell, **changes)
+    readings = list(told.readings)
+    for number, of_reading in changed.items():
+        readings[number] = readings[number].model_copy(update=of_reading)
+    return told.model_copy(update={"readings": tuple(readings)})
+
+
+def loss_of(number: int, times: float, cell: Cell = CELLS[0]) -> dict[int, dict[str, Any]]:
+    """A reading's loss, this many times as large."""
+    return {number: {"loss": times * (witness(cell).readings[number].loss or 0.0)}}
+
+
+STILL = (0.0, *(0.5,) * 9)
+
+
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("readings", "changes", "says"),
     [
-        ({"losses": (START, 1.5, 1.2)}, "the loss of step 24 deviates by"),
-        ({"losses": (1.01 * (START or 0), *LATER)}, "the loss of step 1 deviates by"),
-        ({"losses": (START, None, 2.2)}, "not finite"),
-        ({"movements": (0.5,)}, "1 movements were sent, 10 tensors are trained"),
-        ({"movements": (0.0, *(0.5,) * 9)}, "has not moved"),
-        ({"movements": (None, *(0.5,) * 9)}, "not finite"),
-        ({"masks": (Mask(zeros=0.2, differ=True),)}, "the workload has 0 dropout layers"),
+        (loss_of(0, 1.01), {}, "the loss of the deep reading after 24 steps deviates by"),
+        (loss_of(1, 1.01), {}, "the loss of the short reading after 3 steps deviates by"),
+        (loss_of(2, 1.01), {}, "the loss of the first reading after 3 steps deviates by"),
+        ({}, {"start_loss": 2.4}, "the loss before the first step, without dropout, deviates by"),
+        ({}, {"start_loss": None}, "not finite"),
+        ({1: {"loss": None}}, {}, "the loss of reading 2 is not finite"),
+        ({0: {"movements": STILL}}, {}, "the movement of 0/kernel in the deep reading deviates by"),
+        ({2: {"movements": (0.5,)}}, {}, "1 movements were sent in reading 3, 10 tensors"),
+        ({1: {"movements": (None, *STILL[1:])}}, {}, "in reading 2 is not finite"),
+        ({}, {"movements": (0.5,)}, "1 movements were sent after the timing, 10 tensors"),
+        ({}, {"movements": STILL}, "has not moved after the timing"),
+        ({}, {"movements": (None, *STILL[1:])}, "not finite"),
     ],
 )
-def test_a_wrong_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
+def test_a_wrong_witness_is_not_ranked(
+    readings: dict[int, dict[str, Any]], changes: dict[str, Any], says: str
+) -> None:
     cell = results.make_cell()
-    result = results.make_complete(cell, witness=witness(cell, **changes))
+    result = results.make_complete(cell, witness=witness_with(cell, readings, **changes))
     assert failed(result) == {"witness": "unranked"}
     assert says in verdicts(result)["witness"].sentence
 
 
-@pytest.mark.parametrize(
-    ("number", "mask", "says"),
-    [
-        (1, Mask(zeros=0.0, differ=False), "dropout layer 1 drops 0.000 of its inputs, not 0.3"),
-        (3, Mask(zeros=0.3, differ=True), "dropout layer 3 drops 0.300 of its inputs, not 0.5"),
-        (2, Mask(zeros=0.31, differ=False), "dropout layer 2 has the same mask in two steps"),
-    ],
-)
-def test_dropout_that_does_not_drop_is_not_ranked(number: int, mask: Mask, says: str) -> None:
+def test_dropout_that_does_not_drop_is_not_ranked() -> None:
+    """A reading outside the range over masks; and two whose masks are the same."""
     cell = results.make_cell(DROPOUT)
-    masks = list(witness(cell).masks)
-    masks[number - 1] = mask
-    result = results.make_complete(cell, witness=witness(cell, masks=tuple(masks)))
+    changed = loss_of(3, 1.1, cell)
+    result = results.make_complete(cell, witness=witness_with(cell, changed))
     assert failed(result) == {"witness": "unranked"}
-    assert verdicts(result)["witness"].sentence == says
+    assert "the loss of the reading with dropout after" in verdicts(result)["witness"].sentence
+    same = {5: {"movements": witness(cell).readings[4].movements}}
+    result = results.make_complete(cell, witness=witness_with(cell, same))
+    assert failed(result) == {"witness": "unranked"}
+    assert "layers do not drop, or repeat their masks" in verdicts(result)["witness"].sentence
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"steps": (1,), "losses": (START,)}, "its losses after steps 1, 24, 64"),
-        ({"steps": (), "losses": ()}, "its losses after steps 1, 24, 64"),
-        ({"movements": ()}, "how far its weights moved"),
-        ({"rewound": None}, "the losses of the rewound session"),
-        ({"rewound": Rewound(start_loss=START, losses=ENDS)}, "rewound session's weights moved"),
-    ],
-)
-def test_a_part_of_a_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
+def test_a_part_of_a_witness_is_not_ranked() -> None:
     cell = results.make_cell()
-    result = results.make_complete(cell, witness=witness(cell, **changes))
-    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
-    assert says in verdicts(result)["witness"].sentence
+    for readings in ((), witness(cell).readings[:2]):
+        result = results.make_complete(cell, witness=witness(cell, readings=readings))
+        assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
+        assert f"the witness has {len(readings)} readings of 3" in sentence_of(result)
+        missing = verdicts(result)["evidence"].sentence
+        assert missing == "a current agent also sends 3 readings of the timed session"
 
 
-def test_a_witness_without_masks_is_not_ranked() -> None:
-    cell = results.make_cell(DROPOUT)
-    result = results.make_complete(cell, witness=witness(cell, masks=()))
-    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
-    sentence = verdicts(result)["evidence"].sentence
-    assert sentence == "a current agent also sends its dropout masks"
+def sentence_of(result: Result) -> str:
+    return verdicts(result)["witness"].sentence
 
 
 def test_until_it_is_recomputed_there_is_a_doubt() -> None:
@@ -128,7 +132,7 @@ def test_until_it_is_recomputed_there_is_a_doubt() -> None:
         for verdict in result_checks.of_result(under_nonce(results.make_complete()), {})
     }
     doubts = {name: one.effect for name, one in found.items() if not one.passed}
-    assert doubts == dict.fromkeys(("witness", "long_trace", "conformance"), "doubtful")
+    assert doubts == {"witness": "doubtful"}
     assert "pending" in found["witness"].sentence
     assert eligibility(list(found.values()), 0).trust_level == 2
 
@@ -138,20 +142,16 @@ def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
     assert failed(results.make_complete(data_digest="e" * 64)) == {"data_digest": "unranked"}
 
 
-@pytest.mark.parametrize(("scale", "kind"), [("dynamic", "conformant"), ("1024", "wrong_result")])
-def test_an_update_that_overflows_may_be_left_out(scale: str, kind: str) -> None:
+@pytest.mark.parametrize(("scale", "off"), [("dynamic", 0.0), ("1024", 1.0)])
+def test_an_update_that_overflows_may_be_left_out(scale: str, off: float) -> None:
     """Keras leaves it out under its dynamic loss scale. The server and the agent say the same."""
     cell = results.make_cell("mnist-dense", device=Device(kind="cuda"), precision="mixed_float16")
-    told = witness(cell)
-    assert told.rewound is not None
-    none = told.rewound.model_copy(update={"movements": (0.0,) * len(told.movements)})
-    still = told.model_copy(update={"rewound": none})
+    still = {1: {"movements": (0.0,) * len(witness(cell).movements)}}
     settings = {"recipe_settings": {"loss_scale": scale}}
-    result = under_nonce(results.make_complete(cell, settings, witness=still))
-    assert verdicts(result)["witness"].figures["verdict"] == kind
-    judged = recomputation.session_verdict(result, recomputed_for(result, invented_for))
+    result = under_nonce(results.make_complete(cell, settings, witness=witness_with(cell, still)))
+    judged = recomputation.verdict(result, recomputed_for(result, invented_for))
     assert judged is not None
-    assert judged.kind == kind
+    assert verdicts(result)["witness"].figures["deviation"] == judged.deviation == off
 
 
 # The measurement of the fakes has 20 steps of warm-up and 12 blocks of 10.
@@ -191,25 +191,28 @@ def test_checks_need_no_numpy() -> None:
 @pytest.mark.parametrize(
     ("name", "is_bound", "says"),
     [
-        ("mnist-cnn", True, f'{START:.6f}</td><td class="number">{START:.6f}<'),
+        ("mnist-cnn", True, '<td class="number">{loss:.6f}</td><td class="number">{loss:.6f}<'),
         (DROPOUT, True, " to "),
         ("mnist-cnn", False, "The server has not recomputed them"),
     ],
 )
-def test_the_page_shows_the_witness_beside_its_recomputation(
+def test_the_page_shows_the_readings_beside_their_recomputation(
     post: Poster, name: str, is_bound: bool, says: str
 ) -> None:
     result = results.make_result(cell=results.make_cell(name))
     identity = post.settled(result) if is_bound else post(result)
     page = post.http.get(f"/results/{identity}").text
-    section = page.partition('id="witness"')[2].partition("</section>")[0]
-    assert says in section
+    section = page.partition('id="readings"')[2].partition("</section>")[0]
+    sent = post.http.get(f"/api/v1/results/{identity}").json()["result"]["outcome"]["measurement"]
+    readings = sent["witness"]["readings"]
+    assert section.count('<th scope="row">') == len(readings)
+    assert says.format(loss=readings[0]["loss"]) in section
     assert "141 of the 141 steps" in section
 
 
 def test_the_page_of_a_result_without_a_witness_says_so(post: Poster) -> None:
     page = post.http.get(f"/results/{post(results.make_result(witness=False))}").text
-    assert 'id="witness"' not in page
+    assert 'id="readings"' not in page
     assert "it has no witness of the timed session" in page
 
 
@@ -237,24 +240,7 @@ def test_where_the_data_or_the_weights_are_not_at_hand_the_range_is_wide(
     assert judged().passed, judged().sentence
     assert "at most 1.5 times, the loss of guessing" in judged().sentence
     guessing = math.log(workload_named(name).data_set.classes)
-    for first in (0.7 * guessing, 1.4 * guessing):
-        losses = (
-            first,
-            *(guessing,)
-            * (len(results.make_witness(cell, results.make_measurement(cell)).losses) - 1),
-        )
-        assert judged(losses=losses).effect == "unranked"
-
-
-def test_steps_of_any_number_cost_nothing_where_the_range_is_wide() -> None:
-    """A range up to the step that a witness names would fill the memory: it may name any."""
-    cell = results.make_cell("mnist-cnn", data="real")
-    told = witness(cell)
-    last = 2**53 - 1
-    changed = told.model_copy(update={"steps": (*told.steps[:-1], last)})
-    result = results.make_complete(
-        cell, witness=changed, data_digest=results.make_data_digest(cell)
-    )
-    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
-    sentence = verdicts(result)["witness"].sentence
-    assert sentence == "a current agent also sends its losses after steps 1, 24, 64"
+    for start in (0.7 * guessing, 1.4 * guessing):
+        assert judged(start_loss=start).effect == "unranked"
+    high = witness_with(cell, {0: {"loss": 1.6 * guessing}})
+    assert judged(readings=high.readings).effect == "unranked"

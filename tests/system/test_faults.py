@@ -6,26 +6,29 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engines.conftest import installed
-from tests.evidence.faults import document, honest, table
+from tests.evidence.faults import document, honest, proofs, table
 from tests.evidence.faults.__main__ import selected
 from tests.evidence.faults.conditions import CONDITIONS
-from tests.evidence.faults.fault import GROUPS, Fault
+from tests.evidence.faults.fault import GROUPS, KNOWS_WHEN, SENDERS_CLOCK, Fault
 from tests.evidence.faults.planted import FAULTS, controls, fault_named
 from tests.evidence.faults.run import Check, Outcome
+from tests.fakes import seeding
+from tests.fakes.results import make_cell, make_complete
+
+from bench_protocol.training import recomputation
 
 ROOT = Path(__file__).parents[2]
-# Loop and clock; synchronisation and dropout are long, also what only the second reading shows of
-# it. Faults of a step are in tests/engines/test_faults.py.
-SHORT, LONG = ("B3", "D1"), ("B15", "B11", "N24")
+# Loop and clock; synchronisation and dropout are long. Faults of a step are in
+# tests/engines/test_faults.py.
+SHORT, LONG = ("B3", "D1"), ("B15", "B11", "K46")
 
 
-@pytest.mark.parametrize(
-    ("names", "timed"), [(SHORT, 1), pytest.param(LONG, 3, marks=pytest.mark.long)]
-)
-def test_a_short_set_is_caught(names: Sequence[str], timed: int) -> None:
+@pytest.mark.parametrize("names", [SHORT, pytest.param(LONG, marks=pytest.mark.long)])
+def test_a_short_set_is_caught(names: Sequence[str]) -> None:
     for name in {fault_named(name).setup.framework for name in names}:
         installed(name)
     done = subprocess.run(
@@ -37,9 +40,11 @@ def test_a_short_set_is_caught(names: Sequence[str], timed: int) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]
-    count = len(names)
-    caught = f"{count} of {count} caught; {timed} of those in the timed loop (of {timed} there)"
-    assert last == caught
+    count, cells = len(names), len({fault_named(name).setup for name in names})
+    assert last == (
+        f"{count} of {count} caught (100.0 %); {count} of {count} slips; "
+        f"{cells} of {cells} controls ranked"
+    )
 
 
 def test_there_are_faults_of_every_kind() -> None:
@@ -67,7 +72,7 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     control = controls((fault,))[0]
     right = [outcome(control, ranked=True), outcome(fault, ranked=False)]
     assert table.wrong(right) == []
-    assert table.summary(right) == ("1 of 1 caught; 1 of those in the timed loop (of 1 there)")
+    assert table.summary(right) == ("1 of 1 caught (100.0 %); 1 of 1 slips; 1 of 1 controls ranked")
     wrong = [outcome(control, ranked=False), outcome(fault, ranked=True)]
     assert [line.partition(":")[0] for line in table.wrong(wrong)] == [
         "honest, not ranked", "ranked",
@@ -78,11 +83,18 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     assert table.wrong([outcome(other, ranked=True, trust=2)]) == [
         "ranked: D1, the worker's clock at half speed (torch tuned, mnist-dense), trust 2"
     ]
-    # No check can detect it; an honest run's trust level is wrong all the same.
-    unseen = fault_named("G2")
-    assert table.wrong([outcome(unseen, ranked=True, trust=2)]) == []
-    assert len(table.wrong([outcome(unseen, ranked=True, trust=3)])) == 1
-    assert table.wrong([outcome(fault_named("N47"), ranked=True, trust=3)]) == []
+    # No check can see a cheat that knows when it is read.
+    cheat = next(one for one in FAULTS if one.unseen == KNOWS_WHEN)
+    assert table.wrong([outcome(cheat, ranked=True, trust=2)]) == []
+    assert table.summary([outcome(cheat, ranked=True, trust=3)]) == (
+        "0 of 1 caught (0.0 %); 0 of 1 cheats; 1 ranked as honest runs are"
+    )
+    lie = next(one for one in FAULTS if one.unseen == SENDERS_CLOCK)
+    assert table.wrong([outcome(lie, ranked=True, trust=3)]) == []
+    caught = [outcome(one, ranked=False) for one in FAULTS if one.slip]
+    assert table.wrong([*caught[:19], outcome(cheat, ranked=True, trust=2)]) == []
+    too_few = table.wrong([*caught[:18], outcome(cheat, ranked=True, trust=2)])
+    assert too_few == ["fewer than 95 %: 18 of 19 caught"]
     crashed = Outcome(fault, "crashed (timing)", (), ranked=False, trust=1)
     assert not crashed.caught
     # A worker that crashes over what a check names is the fault's own end.
@@ -90,10 +102,34 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     assert table.wrong([crashed]) == ["crashed: B3, a block trains only its first step"]
 
 
+def test_each_part_of_a_witness_is_a_proof_of_its_own() -> None:
+    right = make_complete(make_cell("fashion-mlp"))
+    job, measured = recomputation.job(right), right.measurement
+    assert job is not None
+    assert measured is not None
+    assert measured.witness is not None
+    told, said = measured.witness, seeding.invented_for(job)
+    kinds = ["deep", "short", "first", "dropout", "masks", "masks"]
+    assert list(proofs.of_witness(right, said)) == []
+
+    def found(**fields: Any) -> list[str]:
+        wrong = measured.model_copy(update={"witness": told.model_copy(update=fields)})
+        return list(proofs.of_witness(seeding.with_measurement(right, wrong), said))
+
+    for number, kind in enumerate(kinds):
+        readings = list(told.readings)
+        same = {"movements": readings[-1].movements, "loss": 9.0 * (readings[number].loss or 1)}
+        readings[number] = readings[number].model_copy(update=same)
+        expected = [] if (kind, number) == ("masks", 5) else [f"{kind} reading"]
+        assert found(readings=tuple(readings)) == expected, kind
+    assert found(start_loss=9.0) == ["start loss"]
+    assert found(movements=()) == ["movements in the timing"]
+
+
 def outcomes_of(page: str) -> list[Outcome]:
     """The rows of the page's last table."""
     honest = {str(control.setup): control for control in controls()}
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 7]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 8]
     return [
         Outcome(
             honest[setup] if name == "control" else fault_named(name),
@@ -101,8 +137,9 @@ def outcomes_of(page: str) -> list[Outcome]:
             tuple(Check(*found, "") for found in re.findall(r"(\w+) \((\w+)\)", checks)),
             ranked=ranked.lower() == "yes",
             trust=int(trust),
+            proofs=() if proofs == "nothing" else tuple(proofs.split(", ")),
         )
-        for name, _, _, setup, worker, checks, ranked, trust in rows
+        for name, _, _, setup, worker, checks, proofs, ranked, trust in rows
         if name not in ("fault", "---")
     ]
 
@@ -118,6 +155,8 @@ def test_the_page_of_the_last_run() -> None:
     assert f"{len(outcomes) - len(added)} runs of one repeat each" in text
     assert table.markdown(outcomes) in text
     assert table.by_group(outcomes) in text
+    for row in table.by_proof(outcomes, {}).splitlines()[2:]:
+        assert row.removesuffix("| - | - |") in text
     assert f"**{table.summary(outcomes)}.**" in text
     assert table.wrong(outcomes) == []
     for one in table.uncaught(outcomes):

@@ -36,7 +36,7 @@ def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
 
 
 class Owner:
-    """A person with one machine: a real agent with an invented measurement and honest traces."""
+    """A person with one machine: a real agent with an invented measurement and honest readings."""
 
     def __init__(self, folder: Path, address: str, number: int) -> None:
         self.home = Home(folder / f"agent-{number}")

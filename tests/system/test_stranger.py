@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes.seeding import figures_of
+
+from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.recompute import figures
 
 CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
 
@@ -22,10 +24,11 @@ def test_it_enrolls_sends_and_verifies(address: str) -> None:
         [sys.executable, "-I", CLIENT, address], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    first, nonce, losses, movements, second, third = done.stdout.splitlines()
+    first, nonce, loss, movements, second, third = done.stdout.splitlines()
     assert (first, second) == ("entry 0 of 1", "entry 1 of 2")
-    right = figures_of("mnist-dense", "workload", nonce.removeprefix("nonce "), 32)
-    assert numbers(losses) == pytest.approx(right.losses, rel=1e-8)
+    workload = workload_named("mnist-dense")
+    right = figures(workload, nonce.removeprefix("nonce "), 1).readings[0]
+    assert numbers(loss) == pytest.approx([right.loss], rel=1e-8)
     assert numbers(movements) == pytest.approx(right.movements, rel=1e-8)
     assert re.fullmatch(r"result [0-9a-f]{16}, trust level 1", third)
 

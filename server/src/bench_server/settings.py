@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     )
     recompute: Literal["auto", "yes", "no"] = Field(
         default="auto",
-        description="yes: this server starts a process that recomputes traces; no: bench-server "
+        description="yes: this server starts a process that recomputes readings; no: bench-server "
         "recompute does; auto: yes on SQLite",
     )
     recompute_seconds: float = Field(

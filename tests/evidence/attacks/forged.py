@@ -1,5 +1,6 @@
-"""Forged results: traces that are invented, replayed or precomputed, in ways that are counted, and
-what else a result can forge. The server recomputes in earnest; each must stay below trust level 3.
+"""Forged results: readings that are invented, replayed, copied or precomputed, in ways that are
+counted, and what else a result can forge. The server recomputes in earnest; each must stay below
+trust level 3.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def forged(folder: Path) -> Iterator[Line]:
     yield Line("none: an honest result", f"level {level}", level == TRUSTED)
     ways = [(origin, forge) for origin, forgeries in WAYS.items() for forge in forgeries]
     for number, (origin, forge) in enumerate(ways, 1):
-        yield _sent(scene, f"way {number} of {len(ways)}, {origin} traces", forge)
+        yield _sent(scene, f"way {number} of {len(ways)}, {origin} readings", forge)
     for forge in OTHERS:
         yield _sent(scene, "forged", forge)
     store.close()

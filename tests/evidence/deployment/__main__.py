@@ -139,7 +139,7 @@ def posted(http: httpx.Client, servers: list[int]) -> None:
     post.enroll()
     for number in range(RESULTS - 1):
         post(results.make_result(step_ns=1_000_000 + number))
-    # Its traces are invented, so the recomputation states other losses, which is enough here.
+    # Its readings are invented, so the recomputation states other ones, which is enough here.
     asked = post.ask()
     given = {name: asked.json()[name] for name in Challenge.model_fields}
     post(results.make_result(challenge=Challenge(**given)))

@@ -14,7 +14,8 @@ from bench_protocol.base.units import DurationNs, Finite, PositiveCount, Sha256,
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.machine import Environment, Setting
-from bench_protocol.payload.result import Failed, Outcome, Phase, Seed, Trace, Warn
+from bench_protocol.payload.result import Failed, Outcome, Phase, Seed, Warn
+from bench_protocol.payload.witness import Witness
 
 from .self_test import Figures
 
@@ -103,11 +104,11 @@ class Probe(Wire):
     problem: str | None = None
 
 
-class TraceAnswer(Wire):
-    """A cell's traces, or why there are none."""
+class ReadAnswer(Wire):
+    """The readings of a cell's session, or why there are none."""
 
-    event: Literal["traced"] = "traced"
-    traces: tuple[Trace, ...]
+    event: Literal["read"] = "read"
+    witness: Witness | None
     environment: Environment | None
     problem: str | None = None
 
@@ -121,31 +122,27 @@ class SelfTestAnswer(Wire):
 
 
 class FormAnswer(Wire):
-    """How a cell runs in a form, or why there are no figures.
-
-    ``masks_change``: whether each step draws other dropout masks.
-    """
+    """How a cell runs in a form, or why there are no figures."""
 
     event: Literal["form"] = "form"
     step_ns: Finite | None = None
-    trace: Trace | None = None
-    masks_change: bool = True
+    witness: Witness | None = None
     problem: str | None = None
 
 
 WorkerEvent = PhaseBegan | BlockDone
-LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer | FormAnswer
+LastMessage = Answer | Probe | ReadAnswer | SelfTestAnswer | FormAnswer
 Message = Annotated[WorkerEvent | LastMessage, Field(discriminator="event")]
 MESSAGE: TypeAdapter[WorkerEvent | LastMessage] = TypeAdapter(Message)
 
-# The nonce of traces of which no result is made.
+# The nonce of readings of which no result is made.
 LOCAL_NONCE = "0" * 64
 
 
 class Job(Wire):
     """Measure one repeat of a cell.
 
-    ``seed``: of the session. ``nonce``: of the traces. ``form``: None for the engine's plain one.
+    ``seed``: of the session. ``form``: None for the engine's plain one.
 
     Each task's ``lost`` is its answer where the worker gave none.
     """
@@ -155,7 +152,6 @@ class Job(Wire):
     cell: Cell
     seed: Seed
     timing: Timing
-    nonce: Sha256 = LOCAL_NONCE
     form: FormChoice | None = None
 
     def lost(self, failed: Failed) -> Answer:
@@ -173,16 +169,16 @@ class ProbeTask(Wire):
         return Probe(devices=(), environment=None, problem=problem)
 
 
-class TraceTask(Wire):
-    """Train the traces of a cell."""
+class ReadTask(Wire):
+    """Make the readings of a cell's session; nothing is timed."""
 
-    task: Literal["trace"] = "trace"
+    task: Literal["read"] = "read"
     workload: Workload
     cell: Cell
     nonce: Sha256
 
-    def lost(self, failed: Failed) -> TraceAnswer:
-        return TraceAnswer(traces=(), environment=None, problem=reason(failed))
+    def lost(self, failed: Failed) -> ReadAnswer:
+        return ReadAnswer(witness=None, environment=None, problem=reason(failed))
 
 
 class FormTask(Wire):
@@ -210,8 +206,8 @@ class SelfTestTask(Wire):
         return SelfTestAnswer(figures=None, failed=failed)
 
 
-Task = Annotated[Job | ProbeTask | TraceTask | FormTask | SelfTestTask, Field(discriminator="task")]
-TASK: TypeAdapter[Job | ProbeTask | TraceTask | FormTask | SelfTestTask] = TypeAdapter(Task)
+Task = Annotated[Job | ProbeTask | ReadTask | FormTask | SelfTestTask, Field(discriminator="task")]
+TASK: TypeAdapter[Job | ProbeTask | ReadTask | FormTask | SelfTestTask] = TypeAdapter(Task)
 
 
 def reason(failed: Failed) -> str:

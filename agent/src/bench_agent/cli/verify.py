@@ -55,7 +55,7 @@ def verify(
         Path | None, option("--save", "FILE", "Save the bundle, to verify it offline.")
     ] = None,
     recompute: Annotated[
-        bool, typer.Option("--recompute", help="Also compute its traces and its first steps again.")
+        bool, typer.Option("--recompute", help="Also compute its readings again.")
     ] = False,
     as_json: Json = False,
 ) -> None:

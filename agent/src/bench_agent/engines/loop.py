@@ -5,54 +5,63 @@ In every loop the first epoch has the job's order; later ones are shuffled.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training.reading import drops, restarted
 
 from ..base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from .common import FRAMEWORK_SEED, Score, as_floats, evaluation_batches
-from .seam import Data
+from .seam import Data, Start
 
 
-def orders(data: Data) -> Iterator[NDArray[np.int32]]:
+def endless(orders: Iterable[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:
     """The given orders of the samples, then an endless series of shuffled ones.
 
     The host shuffles: on the device this costs some frameworks a twentieth of a short epoch.
     """
     shuffle = np.random.default_rng(FRAMEWORK_SEED)
-    yield from data.given_orders
-    order = data.order
+    for order in orders:
+        yield order
     while True:
         order = shuffle.permutation(order)
         yield order
 
 
 def host_batches(
-    data: Data, batch_size: int
+    data: Data, orders: Iterable[NDArray[np.int32]], first: int, batch_size: int
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
-    """Full batches of floats and labels, gathered by NumPy, over endless epochs."""
+    """Full batches of floats and labels, gathered by NumPy, over endless epochs.
+
+    Args:
+        first: number of the first batch in its epoch, from 0.
+    """
     inputs = as_floats(data.train_x)
-    for order in orders(data):
-        for end in range(batch_size, len(order) + 1, batch_size):
+    for order in endless(orders):
+        for end in range((first + 1) * batch_size, len(order) + 1, batch_size):
             rows = order[end - batch_size : end]
             yield inputs[rows], data.train_y[rows]
+        first = 0
 
 
 class TrainingLoop(ABC):
     """The base of all sessions. See :class:`.seam.Session`.
 
-    ``_trained`` counts the steps since the session was opened or rewound.
+    ``_trained`` counts the steps as :meth:`.seam.Session.step_count` does. ``_drops``: whether
+    dropout layers drop.
     """
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
     _loss: Any
     _trained: int = 0
+    _drops: bool = True
 
     def __init__(self, workload: Workload, cell: Cell, data: Data) -> None:
         self._workload = workload
@@ -69,9 +78,27 @@ class TrainingLoop(ABC):
     def counted_by(self) -> Literal["optimizer", "loop"]:
         return "loop"
 
+    def restart(self, start: Start) -> None:
+        """See :class:`.seam.Session`."""
+        self._trained = restarted(self._trained, start.first_steps)
+        if drops(self._workload) and start.dropout != self._drops:
+            self._drops = start.dropout
+            self._switch_dropout()
+        self._set_state(start.weights, start.first_steps)
+        self._begin(start.orders, start.first)
+
     @abstractmethod
-    def _begin(self) -> None:
-        """Start the first epoch; no step is counted."""
+    def _switch_dropout(self) -> None:
+        """Have dropout layers drop, or not, as ``_drops`` says."""
+
+    @abstractmethod
+    def _set_state(self, weights: Weights, first: bool) -> None:
+        """Set the trained weights and the optimiser's state for a restart; ``first``: to that of a
+        first step."""
+
+    @abstractmethod
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
+        """Go on with step ``first`` of an epoch in the first of these orders."""
 
     @abstractmethod
     def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -99,9 +126,9 @@ class SlicedLoop(TrainingLoop):
     _orders: Iterator[NDArray[np.int32]]
     _position: int = 0
 
-    def _begin(self) -> None:
-        self._position = self._trained = 0
-        self._orders = orders(self._data)
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
+        self._position = first
+        self._orders = endless(orders)
         self._reorder(next(self._orders))
 
     def train_block(self, steps: int) -> None:

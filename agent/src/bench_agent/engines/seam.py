@@ -25,8 +25,7 @@ class Data:
 
     ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
     ``order`` int32 (samples,): in the first epoch, step s trains the samples
-    ``order[s * batch : (s + 1) * batch]``. ``later_orders``: those of the epochs that follow, in a
-    trace; the recipe shuffles all others.
+    ``order[s * batch : (s + 1) * batch]``. The recipe shuffles later epochs.
     """
 
     train_x: NDArray[np.uint8]
@@ -34,16 +33,24 @@ class Data:
     test_x: NDArray[np.uint8]
     test_y: NDArray[np.int32]
     order: NDArray[np.int32]
-    later_orders: tuple[NDArray[np.int32], ...] = ()
-
-    @property
-    def given_orders(self) -> tuple[NDArray[np.int32], ...]:
-        """The orders of the epochs that are not the recipe's to shuffle."""
-        return self.order, *self.later_orders
 
 
-Dropped = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""What went into a dropout layer and what came out of it."""
+@dataclass(frozen=True)
+class Start:
+    """Where a session trains on after a restart.
+
+    ``weights``: of all layers; the trained ones are set, frozen layers keep theirs. ``orders``: of
+    the next epochs, as in :class:`Data`; the recipe shuffles the epochs after them. ``first``: the
+    number of the next step in the first of them, from 0. ``dropout``: whether dropout layers drop;
+    where they do not, they pass on what they are given. ``first_steps``: the optimiser begins
+    anew: its state is empty and its counter 0.
+    """
+
+    weights: Weights
+    orders: tuple[NDArray[np.int32], ...]
+    first: int
+    dropout: bool
+    first_steps: bool = False
 
 
 class WrongResult(Exception):
@@ -89,18 +96,13 @@ class Session(Protocol):
         """What :meth:`step_count` reads: the optimiser's own counter, or the training loop's."""
 
     def step_count(self) -> int:
-        """The number of steps trained since the session was opened or rewound."""
+        """The number of steps trained since the session was opened, and ``COUNTED_ON`` for each
+        restart."""
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         """The trained weights, copied to the host one by one: in the order of
         :func:`bench_protocol.payload.witness.trained_tensors`, in the layouts of the seeded
         weights."""
-
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        """Pass samples forward as a training step does, and report each dropout layer in order.
-
-        Trains nothing. ``ahead`` 0: with the masks of the next step; 1: of the step after it.
-        """
 
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
         """The first ``count`` batches of the first epoch as the device has them.
@@ -113,12 +115,15 @@ class Session(Protocol):
             Pictures, float32 of shape (batch, *sample_shape).
         """
 
-    def rewind(self, weights: Weights) -> None:
-        """Go back to the start: an empty optimiser state, the first step of the first epoch, no
-        step counted. Compiled programs, data on the device and random numbers stay.
+    def restart(self, start: Start) -> None:
+        """Train on from other weights and in other orders; nothing else goes back, unless the start
+        asks for first steps.
 
-        Args:
-            weights: of all layers; the trained ones are set, frozen layers keep theirs.
+        Velocities and means of the optimiser's state become 0, mean squares
+        :data:`bench_protocol.training.reading.MEAN_SQUARE`. All counters of steps, the optimiser's
+        own too, go on by ``COUNTED_ON``; counters of epochs go on. Compiled programs, data on the
+        device and random numbers stay. Only a program that contains the rates of its dropout layers
+        is compiled again, from the same code.
         """
 
     def close(self) -> None:

@@ -28,8 +28,9 @@ BULK_EFFICIENCY = 0.2
 # No device computes matrix products faster. One that was timed without waiting for the device seems
 # to, and would make every estimate far too short.
 MOST_FLOPS: Mapping[DeviceKind, float] = {"cpu": 2e14, "metal": 1e14, "cuda": 5e15}
-# Cost of a repeat's first step, compilation and conformance traces, in steps.
-OVERHEAD_STEPS = 4
+# Cost of a repeat's first step, compilation and readings, in steps, where a step is long: the
+# readings of cifar100-vgg16 have nine steps.
+OVERHEAD_STEPS = 12
 
 
 class CellTimes(Wire):

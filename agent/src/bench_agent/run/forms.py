@@ -1,8 +1,8 @@
 """Choose the form of a cell's step: each is measured on this machine, in a process of its own.
 
 An engine has several forms where the fastest one depends on the machine (docs/adr/0025). A form
-that fails, hangs, crashes or computes something else than the plain one is left out, with the
-reason. The choice and its figures are in the result.
+that fails, hangs, crashes or trains something else is left out, with the reason. The choice and its
+figures are in the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,22 +11,15 @@ from pathlib import Path
 from bench_protocol.base.units import plain_text
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Trace
-from bench_protocol.training.conformance import deviations
-from bench_protocol.training.trace_limits import (
-    LEAST_MOVEMENT,
-    TOLERANCES,
-    loss_limits,
-    movement_limit,
-)
 
 from ..base.home import Home
-from ..base.messages import FormAnswer, FormChoice, FormTask
+from ..base.messages import LOCAL_NONCE, FormAnswer, FormChoice, FormTask
 from ..engines import engine_named
 from ..engines.seam import HasForms
 from ..plan import estimates
 from ..plan.plan import PlannedCell
 from ..remote.outbox import Outbox
+from . import conformance
 from .interrupt import Stop
 from .patience import form_limits, place_of
 from .worker_process import Limits, run_task, worker_command
@@ -80,7 +73,6 @@ class Forms:
             return None
         limits = form_limits(place_of(planned), estimates.load(self._home.measured_times))
         self._say(f"measuring the forms of {cell}: {', '.join(forms)}")
-        plain: FormAnswer | None = None
         tried: dict[str, str] = {}
         right: dict[str, float] = {}
         for form in forms:
@@ -88,13 +80,12 @@ class Forms:
             log = self._home.logs / "forms" / f"{cell.digest[:16]}-{form}.log"
             task = FormTask(workload=planned.workload, cell=cell, form=form)
             answer = self._run(task, log, limits, command)
-            problem = why_not(answer, plain, planned.workload, cell)
+            problem = why_not(answer, planned.workload, cell)
             if answer.step_ns is not None and not problem:
                 right[form] = answer.step_ns
-                plain = plain or answer
             words = f"left out: {problem}" if problem else f"{right[form] / 1e3:.1f} us a step"
             tried[form] = plain_text(words)[:LONGEST_WORDS]
-            if plain is None:
+            if not right:
                 self._say(f"{cell}: the form {form} gave no figures ({tried[form]})")
                 return None
         name = min(right, key=right.__getitem__)
@@ -121,35 +112,11 @@ def earlier_choice(outbox: Outbox, run_id: str, cell: Cell, repeat: int) -> Form
     return FormChoice(name=settings["form"], tried=tried)
 
 
-def why_not(
-    answer: FormAnswer, plain: FormAnswer | None, workload: Workload, cell: Cell
-) -> str | None:
-    """Why a form is left out, or None.
-
-    Args:
-        plain: the plain form's answer; None while that is the one to judge.
-    """
+def why_not(answer: FormAnswer, workload: Workload, cell: Cell) -> str | None:
+    """Why a form is left out, or None. Its readings are compared with their recomputation."""
     if answer.problem:
         return answer.problem
-    if answer.trace is None or answer.step_ns is None or answer.step_ns <= 0:
+    if answer.witness is None or answer.step_ns is None or answer.step_ns <= 0:
         return "no figures"
-    if plain is None or plain.trace is None:
-        return None
-    if _lengths(answer.trace) != _lengths(plain.trace):
-        return "its trace has other steps or tensors than the plain form's"
-    right, kind, precision = plain.trace, cell.device.kind, cell.precision
-    table = TOLERANCES.get((kind, precision, "workload"))
-    limits = loss_limits(workload, table, "workload", len(right.losses))
-    off = deviations(answer.trace.losses, [loss or 0.0 for loss in right.losses])
-    for step, (deviation, limit) in enumerate(zip(off, limits, strict=True), 1):
-        if not deviation <= limit:
-            return f"its loss differs by {deviation:.1e} from the plain form's at step {step}"
-    moved = [moved or 0.0 for moved in right.movements]
-    most = max(deviations(answer.trace.movements, moved, LEAST_MOVEMENT), default=0.0)
-    if not most <= movement_limit(workload, kind, precision):
-        return f"a movement of its weights differs by {most:.1e} from the plain form's"
-    return None if answer.masks_change else "it repeats its dropout masks"
-
-
-def _lengths(trace: Trace) -> tuple[int, int]:
-    return len(trace.losses), len(trace.movements)
+    verdict = conformance.judged(cell, workload, answer.witness, LOCAL_NONCE)
+    return verdict.sentence if verdict.kind == "wrong_result" else None

@@ -119,7 +119,6 @@ def _once(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
         cell=cell,
         seed=run.seed_of(cell),
         timing=planned.timing,
-        nonce=run.nonce,
         form=ready.form,
     )
     command, cores = worker_command(planned.python), run.machine.cpu.logical_cores or 1

@@ -75,7 +75,7 @@ class RunIdentity:
         return self.challenge.nonce if self.challenge else self.own_nonce
 
     def seed_of(self, cell: Cell) -> str:
-        return nonces.seed_of(self.nonce, cell.workload_digest, "timed")
+        return nonces.seed_of(self.nonce, cell.workload_digest)
 
 
 def sign(result: Result, key: Ed25519PrivateKey) -> bytes:

@@ -1,16 +1,20 @@
-"""Measure one form of a cell's step (docs/adr/0025): how long it takes, and whether it is right."""
+"""Open a session outside of a repeat: to measure a form of the cell's step (docs/adr/0025), or for
+its readings alone."""
 
 from collections.abc import Callable
 
-from bench_protocol.catalogue import seeded
+from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.payload.witness import Witness
 
 from .. import data
-from ..base.messages import LOCAL_NONCE, FormAnswer, FormChoice, FormTask, Timing
+from ..base.messages import LOCAL_NONCE, FormAnswer, FormChoice, FormTask, ReadTask, Timing
 from ..engines.seam import Data, Engine, HasForms
-from . import conformance_trace, stopwatch
+from . import stopwatch, witness
 
 # Blocks of 0.1 s until two agree, after the first step, which compiles.
 TIMING = Timing(warm_up_seconds=0.4, block_seconds=0.1)
+# Calls of readings that are not timed: longer than any unrolled body (16), and not a multiple.
+STEPS_PER_CALL = 23
 
 
 def take(engine: Engine, form: str) -> None:
@@ -32,7 +36,7 @@ def settings(choice: FormChoice | None) -> dict[str, str]:
 
 
 def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAnswer:
-    """Time the step on the cell's data, then train a trace and look whether dropout masks change.
+    """Time the step on the cell's data, then make the session's readings.
 
     Raises:
         Exception: what the framework raises where it cannot run the form.
@@ -41,20 +45,38 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
     engine.load(workload, cell)
     take(engine, task.form)
     train, *_, test = data.load(workload.data_set, cell.data)
-    order = seeded.order(workload.data_set.train_samples, 0, seeded.DEFAULT_SEED)
-    weights = seeded.initial_weights(workload, seeded.DEFAULT_SEED)
-    session = engine.open(workload, cell, weights, Data(*train, *test, order))
+    seed = nonces.seed_of(LOCAL_NONCE, workload.digest)
+    order = seeded.order(workload.data_set.train_samples, 0, seed)
+    samples = Data(*train, *test, order)
+    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
     try:
         session.train_block(1)
         session.sync()
         steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
         step_ns = stopwatch.step_ns(session, TIMING, steps_per_epoch, clock)
+        steps = max(1, round(TIMING.block_seconds * 1e9 / step_ns))
+        return FormAnswer(
+            step_ns=step_ns,
+            witness=witness.read(session, workload, cell, seed, samples, steps, witness.untimed),
+        )
     finally:
         session.close()
-    return FormAnswer(
-        step_ns=step_ns,
-        trace=conformance_trace.trace(
-            engine, workload, cell, "workload", cell.precision, LOCAL_NONCE
-        ),
-        masks_change=conformance_trace.masks_change(engine, workload, cell),
-    )
+
+
+def read(engine: Engine, task: ReadTask) -> Witness:
+    """Open a session, train some steps, and make its readings.
+
+    Raises:
+        Exception: what the framework raises where it cannot run the cell.
+    """
+    workload, cell = task.workload, task.cell
+    seed = nonces.seed_of(task.nonce, workload.digest)
+    train, *_, test = data.load(workload.data_set, cell.data)
+    samples = Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))
+    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
+    try:
+        session.train_block(STEPS_PER_CALL)
+        session.sync()
+        return witness.read(session, workload, cell, seed, samples, STEPS_PER_CALL, witness.untimed)
+    finally:
+        session.close()

@@ -24,19 +24,19 @@ from ..base.messages import (
     PhaseBegan,
     Probe,
     ProbeTask,
+    ReadAnswer,
+    ReadTask,
     SelfTestAnswer,
     SelfTestTask,
     Task,
-    TraceAnswer,
-    TraceTask,
     WorkerEvent,
 )
 from ..engines import engine_named
-from . import conformance_trace, environment, failures, forms, parent_watch, repeat, self_test
+from . import environment, failures, forms, parent_watch, repeat, self_test
 from .lockstep import LockstepClock
 
 LONGEST_FORM_PROBLEM = 150
-LONGEST_TRACE_PROBLEM = 1000
+LONGEST_READ_PROBLEM = 1000
 Clock = Callable[[], int]
 Tell = Callable[[WorkerEvent | LastMessage], None]
 
@@ -74,8 +74,8 @@ def answer(task: Task, tell: Tell, clock: Clock) -> LastMessage:
             return work(task, tell, clock)
         case ProbeTask():
             return probe(task.framework)
-        case TraceTask():
-            return traced(task)
+        case ReadTask():
+            return read(task)
         case FormTask():
             return formed(task, clock)
         case SelfTestTask():
@@ -100,18 +100,17 @@ def probe(framework: str) -> Probe:
         return Probe(devices=(), environment=None, problem=_words(error, str(error)))
 
 
-def traced(task: TraceTask) -> TraceAnswer:
-    """Train a cell's traces; nothing is timed."""
+def read(task: ReadTask) -> ReadAnswer:
+    """Make the readings of a cell's session; nothing is timed."""
     software: Environment | None = None
     try:
         engine = engine_named(task.cell.framework)
         engine.load(task.workload, task.cell)
         software = environment.describe(engine)
-        traces = conformance_trace.all_of(engine, task.workload, task.cell, task.nonce)
-        return TraceAnswer(traces=traces, environment=environment.describe(engine))
+        return ReadAnswer(witness=forms.read(engine, task), environment=software)
     except Exception as error:
-        problem = _words(error, str(error))[:LONGEST_TRACE_PROBLEM]
-        return TraceAnswer(traces=(), environment=software, problem=problem)
+        problem = _words(error, str(error))[:LONGEST_READ_PROBLEM]
+        return ReadAnswer(witness=None, environment=software, problem=problem)
 
 
 def formed(task: FormTask, clock: Clock) -> FormAnswer:

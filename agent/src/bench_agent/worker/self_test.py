@@ -27,7 +27,8 @@ from ..base.self_test import (
 )
 from ..engines.common import as_floats
 from ..engines.seam import Data, Engine, Products, Session
-from .steps_after import Timed, left_after
+from .steps_after import left_after
+from .witness import Timed
 
 SIZES = (512, 1024, 2048, 4096)
 # Times far above the cost of a call and of a reading of the clock.

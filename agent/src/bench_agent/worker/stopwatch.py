@@ -6,7 +6,7 @@ This module decides when to stop; ``bench_protocol.payload.figures`` derives fig
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from bench_protocol.payload.figures import relative_spread
 from bench_protocol.payload.result import Blocks, StopReason
@@ -35,8 +35,6 @@ def measure(
     clock: Clock = time.perf_counter_ns,
     on_block: BlockListener = lambda duration_ns, steps, share_done: None,
     on_timing: Callable[[], None] = lambda: None,
-    first_calls: Sequence[int] = (),
-    after_first_call: Callable[[], None] = lambda: None,
 ) -> Blocks:
     """Warm up, choose the block size, and time blocks until the timing's end.
 
@@ -47,8 +45,6 @@ def measure(
         on_block: receives each block's duration and steps and the estimated share done. The next
             block's time includes this call.
         on_timing: called when the warm-up is over, within the first block.
-        first_calls: steps of the calls that the warm-up begins with.
-        after_first_call: called after each of them, outside the timing; the device is idle.
 
     Returns:
         Raw block times. ``stop_reason`` is ``epochs`` with ``timing.epochs`` set; else ``settled``
@@ -58,9 +54,6 @@ def measure(
     """
     stopwatch = _Stopwatch(session, clock)
     warm_up = _WarmUp(stopwatch, timing, steps_per_epoch)
-    for steps in first_calls:
-        warm_up.block(steps)
-        after_first_call()
     warm_up.until_settled()
     step_ns = warm_up.step_ns
     wanted = timing.block_seconds * NS_PER_SECOND / step_ns
@@ -156,7 +149,7 @@ class _WarmUp:
         self._step_times_ns.append(self._last_ns / steps)
 
     def until_settled(self) -> None:
-        """Train blocks until the warm-up is long enough; at least one, unless there were some."""
+        """Train blocks until the warm-up is long enough; at least one."""
         while not self._is_over():
             longest = math.ceil(self._block_ns / self.step_ns) if self.steps else 1
             self.block(max(1, min(2 * self._last_steps, longest, self._steps_per_epoch)))

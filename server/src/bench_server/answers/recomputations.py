@@ -23,8 +23,8 @@ class RecomputationsAnswer:
 
 
 def about(session: Session, submission: Submission) -> RecomputationsAnswer:
-    keys = [job.key for job in recomputation.jobs(stored_result(submission.payload))]
-    stated = jobs.stated(session.connection(), keys)
+    job = recomputation.job(stored_result(submission.payload))
+    stated = jobs.stated(session.connection(), [job.key] if job else [])
     indices = sorted(item.log_index for item in stated.values())
     found = session.exec(select(LogEntry).where(col(LogEntry.log_index).in_(indices)))
     entries = sorted(found, key=lambda entry: entry.log_index)

@@ -1,23 +1,20 @@
 """A result before its checks, with what several checks ask of it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measured, Measurement, Result
 from bench_protocol.training import recomputation
-from bench_protocol.training.conformance import ConformanceVerdict
-from bench_protocol.training.recomputation import Known, Recomputation, SeededJob
+from bench_protocol.training.recomputation import Known, Recomputation, SessionJob
 
 SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
 PENDING = "pending: the server has not recomputed it yet"
 NOT_DRAWN = (
     "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
 )
-NOT_SEEDED = "not all of its seeds follow from its nonce, so nothing of it is recomputed"
+NOT_SEEDED = "its seed does not follow from its nonce, so nothing of it is recomputed"
 
 
 class Waiting(NamedTuple):
@@ -31,7 +28,7 @@ class Waiting(NamedTuple):
 class Case:
     """One result before its checks.
 
-    ``known``: what the server has stated about its seeded jobs; ``bound``: whether a fresh
+    ``known``: what the server has recomputed of sessions; ``bound``: whether a fresh
     challenge of this server binds it.
     """
 
@@ -42,25 +39,22 @@ class Case:
     bound: bool = True
 
     @cached_property
-    def conformance(self) -> ConformanceVerdict | None:
-        """The verdict on the short traces; None until they are recomputed."""
-        return recomputation.verdict(self.result, self.known, self.architecture)
-
-    @cached_property
     def is_seeded(self) -> bool:
         return recomputation.is_seeded(self.result)
 
     @cached_property
-    def jobs(self) -> Mapping[Purpose, SeededJob]:
-        return {job.purpose: job for job in recomputation.jobs(self.result)}
+    def job(self) -> SessionJob | None:
+        """What is recomputed of its session."""
+        return recomputation.job(self.result)
 
-    def recomputation(self, purpose: Purpose) -> Recomputation | None:
-        """The recomputation of a job."""
-        job = self.jobs.get(purpose)
-        return None if job is None else self.known.get(job.key)
+    @property
+    def recomputed(self) -> Recomputation | None:
+        """The server's recomputation of its session."""
+        return None if self.job is None else self.known.get(self.job.key)
 
-    def waits(self, *purposes: Purpose) -> Waiting:
-        """Why jobs are not compared with a recomputation."""
+    @property
+    def waiting(self) -> Waiting:
+        """Why its session is not compared with a recomputation."""
         if self.result.challenge is None:
             return Waiting("self_seeded", SELF_SEEDED)
         if not self.bound:
@@ -69,12 +63,10 @@ class Case:
             return Waiting("unverified", "a failed repeat is not recomputed")
         if not self.is_seeded:
             return Waiting("unverified", NOT_SEEDED)
-        if self.jobs and not all(purpose in self.jobs for purpose in purposes):
-            return Waiting("unverified", "its batch is too large to be recomputed")
-        if not self.jobs:
-            return Waiting("unverified", "the workload's definition has changed since")
-        known = [self.recomputation(purpose) for purpose in purposes]
-        if any(each and each.verdict == "not_drawn" for each in known):
+        if self.job is None:
+            why = "its batch is too large, or the workload's definition has changed since"
+            return Waiting("unverified", why)
+        if self.recomputed and self.recomputed.verdict == "not_drawn":
             return Waiting("not_drawn", NOT_DRAWN)
         return Waiting("pending", PENDING)
 

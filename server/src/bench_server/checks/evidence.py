@@ -6,12 +6,8 @@ recomputed, is a doubt of the check that compares it.
 
 from collections.abc import Iterator
 
-from bench_protocol.catalogue.layers import Dropout
-from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Measured, Trace
-from bench_protocol.payload.witness import Witness, trained_tensors
-from bench_protocol.training import conformance
-from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.payload.result import Measured
+from bench_protocol.training.reading import parts
 
 from .case import Case
 from .verdicts import Finding
@@ -29,10 +25,10 @@ def evidence(case: Case) -> Finding:
 
 def data_digest(case: Case) -> Finding:
     """The data of the session is that of the recomputation: generated or published."""
-    digest, said = case.measured.data_digest, case.recomputation("timed")
-    if digest is None or said is None or said.data_digest is None:
+    digest, recomputed = case.measured.data_digest, case.recomputed
+    if digest is None or recomputed is None or recomputed.data_digest is None:
         return Finding(True, "nothing is known of its data", {}, checked=False)
-    passed = digest == said.data_digest
+    passed = digest == recomputed.data_digest
     kind = case.result.cell.data
     sentence = f"its data is {'' if passed else 'not '}the {kind} data of the workload"
     return Finding(passed, sentence, {"data_digest": digest})
@@ -41,48 +37,22 @@ def data_digest(case: Case) -> Finding:
 def _missing(case: Case) -> Iterator[str]:
     measured, cell = case.measured, case.result.cell
     if not case.is_seeded:
-        yield "seeds that follow from its nonce"
+        yield "a seed that follows from its nonce"
     if measured.window is None:
         yield "the window of the timed part by the parent's clock"
     if measured.data_digest is None:
         yield "the digest of its data"
+    if measured.evaluation is None:
+        yield "its loss on the test split"
     if measured.witness is None:
         yield "a witness of the timed session"
-    if case.workload.digest != cell.workload_digest:
+    if measured.witness is None or case.workload.digest != cell.workload_digest:
         return  # what else it should have is not known
-    if measured.witness is not None:
-        yield from missing_readings(case.workload, cell.batch_size, measured.witness)
-    short = {
-        (trace.precision or cell.precision, trace.optimizer)
-        for trace in measured.traces
-        if not trace.steps
-    }
-    for precision in conformance.traced_precisions(cell.precision):
-        for optimizer in conformance.TRACED:
-            if (precision, optimizer) not in short:
-                yield f"a trace under {_named(optimizer)} in {precision}"
-    if conformance.is_long_traced(case.workload) and not _long(measured.traces):
-        yield "a long trace"
-
-
-def missing_readings(workload: Workload, batch_size: int, told: Witness) -> Iterator[str]:
-    """The members of a whole witness that this one lacks."""
-    steps = witness_steps(workload, batch_size)
-    if told.steps != steps:
-        yield f"its losses after steps {', '.join(map(str, steps))}"
-    if not told.movements and any(True for _ in trained_tensors(workload)):
-        yield "how far its weights moved"
-    if not told.masks and any(isinstance(layer, Dropout) for layer in workload.layers):
-        yield "its dropout masks"
-    if told.rewound is None:
-        yield "the losses of the rewound session"
-    elif told.movements and not told.rewound.movements:
-        yield "how far the rewound session's weights moved"
-
-
-def _long(traces: tuple[Trace, ...]) -> list[Trace]:
-    return [trace for trace in traces if trace.steps and trace.movements]
-
-
-def _named(optimizer: str) -> str:
-    return "SGD" if optimizer == "sgd" else "the workload's optimiser"
+    done = parts(case.workload, cell.batch_size, case.result.seed)
+    if len(measured.witness.readings) != len(done):
+        yield f"{len(done)} readings of the timed session"
+        return
+    for part, reading in zip(done, measured.witness.readings, strict=True):
+        calls = len(part.calls(measured.blocks.steps_per_block))
+        if len(reading.durations_ns) != calls:
+            yield f"the times of {calls} calls of its {part.kind} reading"

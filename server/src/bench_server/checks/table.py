@@ -39,7 +39,7 @@ def of_result(
     """Run every check of what was measured; none where nothing was.
 
     Args:
-        known: the server's recomputations of its seeded jobs.
+        known: the server's recomputations of sessions.
         bound: whether a fresh challenge of this server binds it.
     """
     if result.measurement is None:
@@ -71,16 +71,14 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("data_digest", "unranked", evidence_checks.data_digest),
     ("window", timing_checks.window_effect, timing_checks.window),
     ("steps", "unranked", witness_checks.steps),
-    ("witness", training_checks.wrong_or_doubtful, witness_checks.witness),
+    ("witness", witness_checks.wrong_or_doubtful, witness_checks.witness),
+    ("pace", timing_checks.pace_effect, timing_checks.pace),
     ("possible_speed", "unranked", bounds.possible_speed),
     ("accuracy", "unranked", training_checks.right_accuracy),
-    ("right_computation", "unranked", training_checks.right_computation),
-    ("long_trace", training_checks.wrong_or_doubtful, training_checks.long_run),
     ("below_peak", "quarantined", bounds.below_peak),
     ("own_product", bounds.own_product_effect, bounds.own_product),
     ("mean_over_median", timing_checks.mean_over_median_effect, timing_checks.mean_over_median),
-    ("conformance", "doubtful", training_checks.conformance),
-    ("falling_loss", "doubtful", training_checks.falling_loss),
+    ("falling_loss", training_checks.falling_loss_effect, training_checks.falling_loss),
     ("energy", "doubtful", machine_checks.energy),
 )
 NAMES = frozenset(name for name, _, _ in CHECKS)

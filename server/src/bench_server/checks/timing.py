@@ -1,13 +1,20 @@
 """Checks of times: those of the worker, of the repeat, and of the parent process."""
 
+from statistics import median
+
 from bench_protocol.payload import block_times
 from bench_protocol.payload.block_times import Judged
+from bench_protocol.training.reading import parts
 
 from .case import Case
 from .verdicts import Effect, Finding
 
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
+# The fastest call of the readings over the median block, a step.
+DOUBTFUL_PACE, WRONG_PACE = 1.3, 2.0
+# A shorter call says little of longer blocks.
+ENOUGH_STEPS = 16
 
 
 def times_fit(case: Case) -> Finding:
@@ -33,6 +40,43 @@ def window_effect(finding: Finding) -> Effect:
     one somewhat shorter than the blocks, because the parent received its first message late."""
     bounds_nothing = finding.figures.get("verdict") in ("missing", "shorter")
     return "doubtful" if bounds_nothing else "unranked"
+
+
+def pace(case: Case) -> Finding:
+    """The readings took no longer, a step, than the timed blocks: what the session can do when it
+    is read, it did when it was timed."""
+    witness, blocks = case.measured.witness, case.measured.blocks
+    done = parts(case.workload, case.result.cell.batch_size, case.result.seed)
+    if witness is None or len(witness.readings) != len(done):
+        return Finding(True, "it has no readings to compare its blocks with", {}, checked=False)
+    # Without dropout a step takes less time.
+    kind = "dropout" if any(part.kind == "dropout" for part in done) else "deep"
+    least = min(blocks.steps_per_block, ENOUGH_STEPS)
+    times = [
+        duration_ns / steps
+        for part, reading in zip(done, witness.readings, strict=True)
+        for steps, duration_ns in zip(
+            part.calls(blocks.steps_per_block), reading.durations_ns, strict=False
+        )
+        if part.kind == kind and steps >= least
+    ]
+    if not times:
+        sentence = "its readings are too short to compare their speed with its blocks"
+        return Finding(True, sentence, {}, checked=False)
+    reading_ns = min(times)
+    block_ns = median(blocks.durations_ns) / blocks.steps_per_block
+    ratio = reading_ns / block_ns
+    return Finding(
+        ratio <= DOUBTFUL_PACE,
+        f"a step takes {reading_ns / 1e6:,.4g} ms in its readings and {block_ns / 1e6:,.4g} ms in "
+        f"its blocks, {ratio:,.3g} times; the limit is {DOUBTFUL_PACE:g}",
+        {"ratio": ratio},
+    )
+
+
+def pace_effect(finding: Finding) -> Effect:
+    """A ratio that no busy machine explains shows other work in the blocks."""
+    return "unranked" if finding.figures.get("ratio", 0) > WRONG_PACE else "doubtful"
 
 
 def mean_over_median(case: Case) -> Finding:

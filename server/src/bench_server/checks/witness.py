@@ -2,113 +2,72 @@
 
 import math
 
-from bench_protocol.catalogue.layers import Dropout
-from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.witness import Witness, may_skip_updates
-from bench_protocol.training import recomputation, wide_band, witness_verdict
-from bench_protocol.training.recomputed import Band
-from bench_protocol.training.witness_steps import witness_steps
+from bench_protocol.payload.witness import may_skip_updates
+from bench_protocol.training import recomputation, witness_verdict
+from bench_protocol.training.witness_verdict import WIDE_LATER, WIDE_START, WitnessVerdict
 from bench_protocol.trust import shows
 
 from .case import Case
-from .evidence import missing_readings
-from .verdicts import Finding
+from .verdicts import Effect, Finding
 
-# Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
-# at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
-MASK_TOLERANCE = 0.1
 WIDE = (
     "the server has not recomputed the losses: it does not have the data or the frozen weights, or "
-    "its recomputation comes later. It checked only that "
-    f"the first is {wide_band.FIRST_LOSS[0]:g} to {wide_band.FIRST_LOSS[1]:g} "
-    f"times, and each later one at most {wide_band.LATER_LOSS:g} times, the loss of "
-    "guessing"
+    "its recomputation comes later. It checked only that the loss before the first step is "
+    f"{WIDE_START[0]:g} to {WIDE_START[1]:g} times, and each later one at most {WIDE_LATER:g} "
+    "times, the loss of guessing"
 )
 
 
 def witness(case: Case) -> Finding:
-    """Losses of both readings are within the recomputed range, every trained tensor moved, dropout
-    dropped."""
+    """Losses and movements of its readings are within the limits of the recomputation, and every
+    trained tensor moved in the timing."""
     told = case.measured.witness
     if told is None:
         return _unverified("it has no witness of the timed session")
     if case.workload.digest != case.result.cell.workload_digest:
         return _unverified("the workload's definition has changed since")
-    band, start = _reference(case, told)
+    if _needs_files(case):
+        judged = witness_verdict.judge_widely(case.workload, told)
+        if judged.kind == "conformant":
+            return Finding(True, WIDE, {"verdict": shows.WIDE_BAND})
+        return Finding(False, judged.sentence, _figures(judged))
+    recomputed = case.recomputed if case.is_seeded else None
+    figures = recomputed.figures if recomputed else None
     judged = witness_verdict.judge(
         case.result.cell,
         case.workload,
-        told.steps,
-        told.losses,
-        band,
-        movements=told.movements,
+        case.result.seed,
+        told,
+        figures,
         architecture=case.architecture,
-        rewound=told.rewound,
-        start=start,
         may_skip_updates=_may_skip_updates(case),
     )
-    numbers = {
-        "verdict": judged.kind,
-        "deviation": None if judged.deviation == math.inf else judged.deviation,
-        "limit": judged.limit,
-    }
-    if judged.kind == "wrong_result":
-        return Finding(False, judged.sentence, numbers)
-    if wrong := _wrong_masks(case.workload, told):
-        return Finding(False, wrong, numbers | {"verdict": "wrong_result"})
-    if band is None:
-        waiting = case.waits("timed")
-        return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
-    missing = list(missing_readings(case.workload, case.result.cell.batch_size, told))
-    if missing:  # the check "evidence" unranks it
-        return _unverified(f"a current agent also sends {', '.join(missing)}")
-    passed = judged.kind == "conformant"
-    if passed and start is None:
-        return Finding(True, WIDE, numbers | {"verdict": shows.WIDE_BAND})
-    return Finding(passed, judged.sentence, numbers)
+    if figures is None and judged.kind != "wrong_result":
+        return Finding(False, case.waiting.sentence, {"verdict": case.waiting.verdict})
+    return Finding(judged.kind == "conformant", judged.sentence, _figures(judged))
 
 
-def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
-    """The recomputed range of the losses, and the loss before the first step. Without a
-    recomputation: the wide band."""
-    if case.is_seeded and (said := case.recomputation("timed")) is not None:
-        figures = said.figures
-        return (figures.band, figures.start_loss) if figures else (None, None)
-    return _wide_band(case), None
+def wrong_or_doubtful(finding: Finding) -> Effect:
+    """A wrong computation unranks; one that could not be compared is a doubt."""
+    return "unranked" if finding.figures.get("verdict") == "wrong_result" else "doubtful"
 
 
-def _wide_band(case: Case) -> Band | None:
-    """The band where the server has recomputed nothing because that needs files."""
-    if recomputation.session_is_generated(case.result):
-        return None
-    # Use the steps that the witness should have: the result may name any others.
-    steps = witness_steps(case.workload, case.result.cell.batch_size)
-    return wide_band.wide_band(case.workload, steps)
+def _needs_files(case: Case) -> bool:
+    """Whether the server has recomputed nothing because that needs files."""
+    return case.recomputed is None and not recomputation.session_is_generated(case.result)
+
+
+def _figures(judged: WitnessVerdict) -> dict[str, object]:
+    deviation = None if judged.deviation == math.inf else judged.deviation
+    return {"verdict": judged.kind, "deviation": deviation, "limit": judged.limit}
 
 
 def _unverified(sentence: str) -> Finding:
     return Finding(False, sentence, {"verdict": "unverified"})
 
 
-def _wrong_masks(workload: Workload, told: Witness) -> str | None:
-    """The first fault of the dropout masks that were sent, in words."""
-    rates = _rates(workload)
-    if len(told.masks) not in (0, len(rates)):
-        return f"{len(told.masks)} masks were sent, the workload has {len(rates)} dropout layers"
-    for number, (mask, rate) in enumerate(zip(told.masks, rates, strict=False), 1):
-        if abs(mask.zeros - rate) > MASK_TOLERANCE:
-            return f"dropout layer {number} drops {mask.zeros:.3f} of its inputs, not {rate:g}"
-        if not mask.differ:
-            return f"dropout layer {number} has the same mask in two steps"
-    return None
-
-
 def _may_skip_updates(case: Case) -> bool:
     return may_skip_updates(case.measured.recipe_settings, case.result.cell.precision)
-
-
-def _rates(workload: Workload) -> list[float]:
-    return [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
 
 
 def steps(case: Case) -> Finding:

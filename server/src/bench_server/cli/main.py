@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "recompute": (
         "recompute:recompute",
-        "Recompute the traces of results on one core, at the lowest priority.",
+        "Recompute the readings of results on one core, at the lowest priority.",
     ),
     "cosign": (
         "cosign:cosign",

@@ -47,7 +47,7 @@ def recompute(
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Recompute the traces of results on one core, at the lowest priority."""
+    """Recompute the readings of results on one core, at the lowest priority."""
     count = 0
     with open_store(database_url) as (store, settings):
         be_gentle()

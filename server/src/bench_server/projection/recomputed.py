@@ -30,7 +30,8 @@ def judge_again(connection: Connection, entries: Sequence[RecomputationEntry]) -
     for challenge, digest in sorted(about):
         rows = connection.execute(WAITING, {"challenge": challenge, "digest": digest}).all()
         results = {row.submission_id: columns.stored_result(row.payload) for row in rows}
-        keys = [job.key for result in results.values() for job in recomputation.jobs(result)]
+        found = [recomputation.job(result) for result in results.values()]
+        keys = [job.key for job in found if job]
         known = jobs.before(jobs.stated(connection, keys), entries[-1].log_index + 1)
         judged = [
             {"of": row.submission_id, "verdicts": _verdicts(row, results[row.submission_id], known)}

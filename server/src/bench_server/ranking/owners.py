@@ -1,7 +1,7 @@
 """Kinds of owners by the cost of making one, and which decide (docs/adr/0015-owners-by-cost.md).
 
 An owner is *confirmed* if the operator vouches for it; *established* if 30 days or more lie between
-two of its ranked results at trust level 3 or above, whose traces the server has recomputed; else
+two of its ranked results at trust level 3 or above, whose readings the server has recomputed; else
 *new*. So a kind follows from acts and results of the log, and never from a clock.
 """
 

@@ -14,7 +14,6 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 from sqlmodel import Session, col, func
 
 from bench_protocol.catalogue.matrix import DataKind
-from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.payload.result import Measured, Result
 from bench_protocol.signing import envelope
 from bench_protocol.training import recomputation
@@ -41,24 +40,22 @@ class Stated(NamedTuple):
 
 
 def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
-    """The rows of the jobs that a bound result adds: it was measured, and its seeds all follow from
-    its challenge's nonce."""
-    if not recomputation.is_seeded(result) or not isinstance(result.outcome, Measured):
+    """The row of the job that a bound result adds, if it was measured and its seed follows from its
+    challenge's nonce."""
+    job = recomputation.job(result)
+    if job is None or not (
+        recomputation.is_seeded(result) and isinstance(result.outcome, Measured)
+    ):
         return []
     others = {
         "challenge_id": challenge_id,
         "key_id": result.agent.key_id,
         "first_index": log_index,
     }
-    return [
-        _row(job.key, job.purpose, job.nonce, job.workload.name, job.workload.digest, **others)
-        for job in recomputation.jobs(result)
-    ]
+    return [_row(job.key, job.nonce, job.workload.name, job.workload.digest, **others)]
 
 
-def _row(
-    key: JobKey, purpose: Purpose, nonce: str, workload: str, digest: str, **others: Any
-) -> dict[str, Any]:
+def _row(key: JobKey, nonce: str, workload: str, digest: str, **others: Any) -> dict[str, Any]:
     """The row of a job that nothing was stated about."""
     return {
         "id": key.text,
@@ -67,7 +64,6 @@ def _row(
         "nonce": nonce,
         "workload": workload,
         "workload_digest": digest,
-        "purpose": purpose,
         "leased_until": None,
         "logged_index": ON_REAL_DATA if key.data == "real" else None,
         "processor_seconds": None,
@@ -85,7 +81,7 @@ def note(connection: Connection, log_index: int, said: Recomputation) -> None:
     """Note the entry of a recomputation, also where the job is not here: after a downgrade, in an
     audit."""
     others = {"challenge_id": said.challenge, "key_id": "", "first_index": log_index}
-    row = _row(said.key, said.purpose, said.nonce, said.workload, said.workload_digest, **others)
+    row = _row(said.key, said.nonce, said.workload, said.workload_digest, **others)
     add(connection, [row])
     connection.execute(NOTE, {"of": said.key.text, "logged_index": log_index})
 
@@ -109,8 +105,7 @@ def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob 
     """Lease the oldest job that nobody has; None if there is none.
 
     Args:
-        real: workloads whose real data the worker has. Of a result's jobs that on real data comes
-            first: the result reaches level 3 by its traces.
+        real: workloads whose real data the worker has.
     """
     with store.writing() as session:
         oldest = [

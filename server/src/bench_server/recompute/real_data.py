@@ -82,7 +82,7 @@ class RealData:
         try:
             files.contents(data, self._places)
         except DataProblem as problem:
-            words = "BENCH_SERVER_DATA_DIR: %s; without the data a wide band applies"
+            words = "BENCH_SERVER_DATA_DIR: %s; without the data a wide range applies"
             logger.warning(words, problem)
             return str(problem)
         return ""

@@ -13,7 +13,6 @@ from sqlmodel import Session
 from bench_protocol.base.errors import DataProblem
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.nonces import Purpose
 from bench_protocol.catalogue.workloads import DataSet, Workload
 from bench_protocol.signing import envelope
 from bench_protocol.signing.receipts import open_checkpoint
@@ -22,7 +21,7 @@ from bench_protocol.training.recomputation import (
     RECOMPUTATION_PAYLOAD_TYPE,
     Draw,
     Recomputation,
-    SeededJob,
+    SessionJob,
 )
 from bench_protocol.training.recomputed import Figures
 
@@ -37,18 +36,16 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 1.0
 RETRY_SECONDS = 5.0
-# Takes workload, purpose, nonce and batch size; and the training split where data is real.
+# Takes workload, nonce and batch size; and the training split where data is real.
 Compute = Callable[..., Figures]
 logger = logging.getLogger(__name__)
 
 
-def compute(
-    workload: Workload, purpose: Purpose, nonce: str, batch_size: int, *real: Any
-) -> Figures:
-    """Recompute a job in NumPy; see :func:`bench_protocol.recompute.figures`."""
+def compute(workload: Workload, nonce: str, batch_size: int, *real: Any) -> Figures:
+    """Recompute a session in NumPy; see :func:`bench_protocol.recompute.figures`."""
     from bench_protocol.recompute import figures  # here: only this needs NumPy
 
-    return figures(workload, purpose, nonce, batch_size, *real)
+    return figures(workload, nonce, batch_size, *real)
 
 
 def generated_digest(data_set: DataSet) -> str:
@@ -109,7 +106,7 @@ class Recomputer:
         try:
             self._work(row)
         except Exception:
-            logger.exception("job %s (%s, %s) failed", row.id, row.workload, row.purpose)
+            logger.exception("job %s (%s) failed", row.id, row.workload)
         except BaseException:
             jobs.release(self.store, row.id)
             raise
@@ -120,36 +117,33 @@ class Recomputer:
         if workload.digest != row.workload_digest:
             raise ValueError(f"the definition of {row.workload} has changed")
         data = jobs.data_of(row)
-        job = SeededJob(workload, row.purpose, row.nonce, row.batch_size, data)  # type: ignore[arg-type]
+        job = SessionJob(workload, row.nonce, row.batch_size, data)
         draw = self._left_out(row)
         real = self._samples(job) if draw is None else None
         began = self.processor_seconds()
         figures = digest = None
         if draw is None:
             split = () if real is None else (real.train,)
-            figures = self.compute(workload, job.purpose, job.nonce, job.batch_size, *split)
-            if job.purpose == "timed":
-                digest = real.digest if real else generated_digest(workload.data_set)
+            figures = self.compute(workload, job.nonce, job.batch_size, *split)
+            digest = real.digest if real else generated_digest(workload.data_set)
         seconds = self.processor_seconds() - began
         said = Recomputation(
             challenge=row.challenge_id,
             nonce=job.nonce,
             workload=workload.name,
             workload_digest=workload.digest,
-            purpose=job.purpose,
             batch_size=job.batch_size,
             seed=row.seed,
             server_origin=self.authority.origin,
             verdict="computed" if figures else "not_drawn",
             figures=figures,
-            tolerance=recomputation.tolerance(job) if figures else None,
             draw=draw,
             data=data,
             data_digest=digest,
         )
         self._state(row.id, said, seconds)
 
-    def _samples(self, job: SeededJob) -> "RealSplit | None":
+    def _samples(self, job: SessionJob) -> "RealSplit | None":
         """The real data of a job; None if its data is generated.
 
         Raises:
@@ -177,7 +171,7 @@ class Recomputer:
         return Draw(
             size=checkpoint.size,
             root=checkpoint.root.hex(),
-            seed=nonces.seed_of(row.nonce, row.workload_digest, "timed"),
+            seed=nonces.seed_of(row.nonce, row.workload_digest),
             share=recomputation.DRAWN_SHARE,
         )
 

@@ -8,8 +8,7 @@ from .matrix import DeviceKind
 
 MEASURED = "x86_64"
 SPELLINGS = (MEASURED, "amd64", "x64")
-# As for a GPU (witness_limits.OTHER_DEVICE). Planted faults in float32 are at least ten times a
-# limit of the traces (tests/engines/test_faults.py).
+# Room for another order of summation, which was not measured.
 UNMEASURED_FACTOR = 4.0
 
 

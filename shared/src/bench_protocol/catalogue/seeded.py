@@ -136,7 +136,7 @@ def generated_data(
         data_set: gives shape, number of classes and number of patterns.
         split: ``train``, ``validation`` or ``test``: same patterns, other samples.
         samples: number of samples; None means the whole split. Fewer are a prefix of more.
-        seed: of labels, noise and patterns. Only traces have another one than the default.
+        seed: of labels, noise and patterns.
 
     Returns:
         Pictures, uint8 of shape (samples, *sample_shape), and labels, int32 of shape (samples,).

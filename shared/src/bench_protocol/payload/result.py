@@ -22,11 +22,11 @@ from ..base.units import (
     Version,
     Wire,
 )
-from ..catalogue.matrix import Cell, Precision
+from ..catalogue.matrix import Cell
 from .machine import Environment, Machine, Setting
 from .readings import Conditions, Energy, Telemetry
 from .window import Window
-from .witness import MOST_READINGS, LastBlock, Movements, Witness
+from .witness import LastBlock, Witness
 
 SCHEMA_VERSION = 1
 
@@ -40,7 +40,7 @@ FailureKind = Literal[
     "crashed",
     "too_busy",
 ]
-Phase = Literal["start", "import", "data", "build", "conformance", "warm_up", "timing", "evaluate"]
+Phase = Literal["start", "import", "data", "build", "warm_up", "timing", "evaluate", "reading"]
 StopReason = Literal["settled", "budget", "epochs"]
 MOST_BLOCKS = 20_000
 # POSIX: minus the signal's number; Windows: up to 2**32 - 1.
@@ -106,32 +106,11 @@ class Blocks(Wire):
         return sum(self.all_durations_ns)
 
 
-class Trace(Wire):
-    """Losses of the cell's own step in the process that was timed, dropout off.
-
-    ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
-    own. ``steps``: after how many steps each loss was read, with one call between two readings;
-    empty: after every single step. ``movements``: of the trained weights at the end.
-    ``precision``: the cell's where it is None.
-    """
-
-    optimizer: Literal["sgd", "workload"]
-    batch_size: PositiveCount
-    seed: Seed
-    losses: tuple[Finite | None, ...] = Field(min_length=1, max_length=1_000)
-    steps: tuple[PositiveCount, ...] = Field(default=(), max_length=MOST_READINGS)
-    movements: Movements = ()
-    precision: Precision | None = None
-
-    @model_validator(mode="after")
-    def _a_loss_a_reading(self) -> "Trace":
-        if self.steps and len(self.steps) != len(self.losses):
-            raise ValueError(f"losses has {len(self.losses)} values, steps has {len(self.steps)}")
-        return self
-
-
 class Evaluation(Wire):
-    """Loss and accuracy on the test split after ``epochs`` epochs."""
+    """Loss and accuracy of the timed session on samples of the test split, after its last block.
+
+    ``epochs``: whole epochs that it was timed for.
+    """
 
     epochs: Count
     samples: PositiveCount
@@ -170,7 +149,6 @@ class Measurement(Wire):
     last_loss: Finite | None
     peak_memory_bytes: Bytes | None = None
     host_peak_memory_bytes: Bytes | None = None
-    traces: tuple[Trace, ...] = Field(default=(), max_length=8)
     data_digest: Sha256 | None = None
     evaluation: Evaluation | None = None
     gemm: Gemm | None = None

@@ -1,24 +1,24 @@
 """The witness: evidence of training from the timed session.
 
-A conformance trace trains a second session. The witness is read from the session that is timed:
-losses in its warm-up, its steps and the movement of its weights after the last block, and its
-losses again once it is rewound (docs/methodology.md).
+The session that is timed shows how many steps it counted and how far its weights moved. Then it
+trains parts of its job again, which the server recomputes (docs/methodology.md).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ..base.units import Count, DurationNs, Finite, PositiveCount, Share, Wire
+from ..base.units import Count, DurationNs, Finite, PositiveCount, Wire
 from ..catalogue.layers import Layer, PlainLayer, Residual, Shape
 from ..catalogue.matrix import Precision
 from ..catalogue.workloads import Workload
 
 # ResNet50 has 214 trained tensors where all of it is trained.
 MOST_TENSORS = 2_000
-MOST_READINGS = 16
+# The calls of a reading: one for each step where a block has one step.
+MOST_CALLS = 512
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Movements = Annotated[tuple[NonNegative | None, ...], Field(max_length=MOST_TENSORS)]
 """|w_end - w_0| of each of :func:`trained_tensors`; None where it is not finite."""
@@ -26,58 +26,33 @@ Movements = Annotated[tuple[NonNegative | None, ...], Field(max_length=MOST_TENS
 NOT_TRAINED = ("mean", "variance")
 
 
-class Mask(Wire):
-    """What one dropout layer did with a batch of training samples after the timing.
+class Reading(Wire):
+    """A part of the job (:func:`bench_protocol.training.reading.parts`) that the timed session
+    trained again after the timing.
 
-    ``zeros``: the share of the layer's non-zero inputs that it dropped. ``differ``: whether the
-    next step's mask differs.
+    ``loss``: mean loss of its last batch. ``movements``: after its last step, since its start.
+    ``durations_ns``: of its calls; each has the steps of a block, the last one the remaining steps.
     """
 
-    zeros: Share
-    differ: bool
-
-
-class Rewound(Wire):
-    """The second reading of the timed session, after the timing: the same session with its compiled
-    programs, back at its starting weights, an empty optimiser state and its first step.
-
-    ``start_loss``: mean loss of the first batch with the starting weights, dropout off.
-    ``losses``: as in :class:`Witness`, after the same steps. ``movements``: after the last of them.
-    """
-
-    start_loss: Finite | None
-    losses: tuple[Finite | None, ...] = Field(max_length=MOST_READINGS)
-    movements: Movements = ()
+    loss: Finite | None
+    movements: Movements
+    durations_ns: tuple[DurationNs, ...] = Field(min_length=1, max_length=MOST_CALLS)
 
 
 class Witness(Wire):
-    """Evidence of training, read from the timed session.
+    """Evidence of training, read from the timed session after its last block.
 
-    ``losses``: mean loss of the last batch after each of ``steps``; all steps between two readings
-    are trained in one call. ``step_count``: steps trained when the last block had ended, by the
-    optimiser's own counter where the framework has one, else by the loop's. ``movements`` and
-    ``masks``, one for each dropout layer: read after the last block. The measurement's
-    ``last_loss`` is read then too. ``rewound``: read last of all.
+    ``step_count``: steps trained when the last block had ended, by the optimiser's own counter
+    where the framework has one, else by the loop's. ``movements``: of the weights at that time.
+    ``start_loss``: mean loss of the first batch of the first reading with the starting weights,
+    dropout off. ``readings``: in the order of the parts.
     """
 
-    steps: tuple[PositiveCount, ...] = Field(max_length=MOST_READINGS)
-    losses: tuple[Finite | None, ...] = Field(max_length=MOST_READINGS)
     step_count: Count
     counted_by: Literal["optimizer", "loop"]
     movements: Movements = ()
-    masks: tuple[Mask, ...] = Field(default=(), max_length=100)
-    rewound: Rewound | None = None
-
-    @model_validator(mode="after")
-    def _a_loss_a_reading(self) -> "Witness":
-        if len(self.losses) != len(self.steps):
-            raise ValueError(f"losses has {len(self.losses)} values, steps has {len(self.steps)}")
-        if self.rewound and len(self.rewound.losses) != len(self.steps):
-            counts = f"{len(self.rewound.losses)} values, steps has {len(self.steps)}"
-            raise ValueError(f"rewound.losses has {counts}")
-        if list(self.steps) != sorted(set(self.steps)):
-            raise ValueError("steps must rise")
-        return self
+    start_loss: Finite | None
+    readings: tuple[Reading, ...] = Field(max_length=8)
 
 
 class LastBlock(Wire):

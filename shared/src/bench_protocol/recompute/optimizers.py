@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..catalogue.workloads import SGD, Adam, Optimizer, RMSprop
+from ..training.reading import mean_square, restarted
 from .arrays import Array
 
 # Values updated at a time, so that temporaries stay in the cache, and below the size (128 KiB) from
@@ -15,31 +16,44 @@ PIECE = 1 << 13
 class Update:
     """One tensor's optimiser state and the update of its weights.
 
-    State: SGD the velocity, RMSprop the mean square, Adam both moments; all start at zero.
+    State: SGD the velocity, RMSprop the mean square, Adam the mean and the mean square. Mean
+    squares start at ``MEAN_SQUARE``, the others at 0.
     """
 
-    def __init__(self, settings: Optimizer, weights: Array) -> None:
-        """``weights``: C-contiguous; :meth:`apply` changes them in place."""
+    def __init__(self, settings: Optimizer, weights: Array, *, first: bool = False) -> None:
+        """
+        Args:
+            weights: C-contiguous; :meth:`apply` changes them in place.
+            first: start from an empty state at step 1; otherwise Adam's bias corrections are 1,
+                because its counter is beyond ``COUNTED_ON``.
+        """
         self._settings = settings
         self._weights = weights.reshape(-1)
-        tensors = 2 if isinstance(settings, Adam) else 1
-        self._state = [np.zeros(weights.size) for _ in range(tensors)]
+        self._step = restarted(0, first)
+        squares = np.full(weights.size, mean_square(first))
+        match settings:
+            case SGD():
+                self._state = [np.zeros(weights.size)]
+            case RMSprop():
+                self._state = [squares]
+            case Adam():
+                self._state = [np.zeros(weights.size), squares]
 
-    def apply(self, gradient: Array, step: int) -> None:
+    def apply(self, gradient: Array) -> None:
         """Update the weights by one step.
 
         Args:
             gradient: d loss / d weights.
-            step: counted from 1.
         """
         flat = gradient.reshape(-1)
+        self._step += 1
         for piece in _pieces(flat.size):
             state = [tensor[piece] for tensor in self._state]
-            self._weights[piece] += change(self._settings, flat[piece], state, step)
+            self._weights[piece] += change(self._settings, flat[piece], state, self._step)
 
 
 def change(settings: Optimizer, gradient: Array, state: list[Array], step: int) -> Array:
-    """Return the change of the weights in one step; ``state`` is updated in place.
+    """Return the change of the weights in one step, counted from 1; ``state`` is updated in place.
 
     Adam's bias corrections ``1 - beta^t`` take the betas rounded to float32 (0.999 becomes
     0.9990000128746033), as every framework does; the moments take the decimal ones.

@@ -7,19 +7,15 @@ independent (normalisations use stored statistics), so the sums over parts are t
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import nonces, seeded
+from ..catalogue import seeded
 from ..catalogue.layers import Shape
-from ..catalogue.nonces import Purpose
 from ..catalogue.workloads import Workload
 from ..payload.witness import trained_tensors
-from ..training import conformance
-from ..training.recomputed import Recomputed
+from ..training.reading import Part
 from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
@@ -34,109 +30,43 @@ Masks = Callable[[int, Shape], Array]
 
 @dataclass(frozen=True)
 class Job:
-    """One training: workload, batch size, seed and data.
-
-    Args:
-        workload: as the catalogue has it.
-        batch_size: samples of a step.
-        seed: 32 hex digits: of the starting weights and the order.
-        samples: size of the training set that the order permutes.
-        kind: ``timed``: a timed session. ``trace``: Dropout layers are removed, so later
-            layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
-            the data is learnable (:mod:`bench_protocol.training.conformance`).
-        optimizer: of a trace; other kinds have the workload's own.
-        data_seed: of generated data.
+    """What a session trains: ``workload`` as the catalogue has it, ``batch_size`` samples a step,
+    ``seed`` (32 hex digits) of starting weights and orders.
 
     Raises:
-        ValueError: ``batch_size`` is not in 1..``samples``.
+        ValueError: ``batch_size`` is not in 1..the number of training samples.
     """
 
     workload: Workload
     batch_size: int
     seed: str
-    samples: int
-    kind: Literal["trace", "timed"] = "timed"
-    optimizer: conformance.TracedOptimizer = "workload"
-    data_seed: str = seeded.DATA_SEED
 
     def __post_init__(self) -> None:
-        if not 1 <= self.batch_size <= self.samples:
+        samples = self.workload.data_set.train_samples
+        if not 1 <= self.batch_size <= samples:
             raise ValueError(
-                f"batch_size is {self.batch_size}: it must be in 1..{self.samples}, the samples"
+                f"batch_size is {self.batch_size}: it must be in 1..{samples}, the samples"
             )
-        if self.kind != "trace" and self.optimizer != "workload":
-            raise ValueError(f"a job of kind {self.kind} has its workload's own optimiser")
-
-    @cached_property
-    def trained(self) -> Workload:
-        """The workload with the layers and the optimiser that are trained."""
-        if self.kind != "trace":
-            return self.workload
-        batches = self.samples // self.batch_size
-        return conformance.trace_workload(self.workload, self.optimizer, batches)
-
-    def weights(self) -> seeded.Weights:
-        """Starting weights, float32."""
-        start = conformance.trace_weights if self.kind == "trace" else seeded.initial_weights
-        return start(self.trained, self.seed)
-
-
-def nonce_job(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Job:
-    """A job whose seed follows from a nonce.
-
-    Args:
-        batch_size: of the session; a trace has its own
-            (:func:`bench_protocol.training.conformance.trace_batch_size`).
-    """
-    seed = nonces.seed_of(nonce, workload.digest, purpose)
-    if purpose == "timed":
-        return timed_job(workload, batch_size, seed)
-    optimizer: conformance.TracedOptimizer = "sgd" if purpose == "long" else purpose
-    samples = batch_size * conformance.trace_batches(workload, purpose)
-    return Job(workload, batch_size, seed, samples, "trace", optimizer, data_seed=seed)
-
-
-def timed_job(workload: Workload, batch_size: int, seed: str) -> Job:
-    """The job of a session that is timed."""
-    return Job(workload, batch_size, seed, workload.data_set.train_samples)
-
-
-def recompute(job: Job, steps: int, split: Split | None = None) -> Recomputed:
-    """Train the first steps of a job, with Dropout as the identity.
-
-    Args:
-        steps: how many; at least 1. Of a timed session at most one epoch, because later orders are
-            the recipe's own; each epoch of a trace has the order of the seed.
-        split: pictures (uint8) and labels of the training split where data is real; generated if
-            not given, and then only the samples that the steps need.
-
-    Raises:
-        ValueError: there are too few or too many steps.
-    """
-    training = Training(job, steps, split)
-    losses = tuple(training.step() for _ in range(steps))
-    return Recomputed(losses, training.movements())
 
 
 class Training:
-    """A model in training. One :meth:`step` a batch."""
+    """A model that trains one part of its job, a batch in each :meth:`step`."""
 
-    def __init__(self, job: Job, steps: int, split: Split | None = None) -> None:
-        per_epoch = job.samples // job.batch_size
-        if steps < 1 or (job.kind == "timed" and steps > per_epoch):
-            raise ValueError(f"{steps} steps: an epoch has {per_epoch}")
-        self._job, self._workload = job, job.trained
-        self._start = job.weights()
-        orders = [
-            seeded.order(job.samples, epoch, job.seed)[: per_epoch * job.batch_size]
-            for epoch in range(-(-steps // per_epoch))
-        ]
-        rows = np.concatenate(orders)[: steps * job.batch_size]
+    def __init__(self, job: Job, part: Part, split: Split | None = None) -> None:
+        """
+        Args:
+            split: pictures (uint8) and labels of the training split where data is real; generated
+                if not given, and then only the samples that the steps need.
+        """
+        self._job, self._workload, self._part = job, job.workload, part
+        self._start = seeded.initial_weights(job.workload, job.seed)
+        whole, batch = part.per_epoch * job.batch_size, job.batch_size
+        samples = self._workload.data_set.train_samples
+        orders = [seeded.order(samples, epoch, job.seed)[:whole] for epoch in range(part.epochs)]
+        rows = np.concatenate(orders)[part.first * batch : (part.first + part.steps) * batch]
         if split is None:
             data_set = self._workload.data_set
-            self._pictures, self._labels = seeded.generated_rows(
-                data_set, "train", rows, self._job.data_seed
-            )
+            self._pictures, self._labels = seeded.generated_rows(data_set, "train", rows)
         else:
             self._pictures, self._labels = split[0][rows], split[1][rows]
         self.restart()
@@ -150,19 +80,39 @@ class Training:
         ]
         self._updates = {
             (tensor.index, tensor.name): Update(
-                self._workload.optimizer, self._weights[tensor.index][tensor.name]
+                self._workload.optimizer,
+                self._weights[tensor.index][tensor.name],
+                first=self._part.kind == "first",
             )
             for tensor in trained_tensors(self._workload)
         }
 
+    def train(self, masks: Callable[[int], Masks] | None = None) -> float:
+        """Train the whole part; the mean loss of its last batch, before its update.
+
+        Args:
+            masks: of each step, counted from 0; without, Dropout is the identity.
+        """
+        losses = [self.step(masks(step) if masks else None) for step in range(self._part.steps)]
+        return losses[-1]
+
+    def loss(self) -> float:
+        """The mean loss of the next batch, dropout off; trains nothing."""
+        return self._batch({}, {})
+
     def step(self, masks: Masks | None = None) -> float:
         """Train the next batch; its mean loss before the update."""
-        batch, workload = self._job.batch_size, self._workload
-        first = self._steps * batch
-        factors = self._masks(masks)
         gradients: dict[tuple[int, str], Array] = {}
-        loss = 0.0
-        part = _part(workload, batch)
+        loss = self._batch(self._masks(masks), gradients)
+        self._steps += 1
+        for place, gradient in gradients.items():
+            self._updates[place].apply(gradient)
+        return loss
+
+    def _batch(self, factors: dict[int, Array], gradients: dict[tuple[int, str], Array]) -> float:
+        """The mean loss of the next batch; adds its gradients."""
+        batch = self._job.batch_size
+        first, loss, part = self._steps * batch, 0.0, _part(self._workload, batch)
         for start in range(0, batch, part):
             rows = slice(start, min(start + part, batch))
             samples = slice(first + start, first + rows.stop)
@@ -170,9 +120,6 @@ class Training:
             x = (self._pictures[samples].astype(np.float32) / np.float32(255)).astype(np.float64)
             labels = self._labels[samples]
             loss += self._pass(x, labels, {n: mask[rows] for n, mask in factors.items()}, gradients)
-        self._steps += 1
-        for place, gradient in gradients.items():
-            self._updates[place].apply(gradient, self._steps)
         return loss
 
     def _masks(self, masks: Masks | None) -> dict[int, Array]:

@@ -1,1 +1,1 @@
-"""Whether the training was right: traces, witness, limits, verdicts."""
+"""Whether the training was right: readings, limits, verdicts, accuracy."""

@@ -1,7 +1,7 @@
-"""The loss of training by number of steps: what a timed session must show on generated data.
+"""The loss on the test split by number of steps: what a timed session must reach.
 
-Generated data is learned slowly, so the loss of the last batch tells how many steps were trained.
-Evaluations after all epochs have bands of their own (:mod:`.accuracy`).
+Generated data is learned slowly, so the loss tells how many steps were trained. Evaluations after
+all epochs have bands of their own (:mod:`.accuracy`).
 """
 
 import math
@@ -11,17 +11,19 @@ from typing import Literal
 
 from ..catalogue.matrix import Cell
 from ..catalogue.workloads import Workload
+from ..payload.result import Evaluation
 from .measured_limits import limits_of
 
 Points = tuple[tuple[int, float], ...]
 
 # Honest curves differ by at most this share of what is left above the lowest loss.
 CURVE_SPREAD = 0.15
-# Standard deviation of one sample's loss, and how many of them a batch's mean may be off. A wrong
+# Standard deviation of one sample's loss, and how many of them the mean of some may be off. A wrong
 # label costs about 4.1 more than a right one: 4.1 sqrt(0.11 x 0.89) = 1.3. Measured at the end of
-# training: 1.37 to 1.48. Wrong labels are few, so a batch of 32 strays far upwards: of 24,000
-# honest ones by 5.3 deviations at most, downwards by 3.3.
-SAMPLE_DEVIATION, DEVIATIONS_BELOW, DEVIATIONS_ABOVE = 1.4, 3.5, 5.5
+# training: 1.37 to 1.48.
+SAMPLE_DEVIATION, DEVIATIONS = 1.4, 3.5
+# A session is evaluated on as many samples as this many FLOPs pass forward, and on no fewer.
+EVALUATED_FLOPS, FEWEST_EVALUATED = 2e11, 64
 # One label in eight is drawn at random (docs/protocol.md).
 RANDOM_LABELS = 1 / 8
 
@@ -36,27 +38,34 @@ class LossVerdict:
     highest: float | None = None
 
 
-def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -> LossVerdict:
-    """Compare the loss of the last batch with the range of honest trainings of the same length.
+def evaluated_samples(workload: Workload) -> int:
+    """Test samples on which a session is evaluated that was not timed for whole epochs."""
+    forward = workload.training_flops_per_sample / 3
+    affordable = max(FEWEST_EVALUATED, int(EVALUATED_FLOPS / forward))
+    return min(workload.data_set.test_samples, affordable)
+
+
+def judge(cell: Cell, workload: Workload, steps: int, evaluation: Evaluation | None) -> LossVerdict:
+    """Compare the loss on the test split with the range of honest trainings of the same length.
 
     On generated data that is a range around the measured curve. Without a curve, and on real data,
-    after one epoch the loss must be below what guessing may cost in one batch: hard data such as
-    CIFAR-100 is hardly learned by then. Noise can be learned by nobody, so it has no range.
+    after one epoch the loss must be below that of guessing: hard data such as CIFAR-100 is hardly
+    learned by then. Noise can be learned by nobody, so it has no range.
 
     Args:
         cell: its data, batch size and workload digest count.
         workload: of today's catalogue.
         steps: all steps of the session, warm-up and first step included.
-        last_loss: of the last batch; None if it was not finite, which another check judges.
     """
-    if last_loss is None:
-        return LossVerdict("unchecked", "there is no last loss")
+    if evaluation is None or evaluation.loss is None:
+        return LossVerdict("unchecked", "the session was not evaluated")
     if workload.data_set.noise:
         return LossVerdict("unchecked", "the data is noise: there is nothing to learn")
-    measured = limits_of(workload).curve
+    loss, measured = evaluation.loss, limits_of(workload).curve
+    noise = DEVIATIONS * SAMPLE_DEVIATION / math.sqrt(evaluation.samples)
     comparable = cell.data == "generated" and cell.workload_digest == workload.digest
     if measured is None or not comparable:
-        return _below_guessing(cell, workload, steps, last_loss)
+        return _below_guessing(cell, workload, steps, loss, noise)
     curve = measured.points
     # With another batch size progress lies between that of equal steps and of equal samples.
     by_samples = steps * cell.batch_size / workload.batch_size
@@ -67,13 +76,12 @@ def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -
     slow, fast = _at(curve, fewest), _at(curve, most)
     # The loss may fall to the floor after the last step of the curve.
     fast = fast - CURVE_SPREAD * (fast - floor) if most <= curve[-1][0] else floor
-    deviation = SAMPLE_DEVIATION / math.sqrt(cell.batch_size)
-    lowest = max(0.0, fast - DEVIATIONS_BELOW * deviation)
-    highest = slow + CURVE_SPREAD * (slow - floor) + DEVIATIONS_ABOVE * deviation
+    lowest = max(0.0, fast - noise)
+    highest = slow + CURVE_SPREAD * (slow - floor) + noise
     return LossVerdict(
-        "within" if lowest <= last_loss <= highest else "outside",
-        f"the last loss is {last_loss:.3g}; after {steps:,} steps of {cell.batch_size} it is "
-        f"{lowest:.3g} to {highest:.3g}",
+        "within" if lowest <= loss <= highest else "outside",
+        f"its loss on the test split is {loss:.3g}; after {steps:,} steps of {cell.batch_size} it "
+        f"is {lowest:.3g} to {highest:.3g}",
         lowest,
         highest,
     )
@@ -95,17 +103,18 @@ def _at(curve: Points, steps: float) -> float:
     return curve[-1][1] if steps > curve[-1][0] else curve[0][1]
 
 
-def _below_guessing(cell: Cell, workload: Workload, steps: int, last_loss: float) -> LossVerdict:
+def _below_guessing(
+    cell: Cell, workload: Workload, steps: int, loss: float, noise: float
+) -> LossVerdict:
     epoch, guessing = workload.steps_per_epoch(cell.batch_size), math.log(workload.data_set.classes)
     if steps < epoch:
         return LossVerdict(
             "unchecked", f"{steps:,} of an epoch's {epoch:,} steps are too few to judge the loss by"
         )
-    highest = guessing + DEVIATIONS_ABOVE * SAMPLE_DEVIATION / math.sqrt(cell.batch_size)
+    highest = guessing + noise
     return LossVerdict(
-        "within" if last_loss < highest else "outside",
-        f"the last loss is {last_loss:.3g}; guessing gives {guessing:.3g}, in one batch up to "
-        f"{highest:.3g}",
+        "within" if loss < highest else "outside",
+        f"its loss on the test split is {loss:.3g}; guessing gives up to {highest:.3g}",
         0.0,
         highest,
     )

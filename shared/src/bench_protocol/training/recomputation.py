@@ -1,4 +1,4 @@
-"""Which jobs a result must have trained, and the server's signed recomputation of each.
+"""Which job a result must have trained, and the server's signed recomputation of it.
 
 Reading and comparing needs no NumPy. :mod:`bench_protocol.recompute` computes.
 """
@@ -10,19 +10,16 @@ from typing import Literal, NamedTuple
 
 from ..base import strict_json
 from ..base.errors import InvalidField
-from ..base.units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
+from ..base.units import Count, PositiveCount, Sha256, Share, Slug, Text, Wire
 from ..catalogue import architectures, nonces
 from ..catalogue.catalogue import CATALOGUE, workload_named
 from ..catalogue.matrix import DataKind
-from ..catalogue.nonces import Purpose
 from ..catalogue.workloads import Workload
 from ..payload.result import Result, RunId, Seed
 from ..payload.witness import may_skip_updates
-from . import conformance, long_trace, trace_limits, witness_verdict
-from .conformance import TRACED, ConformanceVerdict, Reference
-from .long_trace import LongVerdict
+from . import witness_verdict
+from .reading import is_affordable
 from .recomputed import Figures
-from .witness_steps import is_affordable
 from .witness_verdict import WitnessVerdict
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
@@ -48,42 +45,22 @@ class JobKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SeededJob:
-    """One job of a result: a trace, or the first steps of its timed session."""
+class SessionJob:
+    """The readings of a session whose seed follows from a nonce."""
 
     workload: Workload
-    purpose: Purpose
     nonce: str
     batch_size: int
     data: DataKind = "generated"
 
     @property
+    def seed(self) -> str:
+        return nonces.seed_of(self.nonce, self.workload.digest)
+
+    @property
     def key(self) -> JobKey:
         """The key under which the server stores the job."""
-        seed = nonces.seed_of(self.nonce, self.workload.digest, self.purpose)
-        return JobKey(seed, self.batch_size, self.data)
-
-
-def trace_jobs(workload: Workload, nonce: str) -> tuple[SeededJob, ...]:
-    """The traces that a nonce seeds: the short ones and, where a step is small, the long one."""
-    purposes: tuple[Purpose, ...] = TRACED
-    if conformance.is_long_traced(workload):
-        purposes = (*TRACED, "long")
-    batch_size = conformance.trace_batch_size(workload)
-    return tuple(SeededJob(workload, purpose, nonce, batch_size) for purpose in purposes)
-
-
-def trace_reference(job: SeededJob, figures: Figures) -> Reference:
-    """The figures that a trace is compared with."""
-    return Reference(job.batch_size, job.key.seed, figures)
-
-
-class Tolerance(Wire):
-    """Largest relative deviations on a CPU in float32: of the loss of each step, and of a
-    movement."""
-
-    losses: tuple[Finite, ...]
-    movements: Finite
+        return JobKey(self.seed, self.batch_size, self.data)
 
 
 class Draw(Wire):
@@ -101,31 +78,29 @@ class Draw(Wire):
 
 
 class Recomputation(Wire):
-    """One job of a challenge as the server computed it, signed by its challenge key.
+    """The server's recomputation of the session of a challenge, signed by its challenge key.
 
     ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
     conforms follows from comparing it with the figures (:func:`verdict`), so results that come
-    later need no further one. ``data_digest``: of the data that a session was computed on.
+    later need no further one. ``data_digest``: of the data that it was computed on.
     """
 
     challenge: RunId
     nonce: Sha256
     workload: Slug
     workload_digest: Sha256
-    purpose: Purpose
     batch_size: PositiveCount
     seed: Seed
     server_origin: Text
     verdict: Literal["computed", "not_drawn"]
     figures: Figures | None = None
-    tolerance: Tolerance | None = None
     draw: Draw | None = None
     data: DataKind
     data_digest: Sha256 | None = None
 
     @property
     def key(self) -> JobKey:
-        """The key of the job."""
+        """The key of the stated job."""
         return JobKey(self.seed, self.batch_size, self.data)
 
 
@@ -145,7 +120,7 @@ def parse(raw: bytes) -> Recomputation:
             verdict, figures and draw contradict each other.
     """
     said = Recomputation.parse(raw)
-    follows = nonces.seed_of(said.nonce, said.workload_digest, said.purpose)
+    follows = nonces.seed_of(said.nonce, said.workload_digest)
     if said.seed != follows:
         raise InvalidField(f"seed must be {follows}", field="seed")
     _require_consistent(said)
@@ -155,12 +130,9 @@ def parse(raw: bytes) -> Recomputation:
 def _require_consistent(said: Recomputation) -> None:
     """Require figures or a draw that leaves the job out; check what it says of the data."""
     draw, is_computed = said.draw, said.verdict == "computed"
-    if said.data == "real" and said.purpose != "timed":
-        raise InvalidField("only a session has real data", field="data")
-    if (said.data_digest is not None) != (said.purpose == "timed" and is_computed):
+    if (said.data_digest is not None) != is_computed:
         raise InvalidField(
-            "data_digest must be there where a session was computed, and only there",
-            field="data_digest",
+            "data_digest must be there where it was computed, and only there", field="data_digest"
         )
     if (said.figures is not None) != is_computed:
         raise InvalidField(
@@ -172,9 +144,8 @@ def _require_consistent(said: Recomputation) -> None:
         )
     if draw is None:
         return
-    follows = nonces.seed_of(said.nonce, said.workload_digest, "timed")
-    if draw.seed != follows:
-        raise InvalidField(f"draw.seed must be {follows}", field="draw.seed")
+    if draw.seed != said.seed:
+        raise InvalidField(f"draw.seed must be {said.seed}", field="draw.seed")
     if draw.share < DRAWN_SHARE:
         raise InvalidField(f"draw.share must be {DRAWN_SHARE} or more", field="draw.share")
     if is_drawn(draw):
@@ -182,30 +153,19 @@ def _require_consistent(said: Recomputation) -> None:
 
 
 def require_about(said: Recomputation, result: Result) -> None:
-    """Check that a recomputation is of a job of a result.
+    """Check that a recomputation is about the session of a result.
 
     Raises:
-        InvalidField: it is of another challenge, or of no job of this result.
+        InvalidField: it is about another challenge, or about no job of this result.
     """
     challenge = result.challenge
     theirs = (said.challenge, said.nonce, said.server_origin)
     if challenge is None or theirs != (challenge.id, challenge.nonce, challenge.server_origin):
-        raise InvalidField("it is of another challenge", field="challenge")
-    job = next((job for job in jobs(result) if job.key == said.key), None)
-    told = (said.workload, said.workload_digest, said.purpose)
-    if job is None or told != (job.workload.name, job.workload.digest, job.purpose):
-        raise InvalidField("it is of no job of this result", field="seed")
-
-
-def tolerance(job: SeededJob) -> Tolerance | None:
-    """The tolerance of a short trace; a session's depends on more (:mod:`.witness_verdict`)."""
-    if job.purpose == "timed" or job.purpose == "long":
-        return None
-    steps = conformance.trace_steps(job.workload, job.purpose)
-    table = trace_limits.TOLERANCES["cpu", "float32", job.purpose]
-    losses = trace_limits.loss_limits(job.workload, table, job.purpose, steps)
-    moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
-    return Tolerance(losses=losses, movements=moved)
+        raise InvalidField("the recomputation is about another challenge", field="challenge")
+    seeded = job(result)
+    told = (said.workload, said.workload_digest, said.key)
+    if seeded is None or told != (seeded.workload.name, seeded.workload.digest, seeded.key):
+        raise InvalidField("the recomputation is not of this result's session", field="seed")
 
 
 def is_drawn(draw: Draw) -> bool:
@@ -215,32 +175,23 @@ def is_drawn(draw: Draw) -> bool:
     return int.from_bytes(digest[:8]) < draw.share * 2**64
 
 
-def jobs(result: Result) -> tuple[SeededJob, ...]:
-    """The seeded jobs of a result: its traces, and its session where its frozen weights are
-    generated and its batch is not too large (:func:`.witness_steps.is_affordable`). Empty where the
-    workload's definition has changed.
-    """
-    nonce, cell = result.seeding_nonce, result.cell
-    workload = workload_named(cell.workload)
+def job(result: Result) -> SessionJob | None:
+    """The seeded job of a result, if it can be recomputed: its frozen weights are generated, its
+    batch is not too large (:func:`.reading.is_affordable`), and the workload's definition has not
+    changed."""
+    cell, workload = result.cell, workload_named(result.cell.workload)
     if result.measurement is None or workload.digest != cell.workload_digest:
-        return ()
-    made = list(trace_jobs(workload, nonce))
-    if has_generated_weights(result) and is_affordable(workload, cell.batch_size):
-        made.append(SeededJob(workload, "timed", nonce, cell.batch_size, cell.data))
-    return tuple(made)
+        return None
+    if not (has_generated_weights(result) and is_affordable(workload, cell.batch_size)):
+        return None
+    return SessionJob(workload, result.seeding_nonce, cell.batch_size, cell.data)
 
 
-def job_of(said: Recomputation) -> SeededJob | None:
+def job_of(said: Recomputation) -> SessionJob | None:
     """Its job; None if the catalogue has no such workload."""
     for workload in CATALOGUE:
         if workload.digest == said.workload_digest:
-            return SeededJob(
-                workload,
-                said.purpose,
-                said.nonce,
-                said.batch_size,
-                said.key.data,
-            )
+            return SessionJob(workload, said.nonce, said.batch_size, said.data)
     return None
 
 
@@ -251,74 +202,31 @@ def has_generated_weights(result: Result) -> bool:
 
 
 def session_is_generated(result: Result) -> bool:
-    """Whether all that the session's first losses follow from is generated: no file is needed."""
+    """Whether all that the session's losses follow from is generated: no file is needed."""
     return result.cell.data == "generated" and has_generated_weights(result)
 
 
 def is_seeded(result: Result) -> bool:
-    """Whether the seeds of its traces and of its timed session follow from its nonce."""
-    nonce, digest, measured = result.seeding_nonce, result.cell.workload_digest, result.measurement
-    seeds = {nonces.seed_of(nonce, digest, purpose): purpose for purpose in nonces.PURPOSES}
-    traces = [
-        seeds.get(trace.seed) == ("long" if trace.steps else trace.optimizer)
-        for trace in (measured.traces if measured else ())
-    ]
-    return seeds.get(result.seed) == "timed" and all(traces)
+    """Whether the seed of its session follows from its nonce."""
+    return result.seed == nonces.seed_of(result.seeding_nonce, result.cell.workload_digest)
 
 
 def verdict(
     result: Result, known: Known, architecture: str = architectures.MEASURED
-) -> ConformanceVerdict | None:
-    """Compare the short traces with their recomputation; None if it is not complete."""
-    found = _references(result, known)
-    references = {optimizer: found[optimizer] for optimizer in TRACED if optimizer in found}
-    if result.measurement is None or len(references) < len(TRACED):
-        return None
-    workload, traces = workload_named(result.cell.workload), result.measurement.traces
-    return conformance.verdict(result.cell, workload, traces, references, architecture)
-
-
-def long_verdict(
-    result: Result, known: Known, architecture: str = architectures.MEASURED
-) -> LongVerdict | None:
-    """Compare the long trace with its recomputation; None if there is none."""
-    reference = _references(result, known).get("long")
-    if result.measurement is None or reference is None:
-        return None
-    workload, traces = workload_named(result.cell.workload), result.measurement.traces
-    return long_trace.judge(result.cell, workload, traces, reference, architecture)
-
-
-def _references(result: Result, known: Known) -> dict[Purpose, Reference]:
-    """The recomputed figures of its traces, by their purpose."""
-    references: dict[Purpose, Reference] = {}
-    for job in jobs(result):
-        said = known.get(job.key)
-        if job.purpose != "timed" and said is not None and said.figures is not None:
-            references[job.purpose] = trace_reference(job, said.figures)
-    return references
-
-
-def session_verdict(
-    result: Result, known: Known, architecture: str = architectures.MEASURED
 ) -> WitnessVerdict | None:
     """Compare the witness with the recomputation of its session; None without either."""
-    job = next((job for job in jobs(result) if job.purpose == "timed"), None)
-    measured = result.measurement
-    said = None if job is None else known.get(job.key)
-    if job is None or measured is None or said is None or said.figures is None:
+    seeded, measured = job(result), result.measurement
+    said = None if seeded is None else known.get(seeded.key)
+    if seeded is None or measured is None or said is None or said.figures is None:
         return None
-    if (witness := measured.witness) is None or result.seed != job.key.seed:
+    if measured.witness is None or result.seed != seeded.seed:
         return None
     return witness_verdict.judge(
         result.cell,
-        job.workload,
-        witness.steps,
-        witness.losses,
-        said.figures.band,
-        movements=witness.movements,
+        seeded.workload,
+        result.seed,
+        measured.witness,
+        said.figures,
         architecture=architecture,
-        rewound=witness.rewound,
-        start=said.figures.start_loss,
         may_skip_updates=may_skip_updates(measured.recipe_settings, result.cell.precision),
     )

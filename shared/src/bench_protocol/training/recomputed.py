@@ -1,67 +1,43 @@
-"""Outputs of a recomputation: losses, movements and their ranges. Reading them needs no NumPy."""
-
-from dataclasses import dataclass
+"""Outputs of a recomputation. Reading them needs no NumPy."""
 
 from pydantic import model_validator
 
 from ..base.units import Finite, Wire
 
 
-@dataclass(frozen=True)
-class Recomputed:
-    """Losses and movements of a correct training.
+class Recomputed(Wire):
+    """A correct reading: mean loss of the last batch, and |w - w_0| of each trained tensor in the
+    catalogue's order after the last step, rounded to ten digits.
 
-    ``losses``: mean loss of each step's batch, before the step's update. ``movements``:
-    |w - w_0| of each trained tensor after the last step; empty where they are not compared.
+    ``loss_high``, ``movements_high``: the upper ends where Dropout makes ranges of them.
     """
 
-    losses: tuple[float, ...]
-    movements: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Band:
-    """Lowest and highest losses and movements of a correct training; equal without Dropout."""
-
-    low: Recomputed
-    high: Recomputed
-
-
-class Figures(Wire):
-    """Figures of the recomputation of one seeded job, rounded to ten digits.
-
-    ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
-    where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the
-    catalogue's order after the last step; ``movements_high`` as ``high``. ``start_loss``: of the
-    first batch with the starting weights, dropout off. ``rounding``, ``movements_rounding``: the
-    effect of rounding on each (:mod:`bench_protocol.recompute.rounding`); empty where it was not
-    computed.
-    """
-
-    losses: tuple[Finite, ...]
-    high: tuple[Finite, ...] = ()
-    movements: tuple[Finite, ...] = ()
+    loss: Finite
+    movements: tuple[Finite, ...]
+    loss_high: Finite | None = None
     movements_high: tuple[Finite, ...] = ()
-    start_loss: Finite
-    rounding: tuple[Finite, ...] = ()
-    movements_rounding: tuple[Finite, ...] = ()
 
     @model_validator(mode="after")
-    def _same_lengths(self) -> "Figures":
-        for name, values in (
-            ("high", self.losses),
-            ("rounding", self.losses),
-            ("movements_high", self.movements),
-            ("movements_rounding", self.movements),
-        ):
-            if len(getattr(self, name)) not in (0, len(values)):
-                raise ValueError(f"{name} must be empty or have {len(values)} values")
+    def _same_lengths(self) -> "Recomputed":
+        if len(self.movements_high) not in (0, len(self.movements)):
+            raise ValueError(f"movements_high must be empty or have {len(self.movements)} values")
         return self
 
     @property
-    def band(self) -> Band:
-        """The range of losses and movements."""
-        return Band(
-            Recomputed(self.losses, self.movements),
-            Recomputed(self.high or self.losses, self.movements_high or self.movements),
-        )
+    def loss_range(self) -> tuple[float, float]:
+        """Lowest and highest correct loss."""
+        return self.loss, self.loss if self.loss_high is None else self.loss_high
+
+    @property
+    def movement_ranges(self) -> list[tuple[float, float]]:
+        """Lowest and highest correct movement of each tensor."""
+        return list(zip(self.movements, self.movements_high or self.movements, strict=True))
+
+
+class Figures(Wire):
+    """Figures of a session's recomputation. ``start_loss``: of the first batch of the first reading
+    with the starting weights, dropout off. ``readings``: of the parts
+    (:func:`.reading.parts`) but the two that show masks."""
+
+    start_loss: Finite
+    readings: tuple[Recomputed, ...]

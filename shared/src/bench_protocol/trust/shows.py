@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from ..catalogue.matrix import DeviceKind, Precision
 from ..payload.result import Result
 from . import trust_levels
 from .omissions import DAYS, Omissions
@@ -21,7 +22,7 @@ STATUS_WORDS: dict[Status, str] = {
     "not_checked": "not checked",
     "pending": "pending",
 }
-# The verdict of a witness that only a wide band was compared with.
+# The verdict of a witness that only a wide range was compared with.
 WIDE_BAND = "wide_band"
 # Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
 # than its blocks bounds nothing.
@@ -48,7 +49,7 @@ class Check(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """The status of this check. One that compared nothing, or only a wide band, is no pass."""
+        """The status of this check. One that compared nothing, or only a wide range, is no pass."""
         if self.verdict == "pending":
             return "pending"
         if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_BAND):
@@ -67,8 +68,8 @@ class Facts:
 
     status: str
     trust_level: int | None
-    device: str
-    precision: str
+    device: DeviceKind
+    precision: Precision
     verdicts: tuple[Mapping[str, Any], ...] = ()
     logged: bool = True
     omissions: Omissions | None = None
@@ -80,7 +81,7 @@ class Facts:
 
     @property
     def has_wide_band(self) -> bool:
-        """Whether only a wide band was compared with the losses of its session."""
+        """Whether only a wide range was compared with the losses of its session."""
         witness = self.checks.get("witness")
         return witness is not None and witness.verdict == WIDE_BAND
 
@@ -174,7 +175,7 @@ def level_needs(facts: Facts) -> str | None:
         return f"level {HIGHEST}: {_lower(LEVELS[HIGHEST].needs)}"
     failed = [check for check in facts.checks.values() if not check.passed]
     if level == 2 and (why := not_checkable(facts.device, facts.precision)):
-        return f"level 3 is {why}: no tolerance of a trace has been measured there"
+        return f"level 3 is {why}: limits that follow from its precision are too coarse"
     if level == 2 and any(check.verdict == "pending" for check in failed):
         return "level 3: the server has not recomputed it yet"
     names = ("challenge", "clocks") if level == 1 else tuple(facts.checks)
@@ -292,29 +293,22 @@ ROWS = (
         _by_checks("third_party"),
     ),
     Row(
-        "training",
-        "This key trained this job",
-        "this key trained traces that the server chose; the server computed the same in float64",
-        "on which device, how fast, or that the timed blocks did the same",
-        (
-            *("conformance", "right_computation", "long_trace", "parameter_count", "finite_loss"),
-            *("batch_fits", "evidence"),
-        ),
-        _by_checks("third_party"),
-    ),
-    Row(
         "session",
         "The timed session trained this job",
-        "its warm-up has the losses that the server computed; no step is missing, and its blocks "
-        "fill the time that was measured around them",
-        "what the session did between its first steps and its end",
-        ("witness", "steps", "window", "data_digest"),
+        "after its timing it trained parts of the job that the server chose, in calls as long as "
+        "its blocks, at their speed, and the server computed the same in float64; its blocks fill "
+        "the time that was measured around them",
+        "on which device, how fast, or what a rewritten agent did in its blocks",
+        (
+            *("witness", "pace", "steps", "window", "data_digest", "evidence"),
+            *("parameter_count", "finite_loss", "batch_fits"),
+        ),
         _session,
     ),
     Row(
         "learning",
         "It learns",
-        "its last loss or accuracy is in the range of honest trainings of this length",
+        "its loss or accuracy on the test split is in the range of honest trainings of this length",
         "that the loss or accuracy is of this training: it is the sender's word",
         ("accuracy", "falling_loss"),
         _by_checks("self_attested"),

@@ -7,8 +7,8 @@ in-toto's proposal of an ``eval-result`` predicate (in-toto/attestation, pull re
 from dataclasses import dataclass
 from typing import Literal
 
-from ..training.conformance import TRACED
-from ..training.trace_limits import TOLERANCES
+from ..catalogue.matrix import DeviceKind, Precision
+from ..training.witness_limits import can_conform, is_measured
 
 Assurance = Literal["self_attested", "third_party", "reproduced"]
 ASSURANCE_WORDS: dict[Assurance, str] = {
@@ -64,12 +64,12 @@ LEVELS = (
         3,
         "conformant",
         "third_party",
-        "It is also conformant and plausible: no check failed, and the server has recomputed "
-        "the traces and the timed session's first losses from the challenge's nonce. Until then it "
-        "has level 2. Real data whose files the server does not have, and pretrained weights, are "
-        "not recomputed: it compares those losses with a wide band, and the level says so. No "
-        "tolerance of a trace has been measured on a GPU, in float16 or in TF32: such results have "
-        "level 2 at most, and cannot be reproduced.",
+        "It is also conformant and plausible: no check failed, and the server has recomputed the "
+        "timed session's readings from the challenge's nonce. Until then it has level 2. Real data "
+        "whose files the server does not have, and pretrained weights, are not recomputed: it "
+        "compares those losses with a wide range, and the level says so. On a GPU the limits of "
+        "float32 are derived, and the level says so. Limits of float16, TF32 and of bfloat16 on a "
+        "GPU are too coarse: such results have level 2 at most, and cannot be reproduced.",
         "Train what is recomputed, and report other times for the blocks; train it on other "
         "hardware than the machine names.",
     ),
@@ -84,29 +84,29 @@ LEVELS = (
     ),
 )
 HIGHEST = LEVELS[-1].number
-# The server has recomputed the traces of results at this level and above.
+# The server has recomputed the readings of results at this level and above.
 THIRD_PARTY = 3
-WIDE_BAND = "with the first losses of its session checked by a wide band, not recomputed"
+WIDE_BAND = "with the losses of its session checked by a wide range, not recomputed"
+DERIVED = "with derived limits"
 
 
-def not_checkable(device: str, precision: str) -> str | None:
+def not_checkable(device: DeviceKind, precision: Precision) -> str | None:
     """Why no result of this kind of device and precision can have level 3 yet, such as ``not yet
-    checkable on CUDA``; None where tolerances of its traces have been measured."""
-    if all((device, precision, optimizer) in TOLERANCES for optimizer in TRACED):
+    checkable in tf32 on CUDA``; None where it can."""
+    if can_conform(device, precision):
         return None
-    on = f"on {DEVICES.get(device, device)}"
-    if any(measured == device for measured, _, _ in TOLERANCES):
-        on = f"in {precision} {on}"
-    return f"not yet checkable {on}"
+    return f"not yet checkable in {precision} on {DEVICES[device]}"
 
 
-def words(level: int, device: str, precision: str, wide_band: bool = False) -> str:
-    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable on CUDA``.
+def words(level: int, device: DeviceKind, precision: Precision, wide_band: bool = False) -> str:
+    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable in tf32 on CUDA``.
 
     Args:
-        wide_band: only a wide band was compared with the losses of its session.
+        wide_band: only a wide range was compared with the losses of its session.
     """
-    if wide_band and level >= THIRD_PARTY:
-        return f"level {level} of {HIGHEST}, {WIDE_BAND}"
+    if level >= THIRD_PARTY:
+        how = [WIDE_BAND] if wide_band else []
+        how += [] if is_measured(device, precision) else [DERIVED]
+        return ", ".join([f"level {level} of {HIGHEST}", *how])
     why = not_checkable(device, precision) if level == 2 else None
     return f"level {level} of {HIGHEST}{f': level 3 is {why}' if why else ''}"

@@ -5,7 +5,7 @@ kernels (height, width, in, out), dense and LSTM kernels (in, out).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 import jax
 import jax.numpy as jnp
@@ -22,35 +22,24 @@ Parameters = list[dict[str, Any]]
 MANY_CHANNELS = 256
 
 Forward = Callable[[Parameters, Any, Any, Any], Any]
-Drop = Callable[[Any, float, Any], Any]
-"""Dropout of values at a rate, by a key."""
 
 
-def forward(workload: Workload, *, fast: bool, drop: Drop | None = None) -> Forward:
+def forward(workload: Workload, *, fast: bool) -> Forward:
     """A function (parameters, inputs, key, number of the step) to logits (batch, classes); ``key``
     None: no dropout.
 
     Args:
         fast: use forms of pooling and, on a CPU, of large convolutions with cheap gradients.
-        drop: used in place of :func:`dropout`.
     """
-    form = Form(fast, drop or dropout)
 
     def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
         first = number * len(workload.layers)  # a separate number for each layer of each step
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
             own_key = None if key is None else jax.random.fold_in(key, first + index)
-            x = _layer(layer, values, x, own_key, form)
+            x = _layer(layer, values, x, own_key, fast)
         return x
 
     return apply
-
-
-class Form(NamedTuple):
-    """The chosen forms of layers, see :func:`forward`."""
-
-    fast: bool
-    drop: Drop
 
 
 def mean_loss(logits: Any, labels: Any) -> Any:
@@ -60,27 +49,27 @@ def mean_loss(logits: Any, labels: Any) -> Any:
     return -jnp.mean(picked)
 
 
-def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
+def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
     match layer:
         case layers.Conv2D():
-            x = _convolution(layer, x, values["kernel"], form.fast) + values["bias"]
+            x = _convolution(layer, x, values["kernel"], fast) + values["bias"]
         case layers.BatchNorm():
             mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
             scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
             x = x * scale + (values["beta"] - mean * scale)
         case layers.Residual():
-            main = _branch(layer.branch("main", x.shape[1:]), values, x, key, form)
-            shortcut = _branch(layer.branch("shortcut", x.shape[1:]), values, x, key, form)
+            main = _branch(layer.branch("main", x.shape[1:]), values, x, key, fast)
+            shortcut = _branch(layer.branch("shortcut", x.shape[1:]), values, x, key, fast)
             return jax.nn.relu(main + shortcut)
         case layers.MaxPool2D():
-            return _max_pool(x, layer, form.fast)
+            return _max_pool(x, layer, fast)
         case layers.ZeroPad2D():
             width = (layer.size, layer.size)
             return jnp.pad(x, ((0, 0), width, width, (0, 0)))
         case layers.GlobalAveragePool2D():
             return jnp.mean(x, axis=(1, 2))
         case layers.Dropout():
-            return x if key is None else form.drop(x, layer.rate, key)
+            return x if key is None else dropout(x, layer.rate, key)
         case layers.Flatten():
             return x.reshape(x.shape[0], -1)
         case layers.Dense():
@@ -92,10 +81,10 @@ def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, form: 
     return jax.nn.relu(x) if layer.activation == "relu" else x
 
 
-def _branch(parts: list[layers.Part], values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
+def _branch(parts: list[layers.Part], values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
     for index, part in enumerate(parts):
         own_key = None if key is None else jax.random.fold_in(key, index)
-        x = _layer(part.layer, weights_of(part, values), x, own_key, form)
+        x = _layer(part.layer, weights_of(part, values), x, own_key, fast)
     return x
 
 
@@ -172,10 +161,19 @@ def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
     return output
 
 
-def initial_state(optimizer: Optimizer, parameters: Parameters) -> Any:
-    """The optimiser's state: copies of the parameters, filled with zeros."""
-    copies = 2 if isinstance(optimizer, Adam) else 1
-    return tuple(jax.tree.map(jnp.zeros_like, parameters) for _ in range(copies))
+def initial_state(optimizer: Optimizer, parameters: Parameters, mean_square: float) -> Any:
+    """The optimiser's state: velocities and means of 0, and mean squares of ``mean_square``."""
+    match optimizer:
+        case RMSprop():
+            fills: tuple[float, ...] = (mean_square,)
+        case Adam():
+            fills = (0.0, mean_square)
+        case SGD():
+            fills = (0.0,)
+    return tuple(
+        jax.tree.map(lambda values, fill=fill: jnp.full_like(values, fill), parameters)
+        for fill in fills
+    )
 
 
 def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:

@@ -1,7 +1,7 @@
 """JAX's training loops."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,10 +15,11 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import trained_tensors
+from bench_protocol.training.reading import mean_square
 
 from ..common import FRAMEWORK_SEED, resident
 from ..loop import SlicedLoop, TrainingLoop, host_batches
-from ..seam import Data, Dropped
+from ..seam import Data
 from . import model
 from .products import synchronize
 
@@ -31,6 +32,7 @@ STEPS_PER_CALL = 16
 class JaxSession(TrainingLoop):
     """The base of JAX's loops.
 
+    ``_key``: of dropout; None where layers do not drop, and then a step is another program.
     ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
     step does not traverse dictionaries; ``_tree`` restores the layers at compilation. Parameters of
     frozen layers are separate.
@@ -42,21 +44,21 @@ class JaxSession(TrainingLoop):
         super().__init__(workload, cell, data)
         self._forward = model.forward(workload, fast=self.fast)
         self._frozen = _on_device(weights[: workload.frozen_layers])
-        self._set_start(weights)
-        self._key = jax.random.key(FRAMEWORK_SEED)
+        self._set_state(weights, first=True)
+        self._key: Any = jax.random.key(FRAMEWORK_SEED)
         self._loss = jnp.float32(float("nan"))
         self._evaluated: Any = None
 
-    def _set_start(self, weights: Weights) -> None:
-        """Set the starting weights and an empty optimiser state."""
+    def _switch_dropout(self) -> None:
+        # A step's masks follow from the key and the step's number.
+        self._key = jax.random.key(FRAMEWORK_SEED) if self._drops else None
+
+    def _set_state(self, weights: Weights, first: bool) -> None:
         self._state: list[Any] = []  # freed first
         trained = _on_device(weights[self._workload.frozen_layers :])
-        state = (trained, model.initial_state(self._workload.optimizer, trained))
+        optimizer = self._workload.optimizer
+        state = (trained, model.initial_state(optimizer, trained, mean_square(first)))
         self._state, self._tree = jax.tree.flatten(state)
-
-    def rewind(self, weights: Weights) -> None:
-        self._set_start(weights)
-        self._begin()
 
     def sync(self) -> None:
         synchronize((self._state, self._loss))
@@ -85,19 +87,6 @@ class JaxSession(TrainingLoop):
         for tensor in trained_tensors(self._workload):
             yield np.asarray(parameters[tensor.index][tensor.name])
 
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        passes: list[Dropped] = []
-
-        def noted(before: Any, rate: float, key: Any) -> Any:
-            after = model.dropout(before, rate, key)
-            passes.append((np.asarray(before, np.float32), np.asarray(after, np.float32)))
-            return after
-
-        forward = model.forward(self._workload, fast=self.fast, drop=noted)
-        number = self._trained + 1 + ahead
-        self._logits(self._parameters(), x, self._key, number, forward)
-        return passes
-
     def close(self) -> None:
         self._state = []  # there are no threads to end
 
@@ -109,17 +98,10 @@ class JaxSession(TrainingLoop):
         trained, _ = jax.tree.unflatten(self._tree, self._state)
         return [*self._frozen, *trained]
 
-    def _logits(
-        self,
-        parameters: Any,
-        x: Any,
-        key: Any,
-        number: Any = 0,
-        forward: model.Forward | None = None,
-    ) -> Any:
+    def _logits(self, parameters: Any, x: Any, key: Any, number: Any = 0) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes)."""
         parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
-        return (forward or self._forward)(parameters, x, key, number).astype(jnp.float32)
+        return self._forward(parameters, x, key, number).astype(jnp.float32)
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """One training step.
@@ -152,7 +134,7 @@ class FedSession(JaxSession):
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
         super().__init__(workload, cell, data, weights)
-        self._begin()
+        self._begin((data.order,))
         self._read = (lambda loss: loss) if self._pipeline else float
         self._compiled = jax.jit(self._step)
         self.settings = {
@@ -161,10 +143,17 @@ class FedSession(JaxSession):
             **self._mixed_settings,
         }
 
-    def _begin(self) -> None:
-        self._trained = 0
-        batches = host_batches(self._data, self._batch_size)
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
+        batches = host_batches(self._data, orders, first, self._batch_size)
         self._batches = _put_ahead(batches) if self._pipeline else batches
+
+    def _switch_dropout(self) -> None:
+        super()._switch_dropout()
+        shape = (self._batch_size, *self._workload.data_set.sample_shape)
+        x = jax.ShapeDtypeStruct(shape, jnp.float32)
+        y = jax.ShapeDtypeStruct(shape[:1], jnp.int32)
+        # The calls of the step take what is compiled here.
+        self._compiled.lower(self._state, self._frozen, x, y, self._key, self._trained).compile()
 
     def train_block(self, steps: int) -> None:
         for batch in islice(self._batches, steps):
@@ -210,13 +199,13 @@ class TunedSession(SlicedLoop, JaxSession):
         super().__init__(workload, cell, data, weights)
         self._x = jnp.asarray(resident(data.train_x))
         self._y = jnp.asarray(data.train_y)
-        self._begin()
+        self._begin((data.order,))
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
         self._looped = not (convolves and self._on_cpu)
         program = self._steps if self._looped else self._single
         self._program = jax.jit(program, donate_argnums=0)
         many = self._looped and self._steps_per_epoch >= STEPS_PER_CALL
-        self._many_steps = self._ready(self._many) if many else None
+        self._many_steps = self._ready_many() if many else None
         self.settings = {
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
             "steps_per_call": str(STEPS_PER_CALL) if many else "1",
@@ -252,9 +241,17 @@ class TunedSession(SlicedLoop, JaxSession):
         data = self._x, self._y, self._order
         return self._state, self._frozen, data, self._key, np.array(numbers, np.int32)
 
-    def _ready(self, program: Any) -> Any:
+    def _ready_many(self) -> Any:
         """The program, compiled now: its first call may come in a timed block."""
-        return jax.jit(program, donate_argnums=0).lower(*self._arguments(0, 0)).compile()
+        return jax.jit(self._many, donate_argnums=0).lower(*self._arguments(0, 0)).compile()
+
+    def _switch_dropout(self) -> None:
+        super()._switch_dropout()
+        if self._many_steps:
+            self._many_steps = self._ready_many()
+        numbers = (0, 0, 1) if self._looped else (0, 0)
+        # The calls of the program take what is compiled here.
+        self._program.lower(*self._arguments(*numbers)).compile()
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train step ``numbers[0]`` of the epoch; ``numbers[1]``: all steps trained before."""

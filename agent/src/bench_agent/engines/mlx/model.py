@@ -11,13 +11,14 @@ from typing import Any, assert_never
 import mlx.core as mx
 import numpy as np
 from mlx import nn, optimizers
-from mlx.utils import tree_flatten
+from mlx.utils import tree_flatten, tree_map_with_path
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.payload.witness import trained_tensors
+from bench_protocol.training.reading import mean_square, restarted
 
 
 def build(workload: Workload, weights: Weights) -> Any:
@@ -50,14 +51,14 @@ def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
     model.update(build(workload, weights).trainable_parameters())
 
 
-def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
-    """The inputs and outputs of each dropout layer."""
-    passes = []
-    for layer in model.layers:
-        before, x = x, layer(x)
-        if isinstance(layer, nn.Dropout):
-            passes.append((before, x))
-    return passes
+def switch_dropout(workload: Workload, model: Any, drops: bool) -> None:
+    """Give a model's dropout layers their rates, or the rate 0, which passes on the values."""
+    for layer, part in zip(
+        (layer for layer in workload.layers if isinstance(layer, layers.Dropout)),
+        (part for part in model.layers if isinstance(part, nn.Dropout)),
+        strict=True,
+    ):
+        part._p_1 = 1 - layer.rate if drops else 1
 
 
 def _parts(layer: layers.Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
@@ -178,3 +179,23 @@ def optimizer(settings: Optimizer) -> Any:
             return KerasAdam(rate, betas=[settings.beta_1, settings.beta_2], eps=settings.epsilon)
         case SGD():
             return KerasSGD(rate, momentum=settings.momentum)
+
+
+def restart(settings: Optimizer, optimizer: Any, first: bool) -> None:
+    """Set an optimiser's state for a restart, in its dictionary, because a compiled step holds
+    it."""
+    squares = not isinstance(settings, SGD)
+
+    def filled(path: str, value: Any) -> Any:
+        kind = path.rpartition(".")[2]
+        if kind not in ("m", "v"):
+            return (
+                mx.array(restarted(int(value.item()), first), value.dtype)
+                if path == "step"
+                else value
+            )
+        return mx.full(
+            value.shape, mean_square(first) if squares and kind == "v" else 0.0, value.dtype
+        )
+
+    optimizer.state.update(tree_map_with_path(filled, optimizer.state))

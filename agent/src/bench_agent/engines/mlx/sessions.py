@@ -1,7 +1,6 @@
 """MLX's training loops."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from ..common import resident
 from ..cpu import chains as cpu_chains
 from ..cpu import malloc
 from ..loop import SlicedLoop, TrainingLoop, host_batches
-from ..seam import Data, Dropped
+from ..seam import Data
 from . import model as mlx_model
 from .products import synchronize
 
@@ -35,25 +34,21 @@ class MlxSession(TrainingLoop):
         super().__init__(workload, cell, data)
         self._model = model
         self._loss = mx.array(float("nan"))
-        self._optimizer = self._new_optimizer()
+        self._optimizer = mlx_model.optimizer(workload.optimizer)
+        self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, self._compute)
         # Create it once: construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
-        self._dropout_passes: Callable[[Any], Any] = partial(mlx_model.dropout_passes, model)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
 
-    def _new_optimizer(self) -> Any:
-        optimizer = mlx_model.optimizer(self._workload.optimizer)
-        optimizer.init(self._model.trainable_parameters())
-        return optimizer
+    def _switch_dropout(self) -> None:
+        mlx_model.switch_dropout(self._workload, self._model, self._drops)
 
-    def rewind(self, weights: Weights) -> None:
+    def _set_state(self, weights: Weights, first: bool) -> None:
         mlx_model.set_trained(self._workload, self._model, weights)
-        # Change the dictionary in place, because a compiled step holds it.
-        self._optimizer.state.update(self._new_optimizer().state)
+        mlx_model.restart(self._workload.optimizer, self._optimizer, first)
         mx.eval(self._model.parameters(), self._optimizer.state)
-        self._begin()
 
     def sync(self) -> None:
         synchronize(self._model.parameters(), self._optimizer.state, self._loss)
@@ -65,9 +60,12 @@ class MlxSession(TrainingLoop):
         return int(mx.get_peak_memory())
 
     def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        # Put each layer back as it was: a layer that does not drop in training must stay so.
+        modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         logits = np.array(self._logits(self._model.trainable_parameters(), mx.array(x)))
-        self._model.train()
+        for module, training in modes:
+            module._training = training
         return logits
 
     def _logits(self, trained: Any, x: Any) -> Any:
@@ -109,10 +107,6 @@ class MlxSession(TrainingLoop):
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         return mlx_model.trained_parameters(self._workload, self._model)
 
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        passes = self._dropout_passes(mx.array(x))
-        return [(np.array(before), np.array(after)) for before, after in passes]
-
     def close(self) -> None:
         mx.clear_cache()
 
@@ -127,7 +121,7 @@ class FedSession(MlxSession):
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
         super().__init__(workload, cell, data, model)
         self._steps_per_evaluation = self._steps_per_epoch if self._pipeline else 1
-        self._begin()
+        self._begin((data.order,))
         self.settings = {
             "loop": "lazy" if self._pipeline else "eager",
             "steps_per_evaluation": "a block, at most an epoch" if self._pipeline else "1",
@@ -135,16 +129,18 @@ class FedSession(MlxSession):
             **self._mixed_settings,
         }
 
-    def _begin(self) -> None:
-        self._trained = 0
-        self._batches = map(_on_device, host_batches(self._data, self._batch_size))
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
+        self._position = first
+        batches = host_batches(self._data, orders, first, self._batch_size)
+        self._batches = map(_on_device, batches)
 
     def train_block(self, steps: int) -> None:
         for x, y in islice(self._batches, steps):
             self._loss, gradients = self._loss_and_gradients(x, y)
             self._optimizer.update(self._model, gradients)
             self._trained += 1
-            if self._trained % self._steps_per_evaluation == 0:
+            self._position += 1
+            if self._position % self._steps_per_evaluation == 0:
                 mx.eval(self._model.parameters(), self._optimizer.state)
                 self._loss.item()
 
@@ -180,28 +176,33 @@ class TunedSession(SlicedLoop, MlxSession):
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
-        self._begin()
+        self._begin((data.order,))
         # Dropout draws from the random state: without it, a compiled step repeats its first mask.
         self._state = [model.state, self._optimizer.state, mx.random.state]
         recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)
         # On a CPU, compilation makes an LSTM's many small operations slower.
-        compiled = may_compile and not (on_cpu and recurrent)
-        self._step: Any = self._plain_step
-        if compiled:
-            capture = partial(mx.compile, inputs=self._state, outputs=self._state)
-            self._step = capture(self._plain_step)
-            # Compiled like the step, it repeats its masks where the step does.
-            self._dropout_passes = capture(self._dropout_passes)
+        self._compiled = may_compile and not (on_cpu and recurrent)
+        self._step = self._new_step()
         mx.eval(self._x, self._y, self._order)
         self.settings = {
             "loop": "lazy",
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
-            "compile": str(compiled).lower(),
+            "compile": str(self._compiled).lower(),
             "chains": str(chains),
             "memory_kept": str(memory_kept).lower(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **self._mixed_settings,
         }
+
+    def _switch_dropout(self) -> None:
+        super()._switch_dropout()
+        self._step = self._new_step()
+
+    def _new_step(self) -> Any:
+        """The step; where it is compiled, its first call compiles it, with the dropout rates."""
+        if not self._compiled:
+            return self._plain_step
+        return mx.compile(self._plain_step, inputs=self._state, outputs=self._state)
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
         self._order = mx.array(order)

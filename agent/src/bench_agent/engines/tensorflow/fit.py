@@ -6,7 +6,7 @@ batch, so Keras stays asynchronous, as in a ``fit`` without callbacks.
 """
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Semaphore, Thread
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ..common import FRAMEWORK_SEED, as_floats
-from ..seam import Data, Dropped
+from ..seam import Data, Start
 from . import keras_model, shared
 
 ENDLESS_EPOCHS = 1_000_000_000
@@ -61,21 +61,31 @@ class FitSession(shared.KerasSession):
             "jit_compile": str(model.jit_compile).lower(),
             **_mixed_settings(keras.config.dtype_policy()),
         }
-        self._begin()
+        # A restart sets its state, also before the first step.
+        model.optimizer.build(model.trainable_variables)
+        self._begin((data.order,))
 
-    def _begin(self) -> None:
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         """Start ``fit``; it waits before its first batch."""
         self._gate = _Gate(self._model)
-        self._thread = Thread(target=self._fit, name="fit", daemon=True)
+        arguments = self._arguments(orders, first)
+        self._thread = Thread(target=self._fit, args=(arguments,), name="fit", daemon=True)
         self._thread.start()
         self._gate.wait()
 
-    def rewind(self, weights: Weights) -> None:
+    def restart(self, start: Start) -> None:
         self.close()
+        super().restart(start)
+
+    def _switch_dropout(self) -> None:
+        keras_model.switch_dropout(self._workload, self._model, self._drops)
+        # The function contains the rates; its first call compiles it.
+        self._model.make_train_function(force=True)
+
+    def _set_state(self, weights: Weights, first: bool) -> None:
         with tf.device(self._place):
             keras_model.set_trained(self._workload, self._model, weights)
-            keras_model.reset(self._model.optimizer)
-        self._begin()
+            keras_model.restart(self._model.optimizer, first)
 
     def train_block(self, steps: int) -> None:
         self._gate.run(steps)
@@ -90,20 +100,8 @@ class FitSession(shared.KerasSession):
     def step_count(self) -> int:
         return int(self._model.optimizer.iterations.numpy())
 
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        passes: list[Dropped] = []
-        with tf.device(self._place):
-            values = tf.constant(x)
-            for layer in self._model.layers:
-                if not isinstance(layer, keras.layers.Dropout):
-                    values = layer(values)
-                    continue
-                before, values = values, layer(values, training=True)
-                passes.append(shared.as_host(before, values))
-        return passes
-
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
-        first = next(iter(self._arguments()))
+        first = next(self._arguments((self._data.order,), 0))
         batches = first["x"]
         if not isinstance(batches, tf.data.Dataset):
             # As Keras' adapter of arrays.
@@ -120,47 +118,45 @@ class FitSession(shared.KerasSession):
         # that sleeps up to a minute: collect it now, not during a later block.
         gc.collect()
 
-    def _on_arrays(self) -> Iterator[Arguments]:
-        """The first epoch in the job's order, later ones as ``fit`` shuffles, unless their orders
-        are given."""
-        batch_size = self._batch_size
-        for order in self._data.given_orders:
-            x, y = self._samples(order[: len(order) // batch_size * batch_size])
-            yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
+    def _on_arrays(self, orders: Sequence[NDArray[np.int32]], first: int) -> Iterator[Arguments]:
+        """Epochs in the given orders, each a call of its own, then as ``fit`` shuffles."""
+        whole = self._steps_per_epoch * self._batch_size
+        for order in orders:
+            x, y = self._samples(order[first * self._batch_size : whole])
+            yield {"x": x, "y": y, "batch_size": self._batch_size, "shuffle": False, "epochs": 1}
+            first = 0
+        if len(x) < whole:
+            x, y = self._samples(order[:whole])
         # Under a seed for all of TensorFlow, fit would shuffle each epoch into the same order.
         tf.random.set_seed(None)
-        yield {"x": x, "y": y, "batch_size": batch_size, "epochs": ENDLESS_EPOCHS}
+        yield {"x": x, "y": y, "batch_size": self._batch_size, "epochs": ENDLESS_EPOCHS}
 
-    def _on_dataset(self) -> Iterator[Arguments]:
-        """Shuffled by tf.data in every epoch.
+    def _on_dataset(self, orders: Sequence[NDArray[np.int32]], first: int) -> Iterator[Arguments]:
+        """Epochs that tf.data shuffles into the given orders, each a call of its own but the last
+        one, which later epochs follow."""
+        for number, order in enumerate(orders):
+            part = order[first * self._batch_size :]
+            goes_on = number == len(orders) - 1 and not first
+            yield self._shuffled_batches(_before_shuffling(part), endless=goes_on)
+            first = 0
+        if not goes_on:
+            yield self._shuffled_batches(order, endless=True)
 
-        A trial with numbers finds the result of its seeded shuffle. The samples are arranged so
-        that the first epoch has the job's order. Where later orders are given, each epoch is a call
-        of its own.
-        """
-
-        def shuffled(samples: Any) -> Any:
-            slices = tf.data.Dataset.from_tensor_slices(samples)
-            return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
-
-        count = len(self._data.order)
-        places = shuffled(np.arange(count)).batch(count).get_single_element().numpy()
-        for number, order in enumerate(self._data.given_orders):
-            laid_out = np.empty_like(order)
-            laid_out[places] = order
-            samples = shuffled(self._samples(laid_out))
-            batches = samples.batch(self._batch_size, drop_remainder=True)
-            is_last = number == len(self._data.later_orders)
-            epochs = ENDLESS_EPOCHS if is_last else 1
-            # fit's own shuffle is for arrays.
-            yield {"x": batches.prefetch(tf.data.AUTOTUNE), "shuffle": False, "epochs": epochs}
+    def _shuffled_batches(self, rows: NDArray[np.int32], *, endless: bool) -> Arguments:
+        samples = _shuffled(self._samples(rows)).batch(self._batch_size, drop_remainder=True)
+        # fit's own shuffle is for arrays.
+        return {
+            "x": samples.prefetch(tf.data.AUTOTUNE),
+            "shuffle": False,
+            "epochs": ENDLESS_EPOCHS if endless else 1,
+        }
 
     def _samples(self, rows: Any) -> tuple[Any, Any]:
         """Pictures as floats and one-hot labels."""
         labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
         return as_floats(self._data.train_x[rows]), labels
 
-    def _fit(self) -> None:
+    def _fit(self, every: Iterator[Arguments]) -> None:
         gate = self._gate
 
         class Hold(keras.callbacks.Callback):  # type: ignore[misc]
@@ -172,12 +168,29 @@ class FitSession(shared.KerasSession):
 
         try:
             with tf.device(self._place):  # a thread has its own current device
-                for arguments in self._arguments():
+                for arguments in every:
                     self._model.fit(**arguments, verbose=0, callbacks=[Hold()])
         except _Closed:
             pass
         except BaseException as error:
             gate.fail(error)
+
+
+def _shuffled(samples: Any) -> Any:
+    slices = tf.data.Dataset.from_tensor_slices(samples)
+    return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
+
+
+def _before_shuffling(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The samples as tf.data must get them so that its first epoch has an order.
+
+    A trial with numbers finds the result of the seeded shuffle, which depends on their count.
+    """
+    count = len(order)
+    places = _shuffled(np.arange(count)).batch(count).get_single_element().numpy()
+    laid_out = np.empty_like(order)
+    laid_out[places] = order
+    return laid_out
 
 
 def _mixed_settings(policy: Any) -> dict[str, str]:

@@ -13,6 +13,7 @@ from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 from bench_protocol.payload.witness import TrainedTensor, trained_tensors
+from bench_protocol.training.reading import mean_square, restarted
 
 
 def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
@@ -97,12 +98,23 @@ def optimizer(settings: Optimizer) -> Any:
             return optimizers.SGD(settings.learning_rate, momentum=settings.momentum)
 
 
-def reset(optimizer: Any) -> None:
-    """Set an optimiser to its state before the first step, a dynamic loss scale too."""
+def switch_dropout(workload: Workload, model: Any, drops: bool) -> None:
+    """Give a model's dropout layers their rates, or the rate 0, which passes on the values."""
+    for layer, keras_layer in zip(workload.layers, model.layers, strict=True):
+        if isinstance(layer, layers.Dropout):
+            keras_layer.rate = layer.rate if drops else 0.0
+
+
+def restart(optimizer: Any, first: bool = False) -> None:
+    """Set an optimiser's state for a restart; a dynamic loss scale starts again."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     for variable in inner.variables:
-        if variable.name != "learning_rate":
+        if variable is inner.iterations:
+            variable.assign(restarted(int(variable.numpy()), first))
+        elif variable.name.endswith("_momentum"):
             variable.assign(variable * 0)
+        elif variable.name.endswith("_velocity"):  # Keras' name of a mean square
+            variable.assign(variable * 0 + mean_square(first))
     if inner is not optimizer:
         optimizer.step_counter.assign(0)
         optimizer.dynamic_scale.assign(optimizer.initial_scale)

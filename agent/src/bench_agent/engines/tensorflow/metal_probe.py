@@ -22,17 +22,18 @@ from numpy.typing import NDArray
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
 from bench_protocol.recompute.optimizers import Update
+from bench_protocol.training.reading import COUNTED_ON
 
 from ..seam import WrongResult
 from . import update
-from .keras_model import convolution, dense_product, optimizer
+from .keras_model import convolution, dense_product, optimizer, restart
 
 # float32 products of some hundred terms agree to about 1e-6; the wrong fusion differs far more.
 TOLERANCE = 1e-4
 # Adam's bias correction amplifies the rounding of beta^t by up to a thousand. Another formula
 # differs by tens of per cent.
 UPDATE_TOLERANCE = 1e-2
-# The optimisers of the catalogue, and that of the traces.
+# The optimisers of the catalogue.
 OPTIMIZERS: tuple[Optimizer, ...] = (RMSprop(), Adam(), SGD())
 # Gradients far above and near epsilon, which decides where it is added.
 GRADIENT_SCALES = (1.0, 1e-3)
@@ -156,8 +157,8 @@ def update_deviation(form: Form, settings: Optimizer) -> float:
         scaled = gradients * np.float32(scale)
         expected = np.zeros(WEIGHTS)
         rule = Update(settings, expected)
-        for number, gradient in enumerate(scaled, 1):
-            rule.apply(gradient.astype(np.float64), number)
+        for gradient in scaled:
+            rule.apply(gradient.astype(np.float64))
         worst = max(worst, _relative(form.train(settings, scaled), expected))
     return worst
 
@@ -167,6 +168,7 @@ def keras_updates(settings: Optimizer, gradients: Array) -> Array:
     chosen = optimizer(settings)
     weights = keras.Variable(np.zeros_like(gradients[0]), dtype="float32")
     chosen.build([weights])
+    restart(chosen)
     step = tf.function(lambda gradient: chosen.apply([gradient], [weights]), autograph=False)
     for gradient in gradients:
         step(tf.constant(gradient))
@@ -176,9 +178,11 @@ def keras_updates(settings: Optimizer, gradients: Array) -> Array:
 def composed_updates(settings: Optimizer, gradients: Array) -> Array:
     """Train by the small operations of ``tuned``. See :data:`Train`."""
     weights = tf.Variable(np.zeros_like(gradients[0]))
-    apply = update.update(settings, update.state_of([weights]), fused=False)
+    state = update.state_of([weights])
+    update.restart(settings, state, fused=False)
+    apply = update.update(settings, state, fused=False)
     step = tf.function(lambda gradient, number: apply([gradient], number), autograph=False)
-    for number, gradient in enumerate(gradients, 1):
+    for number, gradient in enumerate(gradients, COUNTED_ON):
         step(tf.constant(gradient), tf.constant(float(number)))
     return np.asarray(weights.numpy())
 

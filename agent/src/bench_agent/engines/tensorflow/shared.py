@@ -26,11 +26,6 @@ def sync(value: Any) -> None:
     value.numpy()
 
 
-def as_host(before: Any, after: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Two tensors as float32 arrays."""
-    return before.numpy().astype(np.float32), after.numpy().astype(np.float32)
-
-
 class KerasSession(TrainingLoop):
     """The base of TensorFlow's loops."""
 

@@ -21,7 +21,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..common import resident
 from ..cpu import malloc
 from ..loop import SlicedLoop
-from ..seam import Data, Dropped
+from ..seam import Data
 from . import dropout, keras_model, shared, units, update
 from . import forward as tf_forward
 
@@ -59,7 +59,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._indices, self._xla = indices, xla
         self._y = tf.constant(data.train_y.astype(indices))
         self._order = tf.Variable(data.order.astype(indices), trainable=False)
-        self._begin()
+        self._begin((data.order,))
         # Under XLA the masks follow from the step's number, and not from a state of XLA's own.
         self._own_masks = self._on_cpu or xla
         self._chains = units.chains(workload, cell.batch_size) if self._on_cpu else 1
@@ -69,13 +69,14 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         if self._cut is not None:
             self._variables = self._cut.in_place(self._variables)
         self._state = update.state_of(self._variables)
+        self._fused = fused_updates
         self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
-        unroll = STEPS_PER_LOOP if xla else _unroll(workload, cell.batch_size)
-        self._program = self._compile(unroll)
+        self._unroll = STEPS_PER_LOOP if xla else _unroll(workload, cell.batch_size)
+        self._program = self._compile(self._unroll)
         self.settings = {
             "loop": "tf.while_loop",
-            "steps_unrolled": "1" if xla else str(unroll),
+            "steps_unrolled": "1" if xla else str(self._unroll),
             "steps_per_loop": str(STEPS_PER_LOOP) if xla else "any",
             "jit_compile": str(xla).lower(),
             "indices": indices,
@@ -106,36 +107,24 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _inferred_logits(self, x: Any) -> Any:
         """Compute logits by the layers of the training step."""
-        (logits,) = self._logits([tf.cast(x, self._compute)], lambda x, rate: x)
+        (logits,) = self._logits([tf.cast(x, self._compute)], dropout.none)
         return tf.cast(logits, tf.float32)
 
-    def rewind(self, weights: Weights) -> None:
+    def _switch_dropout(self) -> None:
+        self._program = self._compile(self._unroll)
+        with tf.device(self._place):
+            self._program(*(tf.constant(0) for _ in range(3)))  # no step: compiles it
+
+    def _set_state(self, weights: Weights, first: bool) -> None:
         with tf.device(self._place):
             keras_model.set_trained(self._workload, self._model, weights)
             if self._cut is not None:
                 self._cut.read_back()
-            update.empty(self._state)
-        self._begin()
+            update.restart(self._workload.optimizer, self._state, fused=self._fused, first=first)
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         self._write_back()
         return super().trained_parameters()
-
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        self._write_back()
-        passes: list[Dropped] = []
-        drop = self._drop(tf.constant(self._trained + 1 + ahead))
-
-        def noted(before: Any, rate: float) -> Any:
-            after = drop(before, rate)
-            passes.append(shared.as_host(before, after))
-            return after
-
-        with tf.device(self._place):
-            values = tf.cast(tf.constant(x), self._compute)
-            layers, keras_layers = self._workload.layers, self._model.layers
-            self._forward(layers, keras_layers, values, noted)
-        return passes
 
     def _write_back(self) -> None:
         if self._cut is not None:
@@ -143,6 +132,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def _drop(self, number: Any) -> tf_forward.Drop:
         """The dropout of the step of this number."""
+        if not self._drops:
+            return dropout.none
         stateful: tf_forward.Drop = tf.nn.dropout
         return dropout.Dropout(number) if self._own_masks else stateful
 

@@ -12,10 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.training.reading import mean_square
 
 Update = Callable[[Sequence[Any], Any], None]
 State = list[tuple[Any, Any, Any]]
-"""Each variable with two of the optimiser's, which start at zero."""
+"""Each variable with two of the optimiser's, which start at zero: RMSprop's mean square, Adam's
+mean and mean square, SGD's velocity come first."""
 
 
 def state_of(variables: Sequence[Any]) -> State:
@@ -24,11 +26,19 @@ def state_of(variables: Sequence[Any]) -> State:
     return list(zip(variables, *zeros, strict=True))
 
 
-def empty(state: State) -> None:
-    """Set the optimiser's variables to zero."""
+def restart(optimizer: Optimizer, state: State, *, fused: bool, first: bool = False) -> None:
+    """Set the optimiser's variables for a restart. ``fused``: as in :func:`update`."""
+    match optimizer:
+        case RMSprop():
+            fills = (mean_square(first), 0.0)
+        case Adam():
+            excess = _excess(optimizer.beta_2) if fused else 1.0
+            fills = (0.0, excess * mean_square(first))
+        case SGD():
+            fills = (0.0, 0.0)
     for _, *kept in state:
-        for variable in kept:
-            variable.assign(tf.zeros_like(variable))
+        for variable, fill in zip(kept, fills, strict=True):
+            variable.assign(tf.fill(variable.shape, tf.constant(fill, variable.dtype)))
 
 
 def update(optimizer: Optimizer, state: State, *, fused: bool) -> Update:
@@ -72,9 +82,7 @@ def _rmsprop(settings: RMSprop, state: State, fused: bool) -> Update:
 def _adam(settings: Adam, state: State, fused: bool) -> Update:
     rate, epsilon = settings.learning_rate, settings.epsilon
     beta_1, beta_2 = settings.beta_1, settings.beta_2
-    # The fused kernel computes 1 - beta in float32, so its means are larger by these
-    # factors (4.7e-5 for 0.999) than Keras'; a deep network under Adam makes 1e-4 of that.
-    excess_1, excess_2 = (float(1 - np.float32(beta)) / (1 - beta) for beta in (beta_1, beta_2))
+    excess_1, excess_2 = _excess(beta_1), _excess(beta_2)
     fused_rate = rate * math.sqrt(excess_2) / excess_1
     fused_epsilon = epsilon * math.sqrt(excess_2)
 
@@ -102,6 +110,12 @@ def _adam(settings: Adam, state: State, fused: bool) -> Update:
             variable.assign_sub(first * alpha / (tf.sqrt(second) + epsilon))
 
     return apply
+
+
+def _excess(beta: float) -> float:
+    """How many times as large as Keras' a mean of the fused kernel is, which computes 1 - beta in
+    float32 (4.7e-5 more for 0.999); a deep network under Adam makes 1e-4 of that."""
+    return float(1 - np.float32(beta)) / (1 - beta)
 
 
 def _sgd(settings: SGD, state: State, fused: bool) -> Update:

@@ -16,12 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ..common import FRAMEWORK_SEED
 from ..seam import Data
-from . import model as torch_model
 from .device_optimizer import DeviceOptimizer
 from .sessions import TunedSession
 
@@ -85,25 +83,29 @@ class CapturedSession(TunedSession):
         self._batches = whole.view(self._steps_per_epoch, cell.batch_size)
         if compiled:
             self._batch_loss = compiled_whole(self._batch_loss)
-        self._replay: Any = self._prepared(capture)
+        self._capture = capture
+        self._replay: Any = self._prepared()
+        torch.manual_seed(FRAMEWORK_SEED)
         self.settings = {
             **self.settings,
             "loop": "CUDA graph of a step",
             "compile": str(compiled).lower(),
         }
 
-    def _prepared(self, capture: Capture) -> Step:
+    def _prepared(self) -> Step:
         """The captured step. Weights, optimiser and position are as before it."""
-        trained = self._trained_values()
-        start = [values.detach().clone() for values in trained]
-        replay = capture(self._step_of_next)
+        changed = [*self._trained_values(), *self._optimizer.tensors(), self._next]
+        start = [values.detach().clone() for values in changed]
+        replay = self._capture(self._step_of_next)
         with torch.no_grad():
-            for values, before in zip(trained, start, strict=True):
+            for values, before in zip(changed, start, strict=True):
                 values.copy_(before)
-        self._optimizer.reset()
-        self._next.zero_()
-        torch.manual_seed(FRAMEWORK_SEED)
         return replay
+
+    def _switch_dropout(self) -> None:
+        super()._switch_dropout()
+        self._replay = None  # frees the graph's memory
+        self._replay = self._prepared()
 
     def _step_of_next(self) -> None:
         """Train the next batch. After the last batch of the order comes the first."""
@@ -116,15 +118,10 @@ class CapturedSession(TunedSession):
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
         self._order.copy_(torch.from_numpy(order.astype(np.int64)))
-        self._next.zero_()
+        self._next.fill_(self._position)
 
     def _new_optimizer(self) -> DeviceOptimizer:
         return DeviceOptimizer(self._workload.optimizer, self._trained_values())
-
-    def rewind(self, weights: Weights) -> None:
-        torch_model.set_trained(self._workload, self._model, weights)
-        self._optimizer.reset()
-        self._begin()
 
     def close(self) -> None:
         self._replay = None  # frees the graph's memory

@@ -5,6 +5,7 @@ rate are tensors, and nothing is read from the host. Source of the formulas:
 ``bench_protocol.catalogue.workloads``.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.training.reading import mean_square, restarted
 
 # Adam's bias corrections are 1 from here on: 0.5 ** ROUNDED is below a rounding of float32.
 ROUNDED = 25
@@ -37,15 +39,22 @@ class DeviceOptimizer:
 
     @property
     def step_count(self) -> int:
-        """The number of updates since the last :meth:`reset`."""
+        """The number of updates, and ``COUNTED_ON`` for each restart."""
         return int(self._number.item())
 
-    def reset(self) -> None:
-        """Empty the state in place: a graph holds these tensors."""
-        self._number.zero_()
+    def tensors(self) -> list[Any]:
+        """The state and the number of updates."""
+        return [self._number, *itertools.chain(*self._state)]
+
+    def restart(self, first: bool) -> None:
+        """Set the state for a restart, in place: a graph holds these tensors."""
+        self._number.fill_(restarted(self.step_count, first))
         for tensors in self._state:
             for tensor in tensors:
                 tensor.zero_()
+        if not isinstance(self._settings, SGD):
+            for square in self._state[-1]:
+                square.fill_(mean_square(first))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         for parameter in self._parameters:

@@ -99,6 +99,16 @@ def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
                 parameter.copy_(start)
 
 
+def switch_dropout(workload: Workload, model: Any, drops: bool) -> None:
+    """Give a model's dropout layers their rates, or the rate 0, which passes on the values."""
+    for layer, module in zip(
+        (layer for layer in workload.layers if isinstance(layer, layers.Dropout)),
+        (module for module in model if isinstance(module, nn.Dropout)),
+        strict=True,
+    ):
+        module.p = layer.rate if drops else 0.0
+
+
 class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
     """Batch normalisation in inference mode, also while training."""
 

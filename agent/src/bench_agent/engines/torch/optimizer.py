@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from torch import optim
 
 from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop
+from bench_protocol.training.reading import mean_square, restarted
 
 ADAM_STEPS_AHEAD = 1000
 
 
 def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> Any:
     """A ``torch.optim.Optimizer`` that computes Keras' formula.
+
+    Its method ``restart`` sets the state for a restart of the session.
 
     Args:
         fast: use PyTorch's fused kernels or operations over all parameters at once; otherwise
@@ -31,10 +34,7 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
         case Adam():
             return _adam(settings, parameters, fused)
         case SGD():
-            # u <- momentum u - lr g; w <- w + u is PyTorch's rule with u = -lr buffer.
-            return optim.SGD(
-                parameters, settings.learning_rate, momentum=settings.momentum, fused=fused
-            )
+            return _sgd(settings, parameters, fused)
 
 
 def own_step_count(optimizer: Any) -> int | None:
@@ -56,6 +56,11 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
             self._squares = [torch.zeros_like(parameter) for parameter in parameters]
             self.step_count = 0
 
+        def restart(self, first: bool) -> None:
+            self.step_count = restarted(self.step_count, first)
+            for square in self._squares:
+                square.fill_(mean_square(first))
+
         @torch.no_grad()  # type: ignore[untyped-decorator, unused-ignore]
         def step(self, closure: None = None) -> None:
             self.step_count += 1
@@ -76,26 +81,56 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
     return KerasRMSprop()
 
 
+def _sgd(settings: SGD, parameters: Sequence[Any], fused: bool | None) -> Any:
+    """u <- momentum u - lr g; w <- w + u is PyTorch's rule with u = -lr buffer."""
+
+    class RestartedSGD(optim.SGD):  # type: ignore[misc]
+        def restart(self, first: bool) -> None:
+            for state in self.state.values():
+                if (buffer := state.get("momentum_buffer")) is not None:
+                    buffer.zero_()
+
+    return RestartedSGD(parameters, settings.learning_rate, momentum=settings.momentum, fused=fused)
+
+
 def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
     """PyTorch's Adam, with a rate and epsilon for each step that turn its formula into Keras'."""
     betas = (settings.beta_1, settings.beta_2)
-    adam = torch.optim.Adam(
-        parameters, settings.learning_rate, betas, settings.epsilon, fused=fused
-    )
-    (group,) = adam.param_groups
-    values = _endless_adam_values(settings)
 
-    def keras_values(*_: Any) -> None:
-        group["lr"], group["eps"] = next(values)
+    class KerasAdam(optim.Adam):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(
+                parameters, settings.learning_rate, betas, settings.epsilon, fused=fused
+            )
+            for values in parameters:
+                # PyTorch makes the same in the first step. Its fused kernels read the number of the
+                # step on the device.
+                self.state[values] = {
+                    "step": torch.zeros((), device=values.device if fused else "cpu"),
+                    "exp_avg": torch.zeros_like(values),
+                    "exp_avg_sq": torch.zeros_like(values),
+                }
+            self._values = _endless_adam_values(settings, 1)
+            self.register_step_pre_hook(self._take_values)
 
-    adam.register_step_pre_hook(keras_values)
-    return adam
+        def _take_values(self, *_: Any) -> None:
+            (group,) = self.param_groups
+            group["lr"], group["eps"] = next(self._values)
+
+        def restart(self, first: bool) -> None:
+            for state in self.state.values():
+                state["step"].fill_(restarted(int(state["step"]), first))
+                state["exp_avg"].zero_()
+                state["exp_avg_sq"].fill_(mean_square(first))
+            self._values = _endless_adam_values(settings, int(state["step"]) + 1)
+
+    return KerasAdam()
 
 
-def _endless_adam_values(settings: Adam) -> Iterator[tuple[float, float]]:
+def _endless_adam_values(settings: Adam, first_step: int) -> Iterator[tuple[float, float]]:
     """Rates and epsilons, computed for many steps at once. One step at a time cost 50 microseconds,
     1 % of a small model's step, because the steps' data fills the caches."""
-    for first in itertools.count(1, ADAM_STEPS_AHEAD):
+    for first in itertools.count(first_step, ADAM_STEPS_AHEAD):
         yield from torch_adam_values(settings, np.arange(first, first + ADAM_STEPS_AHEAD))
 
 

@@ -1,6 +1,6 @@
 """PyTorch's training loops."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..common import as_floats, resident
 from ..cpu import malloc
 from ..loop import SlicedLoop, TrainingLoop
-from ..seam import Data, Dropped
+from ..seam import Data
 from . import model as torch_model
 from .optimizer import optimizer, own_step_count
 from .products import synchronize
@@ -44,10 +44,12 @@ class TorchSession(TrainingLoop):
     def _new_optimizer(self) -> Any:
         return optimizer(self._workload.optimizer, self._trained_values(), fast=self.fast)
 
-    def rewind(self, weights: Weights) -> None:
+    def _switch_dropout(self) -> None:
+        torch_model.switch_dropout(self._workload, self._model, self._drops)
+
+    def _set_state(self, weights: Weights, first: bool) -> None:
         torch_model.set_trained(self._workload, self._model, weights)
-        self._optimizer = self._new_optimizer()
-        self._begin()
+        self._optimizer.restart(first)
 
     def sync(self) -> None:
         synchronize(self._device)
@@ -66,11 +68,14 @@ class TorchSession(TrainingLoop):
         return None
 
     def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        # Put each layer back as it was: a layer that does not drop in training must stay so.
+        modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         inputs = torch.from_numpy(torch_model.as_channels_first(x))
         with torch.no_grad():
             logits: NDArray[np.float32] = self._logits(inputs.to(self._device)).cpu().numpy()
-        self._model.train()
+        for module, training in modes:
+            module.training = training
         return logits
 
     def _logits(self, x: Any) -> Any:
@@ -102,22 +107,6 @@ class TorchSession(TrainingLoop):
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         return torch_model.trained_parameters(self._workload, self._model)
 
-    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
-        passes: list[Dropped] = []
-
-        def note(module: Any, inputs: Any, output: Any) -> None:
-            before, after = (value.float().cpu().numpy() for value in (inputs[0], output))
-            passes.append((before, after))
-
-        layers = [m for m in self._model.modules() if isinstance(m, torch.nn.Dropout)]
-        hooks = [layer.register_forward_hook(note) for layer in layers]
-        inputs = torch.from_numpy(torch_model.as_channels_first(x))
-        with torch.no_grad():
-            self._logits(inputs.to(self._device))
-        for hook in hooks:
-            hook.remove()
-        return passes
-
     def close(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
@@ -137,7 +126,7 @@ class FedSession(TorchSession):
         pictures = torch_model.as_channels_first(as_floats(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
-        self._begin()
+        self._begin((data.order,))
         self._criterion = torch.nn.CrossEntropyLoss()
         self.settings = {
             "loop": "eager",
@@ -146,9 +135,8 @@ class FedSession(TorchSession):
             **self._mixed_settings,
         }
 
-    def _begin(self) -> None:
-        self._trained = 0
-        self._batches = self._epochs()
+    def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
+        self._batches = self._epochs(orders, first)
 
     def train_block(self, steps: int) -> None:
         for x, y in islice(map(self._on_device, self._batches), steps):
@@ -174,11 +162,12 @@ class FedSession(TorchSession):
         self._batches = iter(())
         super().close()
 
-    def _epochs(self) -> Iterator[Any]:
-        """Endless batches: the first epoch in the job's order, later ones shuffled, unless their
-        orders are given."""
-        for order in self._data.given_orders:
-            yield from self._loader(order.tolist())
+    def _epochs(self, orders: Sequence[NDArray[np.int32]], first: int) -> Iterator[Any]:
+        """Endless batches: from batch ``first`` on of the first order, later epochs shuffled unless
+        their orders are given."""
+        for order in orders:
+            yield from self._loader(order[first * self._batch_size :].tolist())
+            first = 0
         while True:
             yield from self._loader(RandomSampler(self._samples))
 
@@ -215,7 +204,7 @@ class TunedSession(SlicedLoop, TorchSession):
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
-        self._begin()
+        self._begin((data.order,))
         memory_kept = self._on_cpu and malloc.keep()
         self.settings = {
             "loop": "eager",

@@ -190,8 +190,8 @@ class Projection(Table, table=True):
 
 
 class RecomputeJob(Table, table=True):
-    """A seeded job of a challenge's results
-    (:class:`bench_protocol.training.recomputation.SeededJob`).
+    """A session job of a challenge's results
+    (:class:`bench_protocol.training.recomputation.SessionJob`).
 
     ``id``: its seed, batch size and data. ``key_id`` and ``first_index``: the key whose budget it
     counts against, and the log index of its first result. ``leased_until``: no other worker takes
@@ -212,7 +212,6 @@ class RecomputeJob(Table, table=True):
     nonce: str = Field(max_length=64)
     workload: str = Field(max_length=64)
     workload_digest: str = Field(max_length=64)
-    purpose: str = Field(max_length=16)
     key_id: str = Field(max_length=64)
     first_index: int = Field(sa_type=BigInteger)
     leased_until: datetime | None = Field(default=None, sa_type=UtcDateTime)

@@ -45,15 +45,13 @@ QUESTIONS = {
 class TrustPage:
     """``/trust``: what does each trust level need, and what could a cheater still do?
 
-    ``rows``: what the claims about a result mean; ``unmeasured``: devices without a measured
-    tolerance.
+    ``rows``: what the claims about a result mean.
     """
 
     title: str
     json_href: str
     levels: tuple[TrustLevel, ...]
     rows: tuple[Row, ...]
-    unmeasured: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,13 +104,7 @@ class DumpsPage:
 
 
 def trust_page() -> TrustPage:
-    unmeasured = tuple(
-        words
-        for device, words in trust_levels.DEVICES.items()
-        if trust_levels.not_checkable(device, "float32")
-    )
-    levels = trust_levels.LEVELS
-    return TrustPage("Trust levels", "/openapi.json", levels, shows.ROWS, unmeasured)
+    return TrustPage("Trust levels", "/openapi.json", trust_levels.LEVELS, shows.ROWS)
 
 
 def document_page(name: str) -> DocumentPage:

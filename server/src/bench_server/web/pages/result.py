@@ -1,4 +1,4 @@
-"""``/results/{id}``: one result, with its signed payload, traces and telemetry."""
+"""``/results/{id}``: one result, with its signed payload, readings and telemetry."""
 
 import base64
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from ..description_lists import (
     training_facts,
 )
 from ..plots import Plot, Point, Series, plot
-from .result_losses import Losses, losses_of
+from .result_readings import Readings, readings_of
 from .result_trust import Trust, trust_of
 
 UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
@@ -88,7 +88,7 @@ class ResultPage:
     startup: tuple[charts.Segment, ...]
     telemetry: tuple[Plot, ...]
     trust: Trust
-    losses: Losses
+    readings: Readings | None
     description: Description
     signature: Signature
 
@@ -112,7 +112,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         startup=_startup(signed),
         telemetry=_telemetry(signed),
         trust=trust_of(session, row, answer, signed),
-        losses=losses_of(session, answer, signed),
+        readings=readings_of(session, answer, signed),
         description=Description(
             training=training_facts(signed),
             machine=machine_facts(signed.machine),

@@ -1,4 +1,4 @@
-"""Forged results: invented, replayed and precomputed traces stay below trust level 3."""
+"""Forged results: invented, replayed, copied and precomputed readings stay below trust level 3."""
 
 from datetime import timedelta
 
@@ -7,13 +7,16 @@ from tests.fakes.client import Poster
 from tests.fakes.forgeries import FORGERIES, OTHER_KEY, WAYS, Forgery, Scene, betrayed
 from tests.fakes.trusted import BEGAN
 
+from bench_protocol.training import reading
 from bench_server.db.store import Store
 
 FIRST = {forgeries[0] for forgeries in WAYS.values()}
 
 
 @pytest.fixture
-def scene(post: Poster, store: Store) -> Scene:
+def scene(post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """With readings that are recomputed in a moment."""
+    monkeypatch.setattr(reading, "SECONDS", 0.1)
     post.enroll(OTHER_KEY)
     return Scene(store)
 
@@ -36,8 +39,8 @@ def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> No
     assert betrayed(forge, verdicts), verdicts
 
 
-def test_traces_are_forged_in_ten_ways_and_more() -> None:
-    assert set(WAYS) == {"invented", "replayed", "precomputed"}
+def test_readings_are_forged_in_ten_ways_and_more() -> None:
+    assert set(WAYS) == {"invented", "replayed", "copied", "precomputed"}
     ways = [forge for forgeries in WAYS.values() for forge in forgeries]
     assert len({forge.__name__ for forge in ways}) == len(ways) >= 10
     assert {*ways} < {*FORGERIES}

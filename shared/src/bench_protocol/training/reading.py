@@ -1,0 +1,182 @@
+"""Readings of a timed session: the steps that it trains again after the timing, and from where.
+
+A session goes back to its starting weights, but to no number that would betray it: its counters go
+on, it is in the middle of an epoch, and its calls are as long as the timed blocks. So code that
+depends on a step's number, a call's length or an epoch's end does in a reading what it did in the
+timing. Everything follows from the workload and the session's seed; reading it needs no NumPy.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..catalogue.layers import LSTM, Conv2D, Dropout, Residual
+from ..catalogue.workloads import Workload
+
+# The counters of a session go on by this much. Adam's bias corrections are 1 from here on, to
+# 1e-7, so the recomputation need not know how many steps the session had trained.
+COUNTED_ON = 16_384
+# The optimiser's state at the start of a reading: velocities and means are 0, mean squares this,
+# about the square of a gradient in training. From an empty state RMSprop and Adam move a weight a
+# full step whatever its gradient, so rounding decides where a gradient is nearly zero: mnist-cnn
+# moved up to 2e-1 differently after 24 steps, and 2e-6 from this state (JAX against float64).
+MEAN_SQUARE = 1e-4
+
+# Cost of a training sample in the recomputation, on a core with AVX-512: FLOPs of convolutions and
+# products a second, and seconds of one output value, all layers' passes together. Fitted to the
+# sessions of the catalogue, whose times are within 15 % of it where they are over a second.
+FLOPS, VALUE_SECONDS = 4.5e10, 9e-9
+# A frozen layer's outputs are computed once, with no pass backward.
+FROZEN_SHARE = 1 / 3
+# Values of an LSTM's unit in each time step: four gates, cell and output.
+LSTM_VALUES = 6
+# Processor seconds of all trainings behind the readings of a session.
+SECONDS = 10.0
+# Deep readings have this many steps at the default batch and below, although that may take longer.
+LEAST_STEPS = 3
+# A larger batch costs minutes for one result.
+MOST_TIMES = 8
+# Beyond this many steps rounding has changed a training too much to tell a fault from it; where
+# convolutions are trained sooner (docs/results.md, "Readings").
+MOST_STEPS, MOST_CONVOLVED = 512, 24
+# The part of the deepest reading by which the seed may shorten it.
+DRAWN_PART = 4
+# Short readings are nearly exact. What rounding decides in them is recomputed: pairs of trainings
+# from starting weights that differ a little.
+SHORT_STEPS, ROUNDING_PAIRS = 3, 3
+# Dropout's masks are the framework's own: what a reading with them may give is the range over this
+# many trainings with other masks.
+MASK_DRAWS = 6
+Kind = Literal["deep", "short", "first", "dropout", "masks"]
+DEEP: tuple[Kind, ...] = ("deep", "dropout")
+WITH_DROPOUT: tuple[Kind, ...] = ("dropout", "masks")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a job that a reading trains: ``steps`` steps, the first of which is number
+    ``first`` of an epoch of ``per_epoch`` steps, counted from 0.
+
+    ``kind``: ``deep``: as many steps as can be recomputed and compared, dropout off; ``short``: a
+    few, dropout off; ``first``: a few, dropout off, the only one from an optimiser's empty state
+    and from step 1 by its counter, which shows Adam's bias corrections; ``dropout``: as ``deep``,
+    with the framework's own masks; ``masks``: a few with dropout,
+    made twice: the masks must differ.
+    """
+
+    kind: Kind
+    first: int
+    steps: int
+    per_epoch: int
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs that it trains in, in part or whole."""
+        return math.ceil((self.first + self.steps) / self.per_epoch)
+
+    def calls(self, steps_per_call: int) -> list[int]:
+        """The steps of each call: those of a block, and what is left."""
+        whole, rest = divmod(self.steps, steps_per_call)
+        return [steps_per_call] * whole + [rest] * bool(rest)
+
+    def step_times_ns(self, durations_ns: Sequence[int], steps_per_call: int) -> list[float]:
+        """The time of a step in each call."""
+        steps = self.calls(steps_per_call)
+        return [ns / count for ns, count in zip(durations_ns, steps, strict=False)]
+
+
+def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
+    """The parts of its job that a session trains again: a deep one, two short ones where they are
+    affordable; where layers drop, one with dropout, if that is affordable, and twice one that shows
+    its masks.
+
+    The seed draws how many of the steps come before the epoch's end, at least one and, of two or
+    more, not all; and the length of deep readings, from three quarters of what is affordable. The
+    two short ones begin at different places, so that one goes two steps beyond the end.
+
+    Args:
+        seed: of the session, hexadecimal.
+    """
+    has_short, most = _affordable(workload, batch_size)
+    kinds: list[Kind] = ["deep"]
+    if has_short:
+        kinds += ["short", "first"]
+    if mask_draws(workload):
+        kinds.append("dropout")
+    if drops(workload):
+        kinds.append("masks")
+    per_epoch = workload.steps_per_epoch(batch_size)
+    made, before = [], 0
+    for number, kind in enumerate(kinds):
+        digest = hashlib.sha256(f"trainmark/reading/v1/{seed}/{number}".encode()).digest()
+        shorter, drawn = (int.from_bytes(digest[at : at + 8]) for at in (0, 8))
+        before = before + 1 if kind == "first" else drawn
+        steps = most - shorter % (most // DRAWN_PART + 1)
+        if kind not in DEEP:
+            steps = min(SHORT_STEPS, most)
+        until_end = 1 + before % max(1, min(steps - 1, per_epoch))
+        made.append(Part(kind, per_epoch - until_end, steps, per_epoch))
+    return (*made, made[-1]) if drops(workload) else tuple(made)
+
+
+def restarted(count: int, first: bool) -> int:
+    """A counter of steps after a restart; ``first``: for a reading of first steps."""
+    return 0 if first else count + COUNTED_ON
+
+
+def mean_square(first: bool) -> float:
+    """The mean squares of an optimiser's state after a restart."""
+    return 0.0 if first else MEAN_SQUARE
+
+
+def drops(workload: Workload) -> bool:
+    """Whether the workload has Dropout layers."""
+    return any(isinstance(layer, Dropout) for layer in workload.layers)
+
+
+def convolves(workload: Workload) -> bool:
+    """Whether convolutions are trained."""
+    trained = workload.layers[workload.frozen_layers :]
+    return any(isinstance(layer, Conv2D | Residual) for layer in trained)
+
+
+def is_affordable(workload: Workload, batch_size: int) -> bool:
+    """Whether a server recomputes the readings: one step of all takes at most ``MOST_TIMES`` times
+    ``SECONDS``, and its samples exist."""
+    trainings = 1 + mask_draws(workload)
+    if batch_size > workload.data_set.train_samples:
+        return False
+    return batch_size * trainings <= MOST_TIMES * recomputed_samples(workload)
+
+
+def mask_draws(workload: Workload) -> int:
+    """Number of trainings behind the range of a reading with dropout; 0 without such a reading."""
+    affordable = MASK_DRAWS * workload.batch_size <= recomputed_samples(workload)
+    return MASK_DRAWS if drops(workload) and affordable else 0
+
+
+def recomputed_samples(workload: Workload) -> int:
+    """Training samples that one core recomputes in ``SECONDS``."""
+    values = 0.0
+    for index, layer in enumerate(workload.layers):
+        steps = workload.shapes[index][0] * LSTM_VALUES if isinstance(layer, LSTM) else 1
+        share = FROZEN_SHARE if index < workload.frozen_layers else 1.0
+        values += share * steps * math.prod(workload.shapes[index + 1])
+    seconds = workload.training_flops_per_sample / FLOPS + VALUE_SECONDS * values
+    return max(1, int(SECONDS / seconds))
+
+
+def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int]:
+    """Whether there are short readings, and the most steps of a deep one: as many as are recomputed
+    in ``SECONDS``, or ``LEAST_STEPS`` at the default batch and below; at least one."""
+    samples, trainings = recomputed_samples(workload), 1 + mask_draws(workload)
+    steps, short = samples // batch_size, 2 * SHORT_STEPS * (1 + 2 * ROUNDING_PAIRS)
+    has_short = steps > short + trainings
+    deep = (steps - has_short * short) // trainings
+    least = LEAST_STEPS * batch_size * trainings
+    if batch_size <= workload.batch_size and least <= MOST_TIMES * samples:
+        deep = max(LEAST_STEPS, deep)
+    most = MOST_CONVOLVED if convolves(workload) else MOST_STEPS
+    return has_short, max(1, min(most, deep))

@@ -1,0 +1,150 @@
+"""The parts of its job that a session trains again: which steps, how many, from where."""
+
+import math
+
+import pytest
+from tests.fakes.workloads import TINY, variant
+
+from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import MOST_CALLS, Witness
+from bench_protocol.training import reading
+from bench_protocol.training.reading import (
+    DRAWN_PART,
+    MOST_CONVOLVED,
+    MOST_STEPS,
+    ROUNDING_PAIRS,
+    SHORT_STEPS,
+    Part,
+    drops,
+    is_affordable,
+    mask_draws,
+    parts,
+    recomputed_samples,
+)
+
+SEEDS = [nonces.seed_of(f"{number:064x}", "d1" * 32) for number in range(40)]
+MOST_READINGS = next(
+    one.max_length
+    for one in Witness.model_fields["readings"].metadata
+    if hasattr(one, "max_length")
+)
+every_session = pytest.mark.parametrize(
+    ("workload", "batch_size"),
+    [
+        pytest.param(workload, size, id=f"{workload.name}-{size}")
+        for workload in CATALOGUE
+        for size in {workload.batch_size, *workload.batch_sizes}
+    ],
+)
+
+
+@every_session
+def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_size: int) -> None:
+    """An epoch's end lies inside, lengths are within bounds, kinds are in order."""
+    assert is_affordable(workload, batch_size)
+    per_epoch = workload.steps_per_epoch(batch_size)
+    longest = MOST_CONVOLVED if reading.convolves(workload) else MOST_STEPS
+    for seed in SEEDS:
+        made = parts(workload, batch_size, seed)
+        assert made == parts(workload, batch_size, seed)
+        assert len(made) <= MOST_READINGS
+        starts = {part.first for part in made if part.kind in ("short", "first")}
+        assert len(starts) in (0, 2)
+        kinds = tuple(part.kind for part in made)
+        assert kinds in (
+            ("deep", *short, *masked)
+            for short in ((), ("short", "first"))
+            for masked in [
+                (*["dropout"] * bool(mask_draws(workload)), *["masks"] * 2 * drops(workload))
+            ]
+        )
+        assert not drops(workload) or made[-1] == made[-2]
+        for part in made:
+            assert part.per_epoch == per_epoch
+            assert 0 <= part.first < per_epoch
+            assert 1 <= part.steps <= min(longest, MOST_CALLS)
+            # The end is after the last step only where there is one step.
+            until_end = per_epoch - part.first
+            assert until_end < part.steps or (until_end, part.steps) == (1, 1)
+            assert part.epochs == -(-(part.first + part.steps) // per_epoch)
+            if part.kind not in ("deep", "dropout"):
+                assert part.steps <= SHORT_STEPS
+
+
+@every_session
+def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> None:
+    """All trainings behind them, with their longest readings."""
+    made = [parts(workload, batch_size, seed) for seed in SEEDS]
+    trainings = {
+        "deep": 1,
+        "dropout": mask_draws(workload),
+        "short": 1 + 2 * ROUNDING_PAIRS,
+        "first": 1 + 2 * ROUNDING_PAIRS,
+        "masks": 0,
+    }
+    steps = max(sum(trainings[part.kind] * part.steps for part in one) for one in made)
+    most = recomputed_samples(workload)
+    if not any(part.kind == "short" for part in made[0]):
+        most *= reading.MOST_TIMES
+    assert steps * batch_size <= most
+
+
+def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
+    vgg = workload_named("cifar100-vgg16")
+    limit = reading.MOST_TIMES * recomputed_samples(vgg) // (1 + mask_draws(vgg))
+    assert is_affordable(vgg, limit)
+    assert not is_affordable(vgg, limit + 1)
+    dense = workload_named("mnist-dense")  # more samples could be paid than there are
+    samples = dense.data_set.train_samples
+    assert is_affordable(dense, samples)
+    assert not is_affordable(dense, samples + 1)
+
+
+@pytest.mark.parametrize("name", ["mnist-dense", "mnist-cnn", "fashion-lstm", "fashion-mlp"])
+def test_the_seed_draws_length_and_position(name: str) -> None:
+    """Nobody knows before which steps are read."""
+    workload = workload_named(name)
+    made = [parts(workload, workload.batch_size, seed)[0] for seed in SEEDS]
+    lengths = [part.steps for part in made]
+    assert max(lengths) - max(lengths) // DRAWN_PART <= min(lengths) < max(lengths)
+    assert len(set(lengths)) >= 4
+    assert len({part.first for part in made}) >= 4
+
+
+def test_readings_of_one_session_end_at_different_steps() -> None:
+    made = [parts(workload_named("fashion-mlp"), 128, seed) for seed in SEEDS]
+    assert any(one[0].steps != one[3].steps for one in made)
+    assert {one[1].first - one[2].first for one in made} == {-1, 1}
+
+
+@pytest.mark.parametrize(
+    ("steps", "per_call", "calls"),
+    [(7, 3, [3, 3, 1]), (6, 3, [3, 3]), (2, 3, [2]), (3, 1, [1, 1, 1])],
+)
+def test_calls_are_as_long_as_blocks(steps: int, per_call: int, calls: list[int]) -> None:
+    part = Part("deep", 1, steps, 16)
+    assert part.calls(per_call) == calls
+    assert part.step_times_ns([600 * count for count in calls], per_call) == [600] * len(calls)
+
+
+def test_a_part_of_several_epochs() -> None:
+    """Where an epoch has two steps."""
+    assert [Part("deep", 1, steps, 2).epochs for steps in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
+    made = parts(TINY, 128, SEEDS[0])[0]
+    assert made.epochs == math.ceil((made.first + made.steps) / 2) > 100
+
+
+def test_dropout_and_convolutions_of_frozen_layers_do_not_count() -> None:
+    resnet, vgg = workload_named("resnet50-transfer"), workload_named("cifar100-vgg16")
+    assert not reading.convolves(resnet)
+    assert reading.convolves(variant(resnet, frozen_layers=0))
+    assert reading.convolves(vgg)
+
+
+def test_a_restart_counts_on_but_for_first_steps() -> None:
+    assert reading.restarted(7, first=False) == 7 + reading.COUNTED_ON
+    assert reading.restarted(7, first=True) == 0
+    assert reading.mean_square(first=False) == reading.MEAN_SQUARE
+    assert reading.mean_square(first=True) == 0
