@@ -1,7 +1,8 @@
 """``make faults``: plant faults in the agent, and show which check detects which.
 
-Exit status 1 if a fault is ranked that a check could detect, or any at the trust level of an honest
-run; or if an honest control is not ranked; with ``--honest``, if more than 1 % is refused.
+Exit status 1 if a slip is ranked, or fewer than 95 % of all faults are caught, or a fault of which
+nobody has said why no check can see it is ranked; or if an honest control is not ranked; with
+``--honest``, if more than 1 % is refused.
 """
 
 import argparse
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import document, honest, table
+from bench_protocol.catalogue.catalogue import workload_named
+
+from . import document, honest, proofs, table
 from .fault import Fault
 from .planted import FAULTS, controls
 from .run import Outcome, run_all
@@ -20,6 +23,8 @@ from .run import Outcome, run_all
 WORKERS = 2
 # About how long one takes with another beside it, before any has ended.
 SECONDS_EACH = 10.0
+# One without dropout, one with it, one with convolutions, one with an LSTM.
+PROOF_WORKLOADS = ("mnist-dense", "fashion-mlp", "mnist-cnn", "fashion-lstm")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,12 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress = Progress(len(chosen) + len(without_fault), options.workers)
     began = time.monotonic()
     outcomes = run_all((*without_fault, *chosen), options.workers, progress)
+    seconds = proofs.recomputed_seconds(
+        [] if options.only else [workload_named(name) for name in PROOF_WORKLOADS]
+    )
     print(f"\n{table.markdown(outcomes)}\n\n{table.by_group(outcomes)}\n")
+    print(f"{table.by_proof(outcomes, seconds)}\n")
     for line in table.wrong(outcomes):
         print(line)
     print(table.summary(outcomes))
     if options.document:
-        text = document.page(outcomes, datetime.now(UTC), time.monotonic() - began)
+        text = document.page(outcomes, seconds, datetime.now(UTC), time.monotonic() - began)
         options.document.write_text(text, encoding="utf-8")
     return 1 if table.wrong(outcomes) else 0
 
@@ -81,7 +90,8 @@ class Progress:
         print(
             f"{self._done:3}/{self._total}  {left / 60:4.1f} min left  {name:8} "
             f"{outcome.fault.words[:40]:40} {outcome.fault.setup!s:34} {state:10} "
-            f"trust {outcome.trust} {speed}  {table.checks(outcome)}{mark}",
+            f"trust {outcome.trust} {speed}  {table.checks(outcome)}"
+            f" [{', '.join(outcome.proofs)}]{mark}",
             flush=True,
         )
 

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from . import table
@@ -18,14 +18,30 @@ ARGS="--document docs/faults.md"`.
 fault that counts, or a control that does not.
 * *Ranked with a doubt*: the result counts at a lower trust level than an honest one.
 * *Controls* are honest runs of each cell that a fault uses, with default threads; faults have one.
-* Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; N are new.
+* A *slip* needs no intent; a *cheat* knows when it is read, or invents what it sends. At least \
+95 % of all faults must be caught, and every slip.
+* Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; K, L, N and \
+P are new.
+* *Kept off by*: the proofs each of which alone keeps the fault off the boards. Each reading of \
+the witness is compared as if the others were right.
 * *Worker*: what the agent itself says before anything is sent. *Failed checks*: what the server \
 says; effects are in [protocol.md](protocol.md).
 """
 
 
-def page(outcomes: Sequence[Outcome], at: datetime, seconds: float) -> str:
-    """The page, from the outcomes of a full run."""
+PROOFS = """A proof earns its place by the faults that it alone keeps off. *Seconds to read*: of \
+its calls in the worker, median and range of the controls. *To recompute*: processor seconds of \
+mnist-dense, fashion-mlp, mnist-cnn and fashion-lstm at their batch sizes, median and range. The \
+other proofs read what is there."""
+
+
+def page(
+    outcomes: Sequence[Outcome],
+    recomputed: Mapping[str, Sequence[float]],
+    at: datetime,
+    seconds: float,
+) -> str:
+    """The page, from the outcomes of a full run. ``recomputed``: :func:`.table.by_proof`."""
     doubted = table.doubted(outcomes)
     left = [
         f"* {outcome.fault.name}, {outcome.fault.words}: "
@@ -41,6 +57,7 @@ def page(outcomes: Sequence[Outcome], at: datetime, seconds: float) -> str:
         HEAD,
         f"## Last run\n\n{conditions}\n\n**{table.summary(outcomes)}.**",
         table.by_group(outcomes),
+        f"## Proofs\n\n{PROOFS}\n\n{table.by_proof(outcomes, recomputed)}",
         "## Not caught\n\n" + ("\n".join(left) or "None."),
         f"## Every fault\n\n{table.markdown(outcomes)}",
     )

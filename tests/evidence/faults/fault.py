@@ -20,7 +20,8 @@ from bench_protocol.payload.result import Result
 TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, least_seconds=0.6)
 # Why a fault may even keep the level of an honest run: nothing but the sender saw the time.
 SENDERS_CLOCK = "block times and window are readings of the sender's clock alone"
-Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "N"]
+KNOWS_WHEN = "it knows when it is read; only pace and test loss bound what it gains"
+Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "K", "L", "N", "P"]
 GROUPS: dict[Group, str] = {
     "A": "the traced step",
     "B": "the loop",
@@ -30,7 +31,10 @@ GROUPS: dict[Group, str] = {
     "F": "optimiser state, seed, precision of data",
     "G": "limits of GPUs, from a CPU's values",
     "H": "the optimiser in bfloat16",
+    "K": "the timed session, keyed: on a step, a call, being read",
+    "L": "the timed session: an epoch's end, work and time outside of the clock",
     "N": "new: not in the audit",
+    "P": "one for each check that no other exercises",
 }
 
 
@@ -73,10 +77,7 @@ ChangeSession = Callable[[Any], None]
 
 
 class Planting:
-    """The worker process before it runs, and the ways to change it.
-
-    The first session that an engine opens is the timed one; traces open the others.
-    """
+    """The worker process before it runs, and the ways to change it."""
 
     def __init__(self, framework: str) -> None:
         self.engine: Any = engine_named(framework)
@@ -91,23 +92,18 @@ class Planting:
 
         self.engine.load = then
 
-    def jobs(self, change: ChangeJob, *, timed_only: bool = False) -> None:
-        """Change what sessions are opened with."""
-        opened, numbers = self.engine.open, iter(range(1_000))
+    def jobs(self, change: ChangeJob) -> None:
+        """Change what the session is opened with."""
+        opened = self.engine.open
+        self.engine.open = lambda *job: opened(*change(*job))
 
-        def changed(*job: Any) -> Any:
-            return opened(*(job if timed_only and next(numbers) else change(*job)))
-
-        self.engine.open = changed
-
-    def sessions(self, change: ChangeSession, *, timed_only: bool = False) -> None:
-        """Change opened sessions."""
-        opened, numbers = self.engine.open, iter(range(1_000))
+    def sessions(self, change: ChangeSession) -> None:
+        """Change the opened session."""
+        opened = self.engine.open
 
         def changed(*job: Any) -> Any:
             session = opened(*job)
-            if not (timed_only and next(numbers)):
-                change(session)
+            change(session)
             return session
 
         self.engine.open = changed
@@ -145,7 +141,8 @@ class Fault:
     """A fault. ``group`` and ``name`` are the audit's; ``words`` say what is wrong, ``where`` it
     was planted.
 
-    ``in_timed_loop``: the timed session trains something else than its result says. ``plant``
+    ``in_timed_loop``: the timed session trains something else than its result says. ``slip``: it
+    needs no intent, because it does not know when it is read. ``plant``
     changes the worker process, ``sent`` the result before it is signed. ``unseen``: why no check
     detects it, where none does, and what would.
     """
@@ -157,6 +154,7 @@ class Fault:
     plant: Plant = nothing
     sent: Callable[[Result], Result] | None = None
     in_timed_loop: bool = False
+    slip: bool = True
     unseen: str = ""
 
     @property

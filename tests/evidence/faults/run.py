@@ -6,10 +6,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from bench_protocol.payload.result import Failed, Result
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 
+from . import proofs
 from .fault import Fault
 
 OPEN = IdleGate(look=lambda device: Conditions())
@@ -51,7 +52,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run. ``worker``: how the worker judged it; ``speed``: samples/s."""
+    """What became of one run. ``worker``: how the worker judged it; ``speed``: samples/s;
+    ``proofs``: those that each keep it off the boards; ``seconds``: of each reading."""
 
     fault: Fault
     worker: str
@@ -60,6 +62,8 @@ class Outcome:
     trust: int
     reason: str | None = None
     speed: float | None = None
+    proofs: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def honest(self) -> bool:
@@ -147,8 +151,12 @@ class Runner:
             for verdict in row["verdicts"]
             if not verdict["passed"]
         )
+        path = f"{self._server}/api/v1/results/{identity}/recomputations"
+        effects = [(check.name, check.effect) for check in failed]
         return Outcome(
             fault=fault,
+            proofs=proofs.failing(result, effects, httpx.get(path, timeout=60).json()),
+            seconds=proofs.read_seconds(result),
             worker=_worker_said(result),
             checks=failed,
             ranked=bool(row["ranked"]),

@@ -1,15 +1,19 @@
 """The table of planted faults, for a terminal and as Markdown."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import median
 
 from bench_protocol.base import format as people
 
-from .fault import GROUPS, SENDERS_CLOCK
+from . import proofs
+from .fault import GROUPS
 from .run import Outcome
 
 # Of an honest run on a CPU.
 HONEST_TRUST = 3
+# The least share of the faults that is caught.
+LEAST_CAUGHT = 0.95
 HEAD = (
     "fault",
     "what is wrong",
@@ -17,9 +21,11 @@ HEAD = (
     "cell",
     "worker",
     "failed checks",
+    "kept off by",
     "ranked",
     "trust",
 )
+PROOFS_HEAD = ("proof", "keeps off", "alone", "which", "seconds to read", "to recompute")
 
 
 def checks(outcome: Outcome) -> str:
@@ -36,6 +42,7 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
     name = "control" if outcome.honest else fault.name
     return (
         name, fault.words, fault.where, str(fault.setup), outcome.worker, checks(outcome),
+        ", ".join(outcome.proofs) or "nothing",
         ranked if outcome.right else ranked.upper(), str(outcome.trust),
     )  # fmt: skip
 
@@ -47,21 +54,47 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
 
 
 def by_group(outcomes: Sequence[Outcome]) -> str:
-    """Faults and caught ones of each group, as Markdown."""
-    planted = [outcome for outcome in outcomes if not outcome.honest]
-    totals = Counter(outcome.fault.group for outcome in planted)
-    caught = Counter(outcome.fault.group for outcome in planted if outcome.caught)
-    rows = [
-        (group, words, str(totals[group]), str(caught[group]))
-        for group, words in GROUPS.items()
-        if totals[group]
-    ]
-    return people.markdown(("group", "what", "planted", "caught"), rows)
+    """Slips and cheats of each group, and how many of them are caught, as Markdown."""
+    rows = []
+    for group, words in GROUPS.items():
+        members = [one for one in faults(outcomes) if one.fault.group == group]
+        if members:
+            rows.append((group, words, *(_caught(_of(members, slip)) for slip in (True, False))))
+    return people.markdown(("group", "what", "slips caught", "cheats caught"), rows)
+
+
+def by_proof(outcomes: Sequence[Outcome], recomputed: Mapping[str, Sequence[float]]) -> str:
+    """For each proof the faults that it keeps off, and those that it alone does, as Markdown.
+
+    Args:
+        recomputed: processor seconds of each reading's recomputation, of some workloads.
+    """
+    caught = [one for one in faults(outcomes) if one.caught]
+    keeps = Counter(proof for one in caught for proof in one.proofs)
+    names = sorted({*proofs.ORDER, *keeps}, key=proofs.place)
+    rows = []
+    for proof in names:
+        alone = [one.fault.name for one in caught if one.proofs == (proof,)]
+        read = [one.seconds[proof] for one in outcomes if one.honest and proof in one.seconds]
+        which = ", ".join(alone) or "-"
+        seconds = _seconds(read), _seconds(recomputed.get(proof, ()))
+        rows.append((proof, str(keeps[proof]), str(len(alone)), which, *seconds))
+    return people.markdown(PROOFS_HEAD, rows)
+
+
+def _seconds(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    return f"{median(values):.2g} ({min(values):.2g} to {max(values):.2g})"
+
+
+def faults(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if not outcome.honest]
 
 
 def uncaught(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Faults that are ranked."""
-    return [outcome for outcome in outcomes if not outcome.honest and not outcome.caught]
+    return [outcome for outcome in faults(outcomes) if not outcome.caught]
 
 
 def doubted(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -75,35 +108,47 @@ def doubted(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """``N of M caught; n of those in the timed loop``, and how many others are doubted."""
-    planted = [outcome for outcome in outcomes if not outcome.honest]
-    caught = [outcome for outcome in planted if outcome.caught]
-    looped = [outcome for outcome in caught if outcome.fault.in_timed_loop]
-    loops = sum(outcome.fault.in_timed_loop for outcome in planted)
-    more = f"; {len(doubted(outcomes))} more ranked with a doubt" if doubted(outcomes) else ""
-    return (
-        f"{len(caught)} of {len(planted)} caught; {len(looped)} of those in the timed loop"
-        f" (of {loops} there){more}"
-    )
+    """How many faults are caught, slips and cheats apart, and how many others are doubted."""
+    planted, honest = faults(outcomes), [one for one in outcomes if one.honest]
+    share = sum(one.caught for one in planted) / max(1, len(planted))
+    parts = [f"{_caught(planted)} caught ({people.percent(share)})"]
+    for slip, words in ((True, "slips"), (False, "cheats")):
+        if members := _of(planted, slip):
+            parts.append(f"{_caught(members)} {words}")
+    if more := len(doubted(outcomes)):
+        parts.append(f"{more} more ranked with a doubt")
+    if even := len(uncaught(outcomes)) - more:
+        parts.append(f"{even} ranked as honest runs are")
+    if honest:
+        parts.append(f"{sum(one.ranked for one in honest)} of {len(honest)} controls ranked")
+    return "; ".join(parts)
 
 
 def wrong(outcomes: Sequence[Outcome]) -> list[str]:
-    """Why the run fails: an honest control that is not ranked, a fault that is and that a check
-    could detect, a fault at an honest run's trust level that is no lie of the sender's own clock, a
-    worker that crashed."""
+    """Why the run fails: an honest control that is not ranked, a worker that crashed, a slip that
+    is ranked, a fault that a check could detect and that is, more than one fault of twenty that
+    is."""
     lines = []
     for outcome in outcomes:
         fault = outcome.fault
+        what = f"{fault.name}, {fault.words} ({fault.setup}), trust {outcome.trust}"
         if outcome.crashed:
             lines.append(f"crashed: {fault.name}, {fault.words}")
         elif outcome.honest and not outcome.ranked:
             lines.append(f"honest, not ranked: {fault.setup}: {outcome.reason}")
-        elif (
-            not outcome.honest
-            and outcome.ranked
-            and fault.unseen != SENDERS_CLOCK
-            and (not fault.unseen or outcome.trust >= HONEST_TRUST)
-        ):
-            trust = f"trust {outcome.trust}"
-            lines.append(f"ranked: {fault.name}, {fault.words} ({fault.setup}), {trust}")
+        elif not outcome.honest and outcome.ranked and (fault.slip or not fault.unseen):
+            lines.append(f"ranked: {what}")
+    planted = faults(outcomes)
+    if sum(one.caught for one in planted) < LEAST_CAUGHT * len(planted) and len(planted) > 1:
+        lines.append(f"fewer than {people.percent(LEAST_CAUGHT, 0)}: {_caught(planted)} caught")
     return lines
+
+
+def _of(outcomes: Sequence[Outcome], slip: bool) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.fault.slip == slip]
+
+
+def _caught(outcomes: Sequence[Outcome]) -> str:
+    if not outcomes:
+        return "-"
+    return f"{sum(outcome.caught for outcome in outcomes)} of {len(outcomes)}"

@@ -3,7 +3,22 @@
 from functools import cache
 
 from ..fault import Fault
-from . import clock, data, dropout, model, optimiser, resnet, sending, steps, synchronisation, timed
+from . import (
+    checks,
+    clock,
+    data,
+    dropout,
+    epochs,
+    keyed,
+    model,
+    optimiser,
+    outside,
+    resnet,
+    sending,
+    steps,
+    synchronisation,
+    timed,
+)
 
 FAULTS: tuple[Fault, ...] = tuple(
     sorted(
@@ -18,6 +33,10 @@ FAULTS: tuple[Fault, ...] = tuple(
             *data.FAULTS,
             *sending.FAULTS,
             *resnet.FAULTS,
+            *keyed.FAULTS,
+            *epochs.FAULTS,
+            *outside.FAULTS,
+            *checks.FAULTS,
         ),
         key=lambda fault: (fault.group, int(fault.name[1:])),
     )

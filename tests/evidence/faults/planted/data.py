@@ -8,7 +8,7 @@ import numpy as np
 from bench_agent.engines.seam import Data
 
 from ..fault import Fault, patched
-from .optimiser import JAX, MLX, TF, TORCH
+from .optimiser import MLX, TF, TORCH
 
 
 def all_jobs(change: Any) -> Any:
@@ -40,8 +40,6 @@ FAULTS = (
         "F8", "resident pictures through bfloat16", "engines/torch/sessions.py", TORCH,
         patched("torch.sessions:resident", through_bfloat16),
     ),
-    Fault("N31", "pictures from 0 to 255", "engines/jax/sessions.py", JAX,
-          patched("jax.sessions:resident", scaled(1))),
     Fault("N32", "pictures divided by 256", "engines/mlx/sessions.py", MLX,
           patched("mlx.sessions:resident", scaled(1 / 256))),
 )  # fmt: skip

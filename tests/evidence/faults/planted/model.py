@@ -22,18 +22,6 @@ def no_relu(workload: Workload, cell: Cell, weights: Weights, data: Data) -> Job
     return changed_workload(workload, layers=tuple(layers)), cell, weights, data
 
 
-def narrow(workload: Workload, cell: Cell, weights: Weights, data: Data) -> Job:
-    """Half of the first dense layer's units."""
-    layers, values = list(workload.layers), [dict(layer) for layer in weights]
-    index = next(n for n, layer in enumerate(layers) if isinstance(layer, Dense))
-    units = layers[index].units // 2
-    layers[index] = layers[index].model_copy(update={"units": units})
-    following = next(n for n in range(index + 1, len(layers)) if values[n])
-    values[index] = {name: value[..., :units] for name, value in values[index].items()}
-    values[following]["kernel"] = values[following]["kernel"][:units]
-    return changed_workload(workload, layers=tuple(layers)), cell, values, data
-
-
 def mean_pooling(x: Any, layer: Any, fast: bool) -> Any:
     rows, columns = x.shape[1] // 2, x.shape[2] // 2
     x = x[:, : 2 * rows, : 2 * columns].reshape(x.shape[0], rows, 2, columns, 2, -1)
@@ -71,10 +59,6 @@ FAULTS = (
     Fault(
         "N4", "a ReLU is missing", "engines/tensorflow/keras_model.py", TF,
         lambda here: here.jobs(no_relu),
-    ),
-    Fault(
-        "N5", "half of the first layer's units", "engines/jax/engine.py open", JAX,
-        lambda here: here.jobs(narrow),
     ),
     Fault("N6", "mean in place of maximum pooling", "engines/jax/model.py", CNN,
           patched("jax.model:_max_pool", lambda _: mean_pooling)),

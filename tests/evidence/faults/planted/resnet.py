@@ -52,10 +52,10 @@ FAULTS = (
     ),
     Fault(
         "E2", "features of one batch kept", WHERE, RESNET,
-        lambda here: here.sessions(one_batch_kept, timed_only=True), in_timed_loop=True,
+        lambda here: here.sessions(one_batch_kept), in_timed_loop=True,
     ),
     Fault(
         "F10", "features of the frozen layers computed once", WHERE, RESNET,
-        lambda here: here.sessions(features_once, timed_only=True), in_timed_loop=True,
+        lambda here: here.sessions(features_once), in_timed_loop=True,
     ),
 )  # fmt: skip

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..fault import Fault, Plant, Setup, patched
-from .optimiser import JAX, MLX, TF, TORCH
+from .optimiser import JAX, TF, TORCH
 
 JAX_NAIVE = Setup("mnist-dense", "jax", "naive")
 MLX_PIPELINE = Setup("mnist-dense", "mlx", "pipeline")
 TF_NAIVE = Setup("mnist-dense", "tensorflow", "naive")
-TORCH_PIPELINE = Setup("mnist-dense", "torch", "pipeline")
-TORCH_CNN = Setup("mnist-cnn", "torch")
 
 
 def sessions(change: Callable[[Any], None]) -> Plant:
@@ -78,12 +76,6 @@ def same_batch(self: Any, state: Any, frozen: Any, data: Any, key: Any, numbers:
     return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))
 
 
-def half_of_calls(session: Any) -> None:
-    """Half of a call's steps."""
-    train = session._train
-    session._train = lambda first, count: train(first, max(1, count // 2))
-
-
 def half_of_blocks(session: Any) -> None:
     train = session.train_block
     session.train_block = lambda steps: train(max(1, steps // 2))
@@ -95,15 +87,16 @@ def first_batch_only(session: Any) -> None:
     session._batches = iter(lambda: batch, None)
 
 
-def repeated_orders(change: Callable[[Any], Any], *, shuffled_only: bool = False) -> Plant:
-    """The orders of later epochs; with ``shuffled_only`` not those that are given."""
+def repeated_orders(change: Callable[[Any], Any]) -> Plant:
+    """The orders of later epochs."""
 
-    def orders(data: Any) -> Iterator[Any]:
-        yield from data.given_orders if shuffled_only else [data.order]
+    def endless(orders: Any) -> Iterator[Any]:
+        first, *_ = orders
+        yield first
         while True:
-            yield change(data.order)
+            yield change(first)
 
-    return patched("loop:orders", lambda _: orders)
+    return patched("loop:endless", lambda _: endless)
 
 
 def second_half(order: Any) -> Any:
@@ -127,7 +120,7 @@ def after(steps: int, change: Callable[[Any], Any]) -> Plant:
 
         session.train_block = block
 
-    return lambda here: here.sessions(plant, timed_only=True)
+    return lambda here: here.sessions(plant)
 
 
 def counted(train_share: int) -> Callable[[Any], Any]:
@@ -180,15 +173,11 @@ FAULTS = tuple(
         ("B2", "unrolled body trains 1 step of 16", TF_STEPS, TF, unrolled(lambda many: [0])),
         ("B3", "a block trains only its first step", TORCH_LOOP, TORCH,
          rows_of(lambda rows: rows[:1])),
-        ("B4", "every second step left out", TORCH_LOOP, TORCH,
-         rows_of(lambda rows: rows[::2])),
         ("B5", "same batch all through a block", JAX_LOOP, JAX,
          patched("jax.sessions:TunedSession._steps", lambda _: same_batch)),
-        ("B6", "half of the steps", JAX_LOOP, JAX, sessions(half_of_calls)),
-        ("B7", "half of the steps", MLX_LOOP, MLX, sessions(half_of_calls)),
-        ("B13", "later epochs keep the first order", "engines/loop.py orders", TORCH,
+        ("B13", "later epochs keep the first order", "engines/loop.py endless", TORCH,
          repeated_orders(lambda order: order)),
-        ("B14", "later epochs train only their second half", "engines/loop.py orders", TORCH,
+        ("B14", "later epochs train only their second half", "engines/loop.py endless", TORCH,
          repeated_orders(second_half)),
         ("C4", "nothing at all after 390 steps, all counted", JAX_LOOP, JAX,
          after(390, counted(0))),
@@ -197,11 +186,6 @@ FAULTS = tuple(
         ("N11", "half of the steps, counted as all", MLX_LOOP, MLX_PIPELINE,
          sessions(fed_half)),
         ("N12", "one batch for ever", JAX_LOOP, JAX_NAIVE, sessions(first_batch_only)),
-        ("N13", "one batch for ever", TORCH_LOOP, TORCH_PIPELINE, sessions(first_batch_only)),
         ("N14", "an epoch's last step is left out", JAX_LOOP, JAX, sessions(skip_at_end)),
-        ("N15", "half of the steps after 390, all counted", JAX_LOOP, JAX,
-         after(390, counted(2))),
-        ("N16", "every second step left out", TORCH_LOOP, TORCH_CNN,
-         rows_of(lambda rows: rows[::2])),
     )
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..fault import Fault, Planting, Setup
-from .optimiser import JAX, MLX
+from .optimiser import MLX
 from .steps import MLX_PIPELINE
 
 JAX_CNN = Setup("mnist-cnn", "jax")
@@ -28,31 +28,13 @@ def clock_before_sync(here: Planting) -> None:
     stopwatch._Stopwatch.now = now  # type: ignore[method-assign]
 
 
-def between_blocks(here: Planting) -> None:
-    """Half of a block's steps are trained before its time begins."""
-    from bench_agent.worker import stopwatch
-
-    def block(self: Any, steps: int) -> int:
-        half = steps // 2
-        if half:
-            self._session.train_block(half)
-        started = self.now()
-        self._session.train_block(steps - half)
-        return max(1, self.now() - started)
-
-    stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
-
-
 FAULTS = tuple(
     Fault(name, words, where, setup, plant, in_timed_loop=True)
     for name, words, where, setup, plant in (
         ("B15", "no synchronisation", "engines/mlx/sessions.py sync", MLX, no_sync),
-        ("B16", "no synchronisation", "engines/jax/sessions.py sync", JAX, no_sync),
         ("B17", "no synchronisation", "engines/mlx/sessions.py sync", MLX_PIPELINE, no_sync),
         ("N17", "the clock is read before the device is idle", "worker/stopwatch.py now",
          MLX_PIPELINE, clock_before_sync),
         ("N18", "no synchronisation", "engines/jax/sessions.py sync", JAX_CNN, no_sync),
-        ("N19", "half of the steps trained outside of the timed part",
-         "worker/stopwatch.py block", JAX, between_blocks),
     )
 )  # fmt: skip
