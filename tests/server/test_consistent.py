@@ -109,6 +109,7 @@ HONEST = {
     "WSL": machine(EPYC, "x86_64", sets=("avx512f",), gpus=(CUDA,), wsl=True),
     "Windows": machine(EPYC, "AMD64", "windows", gpus=(CUDA,)),
     "Arm server": machine("Neoverse-V2", "aarch64", sets=("sve2", "bf16"), gpus=(CUDA,)),
+    "encrypted memory of AMD": machine(EPYC, "x86_64", sets=("avx2", "sme")),
     "Arm of AMD": machine("AMD Opteron(tm) A1100", "aarch64", sets=("asimd",)),
     "POWER": machine("POWER9", "ppc64le", physical_cores=16, logical_cores=64, gpus=(CUDA,)),
     "container on few cores": machine(

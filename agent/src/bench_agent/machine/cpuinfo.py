@@ -10,6 +10,8 @@ SPEED_FLAGS = tuple(
     "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "  # noqa: SIM905
     "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16 sme sme2".split()
 )
+# An x86-64's flag of this name is encrypted memory, an Arm's the Scalable Matrix Extension.
+AMD_SME = "sme"
 # Implementer and part number of Arm processors (the table of util-linux's lscpu-arm.c).
 ARM_CORES = {
     (0x41, 0xD03): "Cortex-A53",
@@ -78,7 +80,8 @@ class CpuInfo:
 
 def parse_cpuinfo(text: str) -> CpuInfo:
     """Parse the text of ``/proc/cpuinfo`` of any architecture."""
-    flags = set(" ".join(_values(text, "flags") + _values(text, "Features")).split())
+    flags = set(" ".join(_values(text, "flags")).split()) - {AMD_SME}
+    flags |= set(" ".join(_values(text, "Features")).split())
     packages = set(_values(text, "physical id"))
     pairs = zip(_values(text, "CPU implementer"), _values(text, "CPU part"), strict=False)
     cores = dict.fromkeys(ARM_CORES.get((_number(who), _number(part)), "") for who, part in pairs)

@@ -18,7 +18,8 @@ from .verdicts import Finding
 X86 = re.compile(r"x86[-_]64|amd64|x64|i[3-6]86|x86", re.IGNORECASE)
 ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
 X86_SETS = re.compile(r"(?:sse|avx|amx_|fma$|f16c$)", re.IGNORECASE)
-ARM_SETS = re.compile(r"(?:neon|asimd|sve|sme|i8mm$|dotprod$)", re.IGNORECASE)
+# Without "sme": AMD's processors have that flag too, for encrypted memory.
+ARM_SETS = re.compile(r"(?:neon|asimd|sve|sme2|i8mm$|dotprod$)", re.IGNORECASE)
 AVX_512 = re.compile(r"avx512", re.IGNORECASE)
 # Cleaned names. Rosetta calls Apple's processors VirtualApple; AMD's Opteron A1100 is an Arm.
 X86_NAMES = re.compile(r"Intel\b|AMD (?:EPYC|Ryzen|Athlon|FX|Phenom)\b", re.IGNORECASE)
