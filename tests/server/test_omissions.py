@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from tests.fakes import results, said
 from tests.fakes.client import JSON, Poster, get
 from tests.fakes.projected import project
+from tests.fakes.statements import statements
 
 from bench_server.db.store import Store
 
@@ -110,7 +111,16 @@ def test_missing_repeats_are_named(sender: Sender) -> None:
     sender.send(1, repeat=9)
     found, statement = shown(sender, sender.send(1, repeat=11))
     assert found == ALL_THERE | {"missing_repeats": [[1, 8], [10, 10]]}
-    assert statement["sentence"] == "missing of its run: repeat 1 to 8, 10"
+    assert statement["sentence"] == "missing from its run: repeat 1 to 8, 10"
+
+
+def test_all_boards_ask_once(sender: Sender, store: Store) -> None:
+    sender.send(1)
+    sender.post.made(key=sender.key, cell=results.make_cell("fashion-mlp"), run_id=f"{2:032x}")
+    with statements(store) as seen:
+        boards = get(sender.post.http, "/leaderboard")
+    assert len({row["workload"] for row in boards["rows"]}) == 2
+    assert sum("GROUP BY signing_key.first_key_id, challenge.run_id" in one for one, _ in seen) == 1
 
 
 def test_nobody_else_takes_a_challenge_of_a_key(sender: Sender) -> None:

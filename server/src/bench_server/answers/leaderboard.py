@@ -54,6 +54,13 @@ class Ranking(NamedTuple):
     energy_scopes: tuple[str, ...]
 
 
+class Page(NamedTuple):
+    """The rows that a board shows."""
+
+    rows: Sequence[RankedRow]
+    next_cursor: str | None
+
+
 def leaderboard(
     session: Session, filters: BoardFilters, of_operator: str | None = None
 ) -> Leaderboard:
@@ -72,9 +79,12 @@ def leaderboard(
         if filters.cursor
         else unranked.unranked_rows(session, filters.workloads, filters.criteria)
     )
+    pages = [_page(session, ranking, filters) for ranking in found]
+    shown = [row.figure.evidence.result_id for page in pages for row in page.rows]
+    missing = omissions.of_results(session.connection(), shown)
     boards = tuple(
-        _board(session, ranking, filters, unranked_rows.get(ranking.workload.digest, ()))
-        for ranking in found
+        _board(ranking, page, filters, unranked_rows.get(ranking.workload.digest, ()), missing)
+        for ranking, page in zip(found, pages, strict=True)
     )
     by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
     scores = _scores(found, Search(family=filters.family)) if by_hardware else ()
@@ -106,37 +116,40 @@ def rankings(
     return found
 
 
+def _page(session: Session, ranking: Ranking, filters: BoardFilters) -> Page:
+    if filters.group == "result":
+        results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
+        rows = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
+        cursor = results.next_cursor
+    else:
+        order = Order.of(filters, ranking.baseline)
+        rows, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
+    if not filters.ranks_rows:
+        rows = [replace(row, rank=None) for row in rows]
+    return Page(rows, cursor)
+
+
 def _board(
-    session: Session,
     ranking: Ranking,
+    page: Page,
     filters: BoardFilters,
     unranked_rows: tuple[UnrankedRow, ...],
+    missing: Mapping[str, Omissions],
 ) -> Board:
     baselines, by_result = ranking.baseline, filters.group == "result"
     base = place(baselines) if baselines else None
-    if by_result:
-        results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
-        page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
-        cursor = results.next_cursor
-    else:
-        order = Order.of(filters, baselines)
-        page, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
-    if not filters.ranks_rows:
-        page = [replace(row, rank=None) for row in page]
-    shown = [row.figure.evidence.result_id for row in page]
-    missing = omissions.of_results(session.connection(), shown)
     return Board(
         workload=workload_answer(ranking.workload),
         baseline=base.hardware if base else None,
         baseline_slug=base.hardware_slug if base else None,
         baseline_setup=base.setup.words if base else None,
-        rows=tuple(_row(row, baselines.get(kind_of(row.figure)), missing) for row in page),
+        rows=tuple(_row(row, baselines.get(kind_of(row.figure)), missing) for row in page.rows),
         row_count=None if by_result else len(ranking.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
         energy_scope=ranking.energy_scope,
         energy_scopes=ranking.energy_scopes,
-        next_cursor=cursor,
+        next_cursor=page.next_cursor,
     )
 
 

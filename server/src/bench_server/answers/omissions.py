@@ -29,7 +29,8 @@ from ..db.tables import Challenge, SigningKey, Submission, table_of
 from ..db.tables.base import UtcDateTime
 from ..ranking.rows import RESULTS
 
-NEAR = timedelta(days=DAYS)
+# Days are counted whole, so that a result and its row on a board say the same.
+A_DAY, NEAR = timedelta(days=1), timedelta(days=DAYS)
 
 
 def of_results(connection: Connection, result_ids: Iterable[str]) -> dict[str, Omissions]:
@@ -39,8 +40,8 @@ def of_results(connection: Connection, result_ids: Iterable[str]) -> dict[str, O
         return {}
     near = {
         "ids": sorted({row.first_key_id for row in results}),
-        "since": min(row.received_at for row in results) - NEAR,
-        "until": max(row.received_at for row in results) + NEAR,
+        "since": min(row.received_at for row in results) - NEAR - A_DAY,
+        "until": max(row.received_at for row in results) + NEAR + A_DAY,
     }
     of_key: defaultdict[str, list[Any]] = defaultdict(list)
     for query in (RUNS, HIDDEN):

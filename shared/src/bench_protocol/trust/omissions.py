@@ -42,7 +42,7 @@ class Omissions:
         gaps = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in self.missing_repeats)
         found, renewed = (plural(n, "challenge") for n in (self.challenges, self.renewals))
         parts = (
-            (gaps, f"missing of its run: repeat {gaps}"),
+            (gaps, f"missing from its run: repeat {gaps}"),
             (self.withdrawn, f"{plural(self.withdrawn, 'result')} of its key withdrawn or hidden"),
             (
                 self.challenges,
