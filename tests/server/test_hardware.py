@@ -16,6 +16,7 @@ from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.readings import Energy
 from bench_server.db.environments import framework_version, version_key
+from bench_server.settings import Settings
 
 H200 = ("cuda", "NVIDIA H200", None)
 CUDA = Device(kind="cuda")
@@ -295,6 +296,7 @@ def test_a_name_in_another_script_is_a_hardware_of_its_own(post: Poster, name: s
         answer = post.http.get(address)
         assert answer.status_code == 200, (address, answer.text)
     assert f'/hardware/{slug}"' in unquote(post.http.get("/").text)
+    assert Settings(baseline=slug).baseline == slug
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:

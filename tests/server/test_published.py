@@ -131,7 +131,7 @@ def test_the_operator_chooses_the_baseline(imported: TestClient, application: Fa
     post.made(cell=results.make_cell("mnist-cnn"), step_ns=1_000_000)
     assert baseline(2) == set()
     page = imported.get("/?workload=mnist-cnn").text
-    assert "No baseline yet: it needs a figure of two owners" in page
+    assert 'No figure of a <a href="/methodology#score">baseline</a> on this board.' in page
     score = get(imported, "/hardware/intel-core-i7-9700")["score"]
     assert (score["value"], score["baseline"]) == (None, None)
     assert "there is no baseline yet" in imported.get("/hardware/intel-core-i7-9700").text

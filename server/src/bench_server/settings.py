@@ -194,7 +194,7 @@ class Settings(BaseSettings):
     )
     baseline: str | None = Field(
         default=None,
-        pattern=r"^[a-z0-9-]{1,400}$",
+        pattern=r"^[^\s/]{1,400}$",
         description="slug of the measured hardware that speed-ups and scores are relative to, as "
         "in /hardware/SLUG; without it the hardware on most boards",
     )

@@ -36,8 +36,10 @@ def power_problem(energy: Energy, packages: int = MOST_PACKAGES) -> str | None:
     most = MOST_BOARD_WATTS if board else MOST_PACKAGE_WATTS * min(packages, MOST_PACKAGES)
     if power is None or LEAST_WATTS <= power <= most:
         return None
-    of = "a GPU board" if board else f"{packages} processor package{'s' * (packages > 1)}"
-    limit = f"{of} takes at least {LEAST_WATTS:g} W and at most {most:,} W"
+    takes = "1 processor package takes"
+    if board or packages > 1:
+        takes = "a GPU board takes" if board else f"{packages} processor packages take"
+    limit = f"{takes} at least {LEAST_WATTS:g} W and at most {most:,} W"
     return f"the energy is no figure: its mean power is {power:,.3g} W, and {limit}"
 
 
