@@ -204,6 +204,7 @@ def test_what_is_left_out_of_the_draw_has_no_band(
     sent = send(store, trained(splits))
     assert settle(store, here, budget_seconds=0) == 1
     assert witness(http, sent)["witness"]["figures"]["verdict"] == "not_drawn"
+    assert "The server has not recomputed them" in http.get(f"/results/{sent}").text
     assert level(store) == 2
 
 

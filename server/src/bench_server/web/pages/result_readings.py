@@ -69,7 +69,7 @@ def readings_of(session: Session, answer: ResultAnswer, signed: Result) -> Readi
     ]
     return Readings(
         witness=verdict,
-        entry=stated.log_index if stated else None,
+        entry=stated.log_index if stated and figures else None,
         counted=told.step_count,
         expected=1 + blocks.warm_up_steps + blocks.steps,
         tensors=len(told.movements),
