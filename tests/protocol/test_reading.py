@@ -73,6 +73,12 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
                 assert part.steps <= SHORT_STEPS
 
 
+def test_the_calls_that_reach_an_epochs_end() -> None:
+    """Also one whose last step is the epoch's last."""
+    assert Part("deep", 5, 14, 8).calls(3) == [3, 3, 3, 3, 2]
+    assert Part("deep", 5, 14, 8).ends_epoch(3) == [True, False, False, True, False]
+
+
 @every_session
 def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> None:
     """All trainings behind them, with their longest readings."""

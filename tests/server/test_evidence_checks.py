@@ -69,6 +69,41 @@ def test_blocks_are_no_faster_than_readings(
     )
 
 
+@pytest.mark.parametrize(("step_us", "checked"), [(10, False), (1_000, True)])
+def test_calls_of_milliseconds_have_no_pace(step_us: int, checked: bool) -> None:
+    """On a fast GPU the start of a call takes as long as its steps."""
+    cell = results.make_cell("fashion-convnet", recipe="tuned")
+    measured = results.make_measurement(cell, step_us * 1_000)
+    told = results.make_witness(cell, measured)
+    made = results.make_complete(cell, {"blocks": measured.blocks}, witness=told)
+    assert verdicts(made)["pace"].checked is checked
+
+
+@pytest.mark.parametrize(
+    ("framework", "recipe", "effect"),
+    [
+        ("tensorflow", "naive", None),
+        ("tensorflow", "pipeline", None),
+        ("tensorflow", "tuned", "unranked"),
+        ("jax", "naive", "unranked"),
+    ],
+)
+def test_an_epochs_end_of_fit_is_no_pace(framework: str, recipe: str, effect: str | None) -> None:
+    """A reading of mnist-cnn is one call, over an epoch's end. There ``model.fit`` begins anew."""
+    cell = results.make_cell(framework=framework, recipe=recipe)
+    blocks = results.make_measurement(cell).blocks.model_copy(update={"steps_per_block": 100})
+    measured = results.make_measurement(cell, blocks=blocks)
+    told = results.make_witness(cell, measured)
+    slow = tuple(
+        one.model_copy(update={"durations_ns": (25 * one.durations_ns[0],)})
+        for one in told.readings
+    )
+    told = told.model_copy(update={"readings": slow})
+    verdict = verdicts(results.make_complete(cell, {"blocks": blocks}, witness=told))["pace"]
+    assert (verdict.passed, verdict.checked) == ((effect is None), (effect is not None))
+    assert verdict.passed or verdict.effect == effect
+
+
 # -- the parent's window: the blocks fill the time that the parent process saw --------------------
 
 

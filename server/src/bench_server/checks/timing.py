@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import block_times
 from bench_protocol.payload.block_times import Judged
 from bench_protocol.training.reading import parts
@@ -13,8 +14,9 @@ from .verdicts import Effect, Finding
 CLOCK_TOLERANCE = 1.01
 # The fastest call of the readings over the median block, a step.
 DOUBTFUL_PACE, WRONG_PACE = 1.3, 2.0
-# A shorter call says little of longer blocks.
-ENOUGH_STEPS = 16
+# A shorter call says little of longer blocks: its start, the wait for its end and the copy of an
+# epoch's order to the device are no training, and on a fast GPU take as long as many steps.
+ENOUGH_STEPS, ENOUGH_NS = 16, 10_000_000
 
 
 def times_fit(case: Case) -> Finding:
@@ -51,20 +53,22 @@ def pace(case: Case) -> Finding:
         return Finding(True, "it has no readings to compare its blocks with", {}, checked=False)
     # Without dropout a step takes less time.
     kind = "dropout" if any(part.kind == "dropout" for part in done) else "deep"
-    least = min(blocks.steps_per_block, ENOUGH_STEPS)
+    size = blocks.steps_per_block
+    least, fits = min(size, ENOUGH_STEPS), _fits(case.result.cell)
     times = [
         duration_ns / steps
         for part, reading in zip(done, witness.readings, strict=True)
-        for steps, duration_ns in zip(
-            part.calls(blocks.steps_per_block), reading.durations_ns, strict=False
+        for steps, ends, duration_ns in zip(
+            part.calls(size), part.ends_epoch(size), reading.durations_ns, strict=False
         )
-        if part.kind == kind and steps >= least
+        if part.kind == kind and steps >= least and duration_ns >= ENOUGH_NS
+        if not (fits and ends)
     ]
     if not times:
-        sentence = "its readings are too short to compare their speed with its blocks"
+        sentence = "its readings have no call whose speed can be compared with its blocks"
         return Finding(True, sentence, {}, checked=False)
     reading_ns = min(times)
-    block_ns = median(blocks.durations_ns) / blocks.steps_per_block
+    block_ns = median(blocks.durations_ns) / size
     ratio = reading_ns / block_ns
     return Finding(
         ratio <= DOUBTFUL_PACE,
@@ -72,6 +76,13 @@ def pace(case: Case) -> Finding:
         f"its blocks, {ratio:,.3g} times; the limit is {DOUBTFUL_PACE:g}",
         {"ratio": ratio},
     )
+
+
+def _fits(cell: Cell) -> bool:
+    """Whether it trains by ``model.fit``. In a reading each order is a call of its own, which
+    gathers its samples: an epoch's end takes as long as many steps, and in the timing it does
+    not."""
+    return cell.framework == "tensorflow" and cell.recipe != "tuned"
 
 
 def pace_effect(finding: Finding) -> Effect:

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from ..catalogue.layers import LSTM, Conv2D, Dropout, Residual
@@ -81,6 +82,11 @@ class Part:
         whole, rest = divmod(self.steps, steps_per_call)
         return [steps_per_call] * whole + [rest] * bool(rest)
 
+    def ends_epoch(self, steps_per_call: int) -> list[bool]:
+        """Whether each call reaches an epoch's end."""
+        ends = accumulate(self.calls(steps_per_call), initial=self.first)
+        return [end // self.per_epoch > begin // self.per_epoch for begin, end in pairwise(ends)]
+
     def step_times_ns(self, durations_ns: Sequence[int], steps_per_call: int) -> list[float]:
         """The time of a step in each call."""
         steps = self.calls(steps_per_call)
@@ -107,7 +113,8 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
         kinds.append("dropout")
     if drops(workload):
         kinds.append("masks")
-    per_epoch = workload.steps_per_epoch(batch_size)
+    # A batch beyond the training split fails another check.
+    per_epoch = max(1, workload.steps_per_epoch(batch_size))
     made, before = [], 0
     for number, kind in enumerate(kinds):
         digest = hashlib.sha256(f"trainmark/reading/v1/{seed}/{number}".encode()).digest()

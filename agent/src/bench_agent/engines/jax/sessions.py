@@ -18,7 +18,7 @@ from bench_protocol.payload.witness import trained_tensors
 from bench_protocol.training.reading import mean_square
 
 from ..common import FRAMEWORK_SEED, resident
-from ..loop import SlicedLoop, TrainingLoop, host_batches
+from ..loop import HostBatches, SlicedLoop, TrainingLoop
 from ..seam import Data
 from . import model
 from .products import synchronize
@@ -134,6 +134,7 @@ class FedSession(JaxSession):
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
         super().__init__(workload, cell, data, weights)
+        self._host = HostBatches(data, cell.batch_size)
         self._begin((data.order,))
         self._read = (lambda loss: loss) if self._pipeline else float
         self._compiled = jax.jit(self._step)
@@ -144,7 +145,7 @@ class FedSession(JaxSession):
         }
 
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
-        batches = host_batches(self._data, orders, first, self._batch_size)
+        batches = self._host.of(orders, first)
         self._batches = _put_ahead(batches) if self._pipeline else batches
 
     def _switch_dropout(self) -> None:

@@ -18,7 +18,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..common import resident
 from ..cpu import chains as cpu_chains
 from ..cpu import malloc
-from ..loop import SlicedLoop, TrainingLoop, host_batches
+from ..loop import HostBatches, SlicedLoop, TrainingLoop
 from ..seam import Data
 from . import model as mlx_model
 from .products import synchronize
@@ -121,6 +121,7 @@ class FedSession(MlxSession):
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
         super().__init__(workload, cell, data, model)
         self._steps_per_evaluation = self._steps_per_epoch if self._pipeline else 1
+        self._host = HostBatches(data, cell.batch_size)
         self._begin((data.order,))
         self.settings = {
             "loop": "lazy" if self._pipeline else "eager",
@@ -131,8 +132,7 @@ class FedSession(MlxSession):
 
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         self._position = first
-        batches = host_batches(self._data, orders, first, self._batch_size)
-        self._batches = map(_on_device, batches)
+        self._batches = map(_on_device, self._host.of(orders, first))
 
     def train_block(self, steps: int) -> None:
         for x, y in islice(self._batches, steps):
