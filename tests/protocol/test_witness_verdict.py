@@ -195,6 +195,15 @@ def test_what_was_not_recomputed_is_unverified(other: Figures | None) -> None:
     assert judged(honest(), figures=other).kind == "unverified"
 
 
+def test_readings_whose_updates_all_overflowed_show_no_masks() -> None:
+    """Keras' dynamic loss scale begins too high for them: nothing is known of the masks."""
+    still = {"movements": (0.0,) * 4}
+    readings = [one.model_copy(update=still) for one in honest().readings[4:]]
+    told = honest().model_copy(update={"readings": (*honest().readings[:4], *readings)})
+    assert judged(told).kind == "wrong_result"
+    assert judged(told, may_skip_updates=True).kind == "conformant"
+
+
 def test_readings_with_the_same_masks_are_wrong() -> None:
     same = changed(4, **honest().readings[5].model_dump(include={"loss", "movements"}))
     assert "layers do not drop, or repeat their masks" in judged(same).sentence

@@ -78,7 +78,7 @@ def judge(
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
     if wrong := next(_wrong_for_any(tensors, witness), None):
         return WitnessVerdict("wrong_result", wrong, math.inf)
-    if wrong := _same_masks(done, witness):
+    if wrong := _same_masks(done, witness, may_skip_updates):
         return WitnessVerdict("wrong_result", wrong, 0.0)
     if figures is None:
         return WitnessVerdict("unverified", "the witness was not recomputed")
@@ -96,10 +96,12 @@ def judge(
     return _verdict(cell, compared, allowed, factor)
 
 
-def _same_masks(done: Sequence[Part], witness: Witness) -> str | None:
+def _same_masks(done: Sequence[Part], witness: Witness, may_skip_updates: bool) -> str | None:
     """What is wrong where two readings of one part, with dropout, are one training."""
     shown = zip(done, witness.readings, strict=True)
     masks = [reading.movements for part, reading in shown if part.kind == "masks"]
+    if may_skip_updates and not any(any(movements) for movements in masks):
+        return None  # no update was made, so nothing is known of the masks
     apart = [
         abs((one or 0.0) - (other or 0.0)) / max(one or 0.0, LEAST_MOVEMENT)
         for one, other in zip(*masks, strict=True)
