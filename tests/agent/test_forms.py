@@ -281,6 +281,13 @@ def test_the_time_of_a_step_is_without_its_compilation(engine: FakeEngine) -> No
     assert fake.session.closed
 
 
+def test_a_form_is_read_on_generated_data(engine: FakeEngine) -> None:
+    """Its readings are compared with figures of generated data, also where the cell's are real."""
+    fake = formed(engine)
+    real = FORM_TASK.model_copy(update={"cell": cell_of(TINY).model_copy(update={"data": "real"})})
+    assert worker_forms.measure(fake, real, fake.clock).witness is not None
+
+
 def test_a_form_that_raises_is_an_answer(monkeypatch: Any, engine: FakeEngine) -> None:
     fake = formed(engine)
     fake.open_error = RuntimeError("cannot capture /home/someone/x.py\nmore")

@@ -24,8 +24,10 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
 from bench_agent.cli import main as cli
+from bench_agent.remote import recomputations
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import read_file
+from bench_protocol.base.errors import InvalidProof
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.real_data.manifest import Manifest
@@ -167,6 +169,15 @@ def test_without_the_data_the_session_is_unverified(
         "its timed session, self-seeded: unverified: mnist is not on this machine" in ended.output
     )
     assert "bench-agent data fetch mnist" in ended.output
+
+
+def test_pretrained_weights_need_no_recomputation() -> None:
+    """The server compares their losses with the wide range; generated ones it recomputes."""
+    cell, pretrained = results.make_cell("resnet50-transfer"), "sha256:" + "0" * 64
+    told = {"recipe_settings": {"frozen_weights": pretrained}}
+    recomputations.require_level((), results.make_complete(cell, told), 3)
+    with pytest.raises(InvalidProof, match="nothing about its session"):
+        recomputations.require_level((), results.make_complete(cell), 3)
 
 
 def written(folder: Path, said: recomputation.Recomputation) -> Path:

@@ -23,7 +23,7 @@ SENDERS_CLOCK = "block times and window are readings of the sender's clock alone
 KNOWS_WHEN = "it knows when it is read; only pace and test loss bound what it gains"
 Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "K", "L", "N", "P"]
 GROUPS: dict[Group, str] = {
-    "A": "the traced step",
+    "A": "the step, in every session",
     "B": "the loop",
     "C": "the timed session only",
     "D": "clock, data and what is sent",

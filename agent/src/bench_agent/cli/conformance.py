@@ -14,7 +14,7 @@ from .setup import open_home, print_json, probe_frameworks
 
 @choosing_untimed_cells
 def conformance(selection: Selection, as_json: Json = False) -> None:
-    """Check that every framework trains the same: each step's loss against a float64 computation.
+    """Check that every framework trains the same: its readings against a float64 computation.
 
     Weights and data follow from a fresh nonce.
     """

@@ -51,7 +51,8 @@ def verified(
 
 def require_level(stated: tuple[Recomputation, ...], result: Result, level: int | None) -> None:
     """Check that the server's recomputations give the trust level that it shows. A session on real
-    data needs none: without one a wide range applies, and the level says so.
+    data or with pretrained weights needs none: without one a wide range applies, and the level says
+    so.
 
     Raises:
         InvalidProof: they do not.
@@ -59,8 +60,7 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
     if level is None or level < RECOMPUTED_LEVEL:
         return
     known = {said.key: said for said in stated if said.figures is not None}
-    job = recomputation.job(result)
-    if job and job.data == "real" and not stated:
+    if not recomputation.session_is_generated(result) and not stated:
         return
     found = recomputation.verdict(result, known, result.machine.cpu.architecture)
     why = "nothing about its session" if found is None else found.sentence

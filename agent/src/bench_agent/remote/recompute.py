@@ -42,7 +42,8 @@ class Compared:
 
 
 def of_result(result: Result) -> Iterator[Compared]:
-    """Recompute the readings of the timed session, and compare. Takes up to 25 s of one core."""
+    """Recompute the readings of the timed session, and compare. Takes seconds of one core, a minute
+    or more for the largest workloads."""
     origin = "self-seeded" if result.challenge is None else "seeded by its challenge"
     what, measured = f"its timed session, {origin}", result.measurement
     if measured is None or measured.witness is None:

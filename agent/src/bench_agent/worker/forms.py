@@ -4,6 +4,7 @@ its readings alone."""
 from collections.abc import Callable
 
 from bench_protocol.catalogue import nonces, seeded
+from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Witness
 
 from .. import data
@@ -36,7 +37,7 @@ def settings(choice: FormChoice | None) -> dict[str, str]:
 
 
 def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAnswer:
-    """Time the step on the cell's data, then make the session's readings.
+    """Time the step, then make the session's readings; on generated data, as they are recomputed.
 
     Raises:
         Exception: what the framework raises where it cannot run the form.
@@ -44,10 +45,8 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
     workload, cell = task.workload, task.cell
     engine.load(workload, cell)
     take(engine, task.form)
-    train, *_, test = data.load(workload.data_set, cell.data)
     seed = nonces.seed_of(LOCAL_NONCE, workload.digest)
-    order = seeded.order(workload.data_set.train_samples, 0, seed)
-    samples = Data(*train, *test, order)
+    samples = _generated(workload, seed)
     session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
     try:
         session.train_block(1)
@@ -64,15 +63,14 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
 
 
 def read(engine: Engine, task: ReadTask) -> Witness:
-    """Open a session, train some steps, and make its readings.
+    """Open a session on generated data, train some steps, and make its readings.
 
     Raises:
         Exception: what the framework raises where it cannot run the cell.
     """
     workload, cell = task.workload, task.cell
     seed = nonces.seed_of(task.nonce, workload.digest)
-    train, *_, test = data.load(workload.data_set, cell.data)
-    samples = Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))
+    samples = _generated(workload, seed)
     session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
     try:
         session.train_block(STEPS_PER_CALL)
@@ -80,3 +78,9 @@ def read(engine: Engine, task: ReadTask) -> Witness:
         return witness.read(session, workload, cell, seed, samples, STEPS_PER_CALL, witness.untimed)
     finally:
         session.close()
+
+
+def _generated(workload: Workload, seed: str) -> Data:
+    """Generated data, whatever the cell's: the readings are recomputed on it."""
+    train, *_, test = data.load(workload.data_set, "generated")
+    return Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))

@@ -67,7 +67,7 @@ FAULTS = (
           sent=measurement(instant_block), slip=False),
     Fault("P7", "accuracy of guessing after all epochs: accuracy", "run/repeat.py", MLX,
           sent=untrained_accuracy(workload_of(MLX))),
-    Fault("P8", "1 kW of a card limited to 100 W: mean_power", "run/timed_part.py", CUDA,
+    Fault("P8", "1 kW of a card limited to 100 W: energy", "run/timed_part.py", CUDA,
           sent=powerful, slip=False, unseen=POWER),
     Fault("P9", "another data set's digest: data_digest", "worker/repeat.py", TORCH,
           sent=measurement(lambda _: {"data_digest": "0" * 64})),

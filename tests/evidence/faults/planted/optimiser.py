@@ -1,4 +1,4 @@
-"""Faults in an optimiser, in every session: the trace's too."""
+"""Faults in an optimiser."""
 
 from collections.abc import Callable
 from typing import Any
