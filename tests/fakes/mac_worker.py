@@ -8,7 +8,6 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -17,8 +16,8 @@ from tests.fakes.mac_platform import become_a_mac
 become_a_mac()
 
 from tests.fakes.device_worker import device_self_test  # noqa: E402
-from tests.fakes.engine import FakeClock, FakeEngine, FakeSession  # noqa: E402
-from tests.fakes.quick_worker import without_data  # noqa: E402
+from tests.fakes.engine import FakeClock, FakeEngine  # noqa: E402
+from tests.fakes.quick_worker import RealTimeSession, without_data  # noqa: E402
 
 from bench_agent.base.messages import FoundDevice  # noqa: E402
 from bench_agent.worker import main as worker  # noqa: E402
@@ -49,11 +48,10 @@ def main() -> int:
     clock = FakeClock()
 
     def named(framework: str) -> MacEngine:
-        return MacEngine(clock, FakeSession(clock), name=framework)
+        return MacEngine(clock, RealTimeSession(clock), name=framework)
 
     worker.engine_named = named  # type: ignore[assignment]
     worker.tested = lambda task, clock: device_self_test(task)
-    worker.time = SimpleNamespace(perf_counter_ns=clock)  # type: ignore[attr-defined]
     without_data()
     return worker.main()
 

@@ -108,7 +108,6 @@ def result_document(result: Result) -> Document:
     """One repeat: cell, outcome, figures and warnings."""
     outcome = result.outcome
     measurement = outcome.measurement
-    evaluation = measurement.evaluation if measurement else None
     failed = isinstance(outcome, Failed)
     return {
         "run_id": result.run_id,
@@ -119,7 +118,7 @@ def result_document(result: Result) -> Document:
         "status": outcome.status,
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
         **_figures(None if failed else measurement, result.cell.batch_size),
-        "accuracy": evaluation.accuracy if evaluation else None,
+        "accuracy": measurement.accuracy if measurement else None,
         "recipe_settings": measurement.recipe_settings if measurement else {},
         "warnings": [{"code": w.code, "words": doubt_text.words(w)} for w in result.warnings],
     }

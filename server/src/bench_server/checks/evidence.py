@@ -7,6 +7,7 @@ recomputed, is a doubt of the check that compares it.
 from collections.abc import Iterator
 
 from bench_protocol.payload.result import Measured
+from bench_protocol.training import loss_by_steps
 from bench_protocol.training.reading import parts
 
 from .case import Case
@@ -42,8 +43,9 @@ def _missing(case: Case) -> Iterator[str]:
         yield "the window of the timed part by the parent's clock"
     if measured.data_digest is None:
         yield "the digest of its data"
-    if measured.evaluation is None:
-        yield "its loss on the test split"
+    fewest = loss_by_steps.evaluated_samples(case.workload)
+    if measured.evaluation is None or measured.evaluation.samples < fewest:
+        yield f"its loss on {fewest:,} samples of the test split"
     if measured.witness is None:
         yield "a witness of the timed session"
     if measured.witness is None or case.workload.digest != cell.workload_digest:

@@ -77,7 +77,7 @@ def stored_result(payload: bytes) -> Result:
 
 
 def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) -> dict[str, Any]:
-    blocks, startup, evaluation = measured.blocks, measured.startup, measured.evaluation
+    blocks, startup = measured.blocks, measured.startup
     step_ns = blocks.total_ns / blocks.steps  # over the whole timed part
     ns_per_sample = step_ns / batch_size
     return {
@@ -95,7 +95,7 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
         + startup.first_step_ns,
         "parameter_count": measured.parameter_count,
         "last_loss": measured.last_loss,
-        "accuracy": evaluation.accuracy if evaluation and evaluation.epochs else None,
+        "accuracy": measured.accuracy,
         "peak_memory_bytes": measured.peak_memory_bytes,
     }
 

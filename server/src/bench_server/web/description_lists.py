@@ -33,7 +33,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
             ("Exit code", outcome.exit_code),
         ]
     if measured is not None:
-        blocks, energy, evaluation = measured.blocks, measured.energy, measured.evaluation
+        blocks, energy, accuracy = measured.blocks, measured.energy, measured.accuracy
         loss = "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}"
         kind = figures.timing_kind(cell.device.kind, blocks.total_ns)
         joules = None if energy.energy_mj is None else f"{energy.energy_mj / 1000:,.6g} J"
@@ -50,7 +50,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
             ("Peak device memory", _size(measured.peak_memory_bytes)),
             ("Peak host memory", _size(measured.host_peak_memory_bytes)),
             ("Energy", joules and f"{joules} ({energy.source}){'; ' + problem if problem else ''}"),
-            ("Test accuracy", evaluation and people.percent(evaluation.accuracy)),
+            ("Test accuracy", accuracy and people.percent(accuracy)),
             ("Recipe settings", settings),
         ]
     return _present_facts(*pairs)

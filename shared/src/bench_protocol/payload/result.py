@@ -158,6 +158,11 @@ class Measurement(Wire):
     witness: Witness | None = None
     window: Window | None = None
 
+    @property
+    def accuracy(self) -> float | None:
+        """The accuracy after whole epochs; None where none was timed."""
+        return self.evaluation.accuracy if self.evaluation and self.evaluation.epochs else None
+
 
 class Measured(Wire):
     """The repeat ran to its end."""

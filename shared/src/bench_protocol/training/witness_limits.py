@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..catalogue.layers import LSTM
 from ..catalogue.matrix import Cell, DeviceKind, Precision
 from ..catalogue.workloads import Workload
-from .reading import Kind, Part, convolves
+from .reading import SHORT_STEPS, Kind, Part, convolves
 
 # Half the distance between 1 and the next number.
 UNIT_ROUNDOFF: dict[Precision, float] = {
@@ -71,8 +71,10 @@ def start_limit(workload: Workload, cell: Cell) -> float:
 
 
 def limits(workload: Workload, cell: Cell, part: Part) -> Limits:
-    """The limits of a reading: measured ones, or derived ones."""
-    kind: Kind = "short" if part.kind == "masks" else part.kind
+    """The limits of a reading: measured or derived ones. A deep reading that is no longer than
+    a short one has its limits where no convolution is trained."""
+    is_short = part.kind == "deep" and part.steps <= SHORT_STEPS and not convolves(workload)
+    kind: Kind = "short" if is_short or part.kind == "masks" else part.kind
     measured = MEASURED.get((cell.precision, kind, convolves(workload)))
     if cell.device.kind == "cpu" and measured is not None:
         return Limits(*measured, "measured")
