@@ -34,6 +34,9 @@ its calls in the worker, median and range of the controls. *To recompute*: proce
 mnist-dense, fashion-mlp, mnist-cnn and fashion-lstm at their batch sizes, median and range. The \
 other proofs read what is there."""
 
+# What the page says where faults or checks have changed so much that the last run says nothing.
+NO_RUN = "No full run has ended since the faults were planted anew."
+
 
 def page(
     outcomes: Sequence[Outcome],
