@@ -1,7 +1,7 @@
 """Readings of a result's timed session beside their recomputation."""
 
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, repeat
 
 from sqlmodel import Session
 
@@ -57,7 +57,8 @@ def readings_of(session: Session, answer: ResultAnswer, signed: Result) -> Readi
     done = parts(workload, cell.batch_size, signed.seed)
     if workload.digest != cell.workload_digest or len(told.readings) != len(done):
         return None
-    right = figures.readings if figures else ()
+    # The readings that show masks have no recomputation.
+    right = chain(figures.readings if figures else (), repeat(None))
     rows = [
         ReadingRow(
             *(part.kind, part.first, part.steps, part.per_epoch),
@@ -65,7 +66,7 @@ def readings_of(session: Session, answer: ResultAnswer, signed: Result) -> Readi
             reading.loss,
             *(known.loss_range if known else (None, None)),
         )
-        for part, reading, known in zip_longest(done, told.readings, right)
+        for part, reading, known in zip(done, told.readings, right, strict=False)
     ]
     return Readings(
         witness=verdict,
