@@ -30,6 +30,7 @@ from .patience import limits_for, place_of, why_silent, with_form
 from .sign import RunIdentity, unknown_environment
 from .worker_process import Limits, worker_command
 
+# A repeat whose times do not fit, or whose clocks jumped, is measured again this often at most.
 MOST_AGAIN = 2
 # A longer repeat is not measured again: its challenge could expire.
 LONGEST_AGAIN_SECONDS = 600.0

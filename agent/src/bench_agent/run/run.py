@@ -15,12 +15,9 @@ from .idle_gate import COOL, IDLE_AND_COOL
 from .journal import Journal, end
 from .keep_awake import awake
 from .posting import Posting
-from .repeat import Prepared, measured, prepare
+from .repeat import MOST_AGAIN, Prepared, measured, prepare
 from .sign import RunIdentity, sign
 from .summary import RunSummary
-
-# A repeat whose clocks jumped is measured again at most this many times.
-MOST_AGAIN = 2
 
 
 def run_plan(journal: Journal, context: RunContext) -> RunSummary:

@@ -1,15 +1,15 @@
 """Open a session outside of a repeat: to measure a form of the cell's step (docs/adr/0025), or for
 its readings alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from bench_protocol.catalogue import nonces, seeded
-from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Witness
 
 from .. import data
 from ..base.messages import LOCAL_NONCE, FormAnswer, FormChoice, FormTask, ReadTask, Timing
-from ..engines.seam import Data, Engine, HasForms
+from ..engines.seam import Data, Engine, HasForms, Session
 from . import stopwatch, witness
 
 # Blocks of 0.1 s until two agree, after the first step, which compiles.
@@ -45,42 +45,46 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
     workload, cell = task.workload, task.cell
     engine.load(workload, cell)
     take(engine, task.form)
-    seed = nonces.seed_of(LOCAL_NONCE, workload.digest)
-    samples = _generated(workload, seed)
-    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
-    try:
+    steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
+    with _opened(engine, task, LOCAL_NONCE) as (session, read):
         session.train_block(1)
         session.sync()
-        steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
         step_ns = stopwatch.step_ns(session, TIMING, steps_per_epoch, clock)
         steps = max(1, round(TIMING.block_seconds * 1e9 / step_ns))
-        return FormAnswer(
-            step_ns=step_ns,
-            witness=witness.read(session, workload, cell, seed, samples, steps, witness.untimed),
-        )
-    finally:
-        session.close()
+        return FormAnswer(step_ns=step_ns, witness=read(steps))
 
 
 def read(engine: Engine, task: ReadTask) -> Witness:
-    """Open a session on generated data, train some steps, and make its readings.
+    """Open a session, train some steps, and make its readings.
 
     Raises:
         Exception: what the framework raises where it cannot run the cell.
     """
-    workload, cell = task.workload, task.cell
-    seed = nonces.seed_of(task.nonce, workload.digest)
-    samples = _generated(workload, seed)
-    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
-    try:
+    with _opened(engine, task, task.nonce) as (session, read):
         session.train_block(STEPS_PER_CALL)
         session.sync()
-        return witness.read(session, workload, cell, seed, samples, STEPS_PER_CALL, witness.untimed)
+        return read(STEPS_PER_CALL)
+
+
+@contextmanager
+def _opened(
+    engine: Engine, task: FormTask | ReadTask, nonce: str
+) -> Iterator[tuple[Session, Callable[[int], Witness]]]:
+    """A session, and what makes its readings from the steps of a call.
+
+    Its data is generated, whatever the cell's: the readings are recomputed on it.
+    """
+    workload, cell = task.workload, task.cell
+    seed = nonces.seed_of(nonce, workload.digest)
+    train, *_, test = data.load(workload.data_set, "generated")
+    samples = Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))
+    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
+    try:
+        yield (
+            session,
+            lambda steps: witness.read(
+                session, workload, cell, seed, samples, steps, witness.untimed
+            ),
+        )
     finally:
         session.close()
-
-
-def _generated(workload: Workload, seed: str) -> Data:
-    """Generated data, whatever the cell's: the readings are recomputed on it."""
-    train, *_, test = data.load(workload.data_set, "generated")
-    return Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))

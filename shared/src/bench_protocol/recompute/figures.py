@@ -35,12 +35,16 @@ def figures(workload: Workload, nonce: str, batch_size: int, split: Split | None
     """
     job = Job(workload, batch_size, nonces.seed_of(nonce, workload.digest))
     done = parts(workload, batch_size, job.seed)
-    start_loss = Training(job, done[0], split).loss()
-    of_kind = {"deep": _exact, "short": _short, "first": _short, "dropout": _dropping}
-    readings = tuple(
-        of_kind[part.kind](Training(job, part, split), job) for part in done if part.kind in of_kind
+    deep, *others = done
+    training = Training(job, deep, split)
+    start_loss = training.loss()
+    of_kind = {"short": _short, "first": _short, "dropout": _dropping}
+    readings = (
+        of_kind[part.kind](Training(job, part, split), job)
+        for part in others
+        if part.kind in of_kind
     )
-    return Figures(start_loss=_rounded(start_loss), readings=readings)
+    return Figures(start_loss=_rounded(start_loss), readings=(_exact(training), *readings))
 
 
 @lru_cache(maxsize=16)
@@ -50,7 +54,7 @@ def generated_digest(data_set: DataSet) -> str:
     return seeded.data_digest(*(seeded.generated_data(data_set, name) for name in names))
 
 
-def _exact(training: Training, job: Job) -> Recomputed:
+def _exact(training: Training) -> Recomputed:
     return Recomputed(loss=_rounded(training.train()), movements=_all(training.movements()))
 
 
