@@ -22,7 +22,7 @@ from bench_protocol.payload.result import Failed, Measured, Result, Warn
 
 BUSY = (Warn(code="other_load", figures={"busy_cores": 1.5, "cores": 2.0}),)
 SETTINGS = make_result().environment
-# Of each block, what the parent's clock goes on by.
+# The time by which the parent's clock advances in each block.
 FILLED, LATE = 1.0, 1.5
 
 

@@ -89,7 +89,7 @@ def test_calls_of_milliseconds_have_no_pace(step_us: int, checked: bool) -> None
     ],
 )
 def test_an_epochs_end_of_fit_is_no_pace(framework: str, recipe: str, effect: str | None) -> None:
-    """A reading of mnist-cnn is one call, over an epoch's end. There ``model.fit`` begins anew."""
+    """A reading of mnist-cnn is one call over an epoch's end, where ``model.fit`` starts again."""
     cell = results.make_cell(framework=framework, recipe=recipe)
     blocks = results.make_measurement(cell).blocks.model_copy(update={"steps_per_block": 100})
     measured = results.make_measurement(cell, blocks=blocks)

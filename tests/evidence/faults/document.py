@@ -35,7 +35,7 @@ mnist-dense, fashion-mlp, mnist-cnn and fashion-lstm at their batch sizes, media
 other proofs read what is there."""
 
 # What the page says where faults or checks have changed so much that the last run says nothing.
-NO_RUN = "No full run has ended since the faults were planted anew."
+NO_RUN = "No full run has ended since the faults were planted in readings."
 
 
 def page(

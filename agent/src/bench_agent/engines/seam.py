@@ -37,13 +37,13 @@ class Data:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a session trains on after a restart.
+    """The state from which a session continues after a restart.
 
     ``weights``: of all layers; the trained ones are set, frozen layers keep theirs. ``orders``: of
     the next epochs, as in :class:`Data`; the recipe shuffles the epochs after them. ``first``: the
     number of the next step in the first of them, from 0. ``dropout``: whether dropout layers drop;
-    where they do not, they pass on what they are given. ``first_steps``: the optimiser begins
-    anew: its state is empty and its counter 0.
+    where they do not, they pass on what they are given. ``first_steps``: the optimiser's
+    state is empty and its counter 0.
     """
 
     weights: Weights

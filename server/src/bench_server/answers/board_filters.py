@@ -52,8 +52,8 @@ class BoardFilters(CellFilters):
     )
     baseline: Chosen[HardwareSlug] = Field(
         None,
-        description="hardware that speed-ups are against; empty: the published i7-8700 where the "
-        "board has it, else the slowest on the board",
+        description="hardware that speed-ups are against; empty: the operator's choice, else the "
+        "measured hardware on most boards, which needs two owners or an established one",
         examples=["published-intel-core-i7-8700"],
     )
     limit: int = Field(200, ge=1, le=500, description="most rows of a workload", examples=[50])

@@ -34,7 +34,7 @@ A_DAY, NEAR = timedelta(days=1), timedelta(days=DAYS)
 
 
 def of_results(connection: Connection, result_ids: Iterable[str]) -> dict[str, Omissions]:
-    """What is missing beside each result, by its id."""
+    """Return the omissions of each result, by its id."""
     results = connection.execute(OF_RESULTS, {"ids": sorted(set(result_ids))}).all()
     if not results:
         return {}

@@ -44,7 +44,7 @@ class Case:
 
     @cached_property
     def job(self) -> SessionJob | None:
-        """What is recomputed of its session."""
+        """The job that the server recomputes; None if it recomputes none."""
         return recomputation.job(self.result)
 
     @property

@@ -51,7 +51,7 @@ def pace(case: Case) -> Finding:
     done = parts(case.workload, case.result.cell.batch_size, case.result.seed)
     if witness is None or len(witness.readings) != len(done):
         return Finding(True, "it has no readings to compare its blocks with", {}, checked=False)
-    # Without dropout a step takes less time.
+    # A step takes less time without dropout, so the reading with dropout is compared.
     kind = "dropout" if any(part.kind == "dropout" for part in done) else "deep"
     size = blocks.steps_per_block
     least, fits = min(size, ENOUGH_STEPS), _fits(case.result.cell)
@@ -68,7 +68,7 @@ def pace(case: Case) -> Finding:
         sentence = "its readings have no call whose speed can be compared with its blocks"
         return Finding(True, sentence, {}, checked=False)
     reading_ns = min(times)
-    # On a GPU one call may meet a clock that the evaluation before it let fall.
+    # A single call on a GPU may run at a clock that fell during the evaluation before it.
     is_one = len(times) == 1 and case.result.cell.device.kind != "cpu"
     block_ns = median(blocks.durations_ns) / size
     ratio = reading_ns / block_ns

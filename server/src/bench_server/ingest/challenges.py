@@ -97,7 +97,7 @@ def _request(
 
 
 def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
-    """What the server signed when it issued the challenge."""
+    """The payload that the server signed when it issued the challenge."""
     return ChallengeIssued(
         id=row.id,
         nonce=row.nonce,

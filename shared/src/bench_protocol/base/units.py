@@ -45,7 +45,7 @@ def _refused(found: names.Fault | None, text: str) -> str:
 Seen = AfterValidator(lambda text: _refused(names.unseen(text), text))
 Named = AfterValidator(lambda text: _refused(names.fault(text), text))
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN), Seen]
-# What people know a thing by.
+# A name by which people know something.
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=names.LONGEST, pattern=PLAIN), Named
 ]

@@ -188,7 +188,7 @@ def job(result: Result) -> SessionJob | None:
 
 
 def job_of(said: Recomputation) -> SessionJob | None:
-    """Its job; None if the catalogue has no such workload."""
+    """Return the job that was recomputed; None if the catalogue has no such workload."""
     for workload in CATALOGUE:
         if workload.digest == said.workload_digest:
             return SessionJob(workload, said.nonce, said.batch_size, said.data)
