@@ -84,8 +84,8 @@ def test_nothing_to_compare_with_is_not_checked() -> None:
     assert statuses(facts(accuracy=unchecked, falling_loss=unchecked))["learning"] == "not_checked"
 
 
-def test_a_session_that_only_a_wide_band_checked_says_so_and_so_does_the_level() -> None:
-    banded = {"figures": {"verdict": shows.WIDE_BAND}}
+def test_a_session_that_only_a_wide_range_checked_says_so_and_so_does_the_level() -> None:
+    banded = {"figures": {"verdict": shows.WIDE_RANGE}}
     assert statuses(facts(witness=banded))["session"] == "not_checked"
     wrong = facts(witness=banded, steps={"passed": False})
     assert statuses(wrong)["session"] == "does_not_hold"
@@ -102,7 +102,7 @@ def test_a_session_that_only_a_wide_band_checked_says_so_and_so_does_the_level()
     [
         ({}, "holds"),
         ({"checked": False}, "not_checked"),
-        ({"figures": {"verdict": shows.WIDE_BAND}}, "not_checked"),
+        ({"figures": {"verdict": shows.WIDE_RANGE}}, "not_checked"),
         ({"passed": False, "figures": {"verdict": "unverified"}}, "not_checked"),
         ({"passed": False, "figures": {"verdict": "pending"}}, "pending"),
         ({"passed": False, "figures": {"verdict": "wrong_result"}}, "does_not_hold"),

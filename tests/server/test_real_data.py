@@ -118,7 +118,7 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     assert settle(store, None) == 0
     answer = witness(http, sent)
     assert answer["witness"]["passed"]
-    assert answer["witness"]["figures"]["verdict"] == shows.WIDE_BAND
+    assert answer["witness"]["figures"]["verdict"] == shows.WIDE_RANGE
     assert answer["trust_level"] == 3
     assert answer["level_words"].startswith(BAND_WORDS)
     assert {one["what"]: one["status"] for one in answer["shows"]}["session"] == "not_checked"

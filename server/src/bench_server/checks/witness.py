@@ -29,7 +29,7 @@ def witness(case: Case) -> Finding:
     if _needs_files(case):
         judged = witness_verdict.judge_widely(case.workload, told)
         if judged.kind == "conformant":
-            return Finding(True, WIDE, {"verdict": shows.WIDE_BAND})
+            return Finding(True, WIDE, {"verdict": shows.WIDE_RANGE})
         return Finding(False, judged.sentence, _figures(judged))
     recomputed = case.recomputed if case.is_seeded else None
     figures = recomputed.figures if recomputed else None

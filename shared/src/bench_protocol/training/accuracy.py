@@ -32,6 +32,10 @@ def judge(workload: Workload, measured: Measurement, batch_size: int) -> Accurac
     evaluation = measured.evaluation
     if evaluation is None:
         return AccuracyVerdict("accuracy_unchecked", "accuracy was not evaluated")
+    if evaluation.epochs == 0:
+        return AccuracyVerdict(
+            "accuracy_unchecked", "no whole epoch was timed, so its accuracy has no band"
+        )
     reached = f"accuracy {percent(evaluation.accuracy)} after {evaluation.epochs} epochs"
     if evaluation.epochs != workload.epochs:
         return AccuracyVerdict(

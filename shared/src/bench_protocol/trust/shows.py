@@ -23,7 +23,7 @@ STATUS_WORDS: dict[Status, str] = {
     "pending": "pending",
 }
 # The verdict of a witness that only a wide range was compared with.
-WIDE_BAND = "wide_band"
+WIDE_RANGE = "wide_range"
 # Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
 # than its blocks bounds nothing.
 NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "shorter")
@@ -52,7 +52,7 @@ class Check(NamedTuple):
         """The status of this check. One that compared nothing, or only a wide range, is no pass."""
         if self.verdict == "pending":
             return "pending"
-        if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_BAND):
+        if not self.checked or self.verdict in (*NOT_COMPARED, WIDE_RANGE):
             return "not_checked"
         return "holds" if self.passed else "does_not_hold"
 
@@ -80,10 +80,10 @@ class Facts:
         return {str(one["check"]): Check.of(one) for one in self.verdicts}
 
     @property
-    def has_wide_band(self) -> bool:
+    def has_wide_range(self) -> bool:
         """Whether only a wide range was compared with the losses of its session."""
         witness = self.checks.get("witness")
-        return witness is not None and witness.verdict == WIDE_BAND
+        return witness is not None and witness.verdict == WIDE_RANGE
 
 
 def facts_of(
@@ -163,7 +163,9 @@ def level_words(facts: Facts) -> str | None:
     """A result's trust level in words; None before it has one."""
     if facts.trust_level is None:
         return None
-    return trust_levels.words(facts.trust_level, facts.device, facts.precision, facts.has_wide_band)
+    return trust_levels.words(
+        facts.trust_level, facts.device, facts.precision, facts.has_wide_range
+    )
 
 
 def level_needs(facts: Facts) -> str | None:
@@ -222,7 +224,7 @@ def _by_checks(assurance: Assurance) -> Callable[[Facts, Row], Finding]:
 
 def _session(facts: Facts, row: Row) -> Finding:
     found = _by_checks("third_party")(facts, row)
-    if found.status == "holds" and facts.has_wide_band:
+    if found.status == "holds" and facts.has_wide_range:
         return Finding("not_checked", facts.checks["witness"].sentence)
     return found
 

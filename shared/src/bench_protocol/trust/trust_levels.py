@@ -86,7 +86,7 @@ LEVELS = (
 HIGHEST = LEVELS[-1].number
 # The server has recomputed the readings of results at this level and above.
 THIRD_PARTY = 3
-WIDE_BAND = "with the losses of its session checked by a wide range, not recomputed"
+WIDE_RANGE = "with the losses of its session checked by a wide range, not recomputed"
 DERIVED = "with derived limits"
 
 
@@ -98,14 +98,14 @@ def not_checkable(device: DeviceKind, precision: Precision) -> str | None:
     return f"not yet checkable in {precision} on {DEVICES[device]}"
 
 
-def words(level: int, device: DeviceKind, precision: Precision, wide_band: bool = False) -> str:
+def words(level: int, device: DeviceKind, precision: Precision, wide_range: bool = False) -> str:
     """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable in tf32 on CUDA``.
 
     Args:
-        wide_band: only a wide range was compared with the losses of its session.
+        wide_range: only a wide range was compared with the losses of its session.
     """
     if level >= THIRD_PARTY:
-        how = [WIDE_BAND] if wide_band else []
+        how = [WIDE_RANGE] if wide_range else []
         how += [] if is_measured(device, precision) else [DERIVED]
         return ", ".join([f"level {level} of {HIGHEST}", *how])
     why = not_checkable(device, precision) if level == 2 else None
