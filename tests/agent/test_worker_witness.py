@@ -1,6 +1,7 @@
 """What the worker reads from the timed session: steps, movements, parts that it trains again."""
 
 import math
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -44,10 +45,12 @@ def test_the_parts_are_trained_in_calls_as_long_as_blocks(engine: FakeEngine) ->
     readings = measurement.witness.readings
     calls = [part.calls(per_call) for part in PARTS]
     assert [len(one.durations_ns) for one in readings] == [len(one) for one in calls]
-    for part, one in zip(PARTS, readings, strict=True):
-        assert part.step_times_ns(one.durations_ns, per_call) == [1e6] * len(one.durations_ns)
-    # One step before each deep reading compiles what the restart has changed, and is not timed.
-    first = [[1] if part.kind in DEEP else [] for part in PARTS]
+    for one, steps in zip(readings, calls, strict=True):
+        assert list(one.durations_ns) == [count * 1_000_000 for count in steps]
+    # Before each deep reading a step compiles what the restart has changed, and a tenth of a second
+    # warms up, or a block; neither is timed.
+    warm = min(100, per_call)
+    first = [[1, warm] if part.kind in DEEP else [] for part in PARTS]
     read = zip(first, calls, strict=True)
     trained = [*chain.from_iterable([*one, *more] for one, more in read), *[per_call] * TRIES]
     assert engine.session.blocks[-len(trained) :] == trained
@@ -74,6 +77,53 @@ def test_dropout_is_on_where_the_part_says_so(engine: FakeEngine) -> None:
     worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     on = [start.dropout for start in engine.session.restarts]
     assert on == [False] * 5 + [True] * 4
+
+
+def slowed(engine: FakeEngine, *times: float, restarts: int = 1) -> None:
+    """A step of each attempt of a reading takes that many times as long as one of a block, of other
+    attempts as long. ``restarts``: before the first attempt, each of which has two."""
+    session = engine.session
+
+    def step_ns() -> Iterator[int]:
+        while True:
+            attempt = (len(session.restarts) - restarts - 1) // 2
+            yield round(1e6 * (times[attempt] if 0 <= attempt < len(times) else 1))
+
+    session.step_ns = step_ns()
+
+
+@pytest.mark.parametrize(
+    ("times", "sent"),
+    [
+        ((1.29, 1.0), 0),
+        ((5.0, 1.2), 1),
+        ((5.0, 3.0, 4.0, 1.0), 1),  # also what sleeps in its blocks stays as slow as it is
+        ((100.0, 1.0), 0),  # it takes minutes where nothing may be silent for long
+    ],
+)
+def test_a_deep_reading_that_a_busy_machine_slows_is_made_again(
+    engine: FakeEngine, times: Sequence[float], sent: int
+) -> None:
+    """The fastest of at most three is sent, with its own movements."""
+    slowed(engine, *times)
+    measurement = measured(answer(engine)[0])
+    assert measurement.witness is not None
+    reading = measurement.witness.readings[0]
+    calls = PARTS[0].calls(measurement.blocks.steps_per_block)
+    assert list(reading.durations_ns) == [count * round(times[sent] * 1e6) for count in calls]
+    # Weights move on by one each time that they are read, first for the timing.
+    assert reading.movements[-1] == pytest.approx(math.sqrt(10) * (2 + sent))
+
+
+@pytest.mark.parametrize(("times", "restarts", "dropping"), [((5.0,), 1, 4), ((5.0,) * 3, 5, 8)])
+def test_of_two_deep_readings_the_one_with_dropout_is_made_again(
+    engine: FakeEngine, times: Sequence[float], restarts: int, dropping: int
+) -> None:
+    """The pace of the other one does not count."""
+    slowed(engine, *times, restarts=restarts)
+    worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
+    on = [start.dropout for start in engine.session.restarts]
+    assert on == [False] * 5 + [True] * dropping
 
 
 def test_the_first_loss_is_that_of_the_first_parts_first_batch(engine: FakeEngine) -> None:

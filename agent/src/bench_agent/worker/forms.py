@@ -83,7 +83,7 @@ def _opened(
         yield (
             session,
             lambda steps: witness.read(
-                session, workload, cell, seed, samples, steps, witness.untimed
+                session, workload, cell, seed, samples, witness.Calls(steps, witness.untimed)
             ),
         )
     finally:

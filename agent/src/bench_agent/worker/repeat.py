@@ -138,9 +138,8 @@ def run(
         enter("evaluate")
         later["evaluation"] = _evaluation(session, job, samples, blocks)
         enter("reading")
-        later["witness"] = witness.read(
-            session, workload, cell, job.seed, samples, blocks.steps_per_block, timed
-        )
+        calls = witness.Calls(blocks.steps_per_block, timed, blocks)
+        later["witness"] = witness.read(session, workload, cell, job.seed, samples, calls)
         left = steps_after.share_left(session, blocks.steps_per_block, timed)
         measurement = measurement.model_copy(update=later)
         outcome = _judged(job, measurement, left, warnings)

@@ -1,10 +1,8 @@
 """Checks of times: those of the worker, of the repeat, and of the parent process."""
 
-from statistics import median
-
-from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import block_times
 from bench_protocol.payload.block_times import Judged
+from bench_protocol.training.pace import DOUBTFUL_PACE, WRONG_PACE, compared, pace_of
 from bench_protocol.training.reading import parts
 
 from .case import Case
@@ -12,11 +10,6 @@ from .verdicts import Effect, Finding
 
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
-# The fastest call of the readings over the median block, a step.
-DOUBTFUL_PACE, WRONG_PACE = 1.3, 2.0
-# A shorter call says little of longer blocks: its start, the wait for its end and the copy of an
-# epoch's order to the device are no training, and on a fast GPU take as long as many steps.
-ENOUGH_STEPS, ENOUGH_NS = 16, 10_000_000
 
 
 def times_fit(case: Case) -> Finding:
@@ -47,46 +40,27 @@ def window_effect(finding: Finding) -> Effect:
 def pace(case: Case) -> Finding:
     """The readings took no longer, a step, than the timed blocks: what the session can do when it
     is read, it did when it was timed."""
-    witness, blocks = case.measured.witness, case.measured.blocks
-    done = parts(case.workload, case.result.cell.batch_size, case.result.seed)
+    cell, blocks, witness = case.result.cell, case.measured.blocks, case.measured.witness
+    done = parts(case.workload, cell.batch_size, case.result.seed)
     if witness is None or len(witness.readings) != len(done):
         return Finding(True, "it has no readings to compare its blocks with", {}, checked=False)
-    # A step takes less time without dropout, so the reading with dropout is compared.
-    kind = "dropout" if any(part.kind == "dropout" for part in done) else "deep"
-    size = blocks.steps_per_block
-    least, fits = min(size, ENOUGH_STEPS), _fits(case.result.cell)
-    times = [
-        duration_ns / steps
-        for part, reading in zip(done, witness.readings, strict=True)
-        for steps, ends, duration_ns in zip(
-            part.calls(size), part.ends_epoch(size), reading.durations_ns, strict=False
-        )
-        if part.kind == kind and steps >= least and duration_ns >= ENOUGH_NS
-        if not (fits and ends)
-    ]
-    if not times:
+    number = compared(done)
+    found = pace_of(cell, blocks, done[number], witness.readings[number].durations_ns)
+    if found is None:
         sentence = "its readings have no call whose speed can be compared with its blocks"
         return Finding(True, sentence, {}, checked=False)
-    reading_ns = min(times)
-    # A single call on a GPU may run at a clock that fell during the evaluation before it.
-    is_one = len(times) == 1 and case.result.cell.device.kind != "cpu"
-    block_ns = median(blocks.durations_ns) / size
-    ratio = reading_ns / block_ns
     sentence = (
-        f"a step takes {reading_ns / 1e6:,.4g} ms in its readings and {block_ns / 1e6:,.4g} ms in "
-        f"its blocks, {ratio:,.3g} times; the limit is {DOUBTFUL_PACE:g}"
+        f"a step takes {found.reading_ns / 1e6:,.4g} ms in its readings and "
+        f"{found.block_ns / 1e6:,.4g} ms in its blocks, {found.ratio:,.3g} times; the limit is "
+        f"{DOUBTFUL_PACE:g}"
     )
-    load = block_times.load(case.result) if ratio > DOUBTFUL_PACE else None
+    passed = found.ratio <= DOUBTFUL_PACE
+    load = None if passed else block_times.load(case.result)
+    # A single call on a GPU may run at a clock that fell during the evaluation before it.
+    is_one = found.calls == 1 and cell.device.kind != "cpu"
     said = sentence if load is None else f"{sentence}; {load}"
     unsure = {"unsure": True} if load or is_one else {}
-    return Finding(ratio <= DOUBTFUL_PACE, said, {"ratio": ratio} | unsure)
-
-
-def _fits(cell: Cell) -> bool:
-    """Whether it trains by ``model.fit``. In a reading each order is a call of its own, which
-    gathers its samples: an epoch's end takes as long as many steps, and in the timing it does
-    not."""
-    return cell.framework == "tensorflow" and cell.recipe != "tuned"
+    return Finding(passed, said, {"ratio": found.ratio} | unsure)
 
 
 def pace_effect(finding: Finding) -> Effect:
