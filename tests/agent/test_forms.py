@@ -35,14 +35,12 @@ from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
 from bench_agent.run.patience import (
     FORM_SECONDS,
-    FORMS_IN_A_REPEAT,
     PTX_SECONDS,
     Place,
     form_limits,
-    with_form,
 )
 from bench_agent.run.run import run_plan
-from bench_agent.run.worker_process import IN_TURNS, Limits, run_task
+from bench_agent.run.worker_process import Limits, run_task
 from bench_agent.worker import forms as worker_forms
 from bench_agent.worker import main as worker
 from bench_protocol.catalogue.catalogue import workload_named
@@ -190,11 +188,11 @@ CHOSEN = FormChoice(name=GRAPH, tried={})
 
 
 def test_both_sides_of_ab_run_in_their_form(tmp_path: Path) -> None:
-    given: list[tuple[FormChoice | None, float]] = []
+    given: list[FormChoice | None] = []
     measure = measures({"tuned": 1_000_000}, [])
 
-    def run(job: Job, log: Path, limits: Limits, *others: Any) -> Any:
-        given.append((job.form, limits.silence_seconds))
+    def run(job: Job, *others: Any) -> Any:
+        given.append(job.form)
         return measure(job)
 
     a, b = a_side("A"), a_side("B")
@@ -207,13 +205,13 @@ def test_both_sides_of_ab_run_in_their_form(tmp_path: Path) -> None:
             choose_form=lambda planned, command: forms["A" if planned is a.planned else "B"],
         )
     )
-    assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS), (None, IN_TURNS.silence_seconds)]
+    assert given == [CHOSEN, None]
 
 
 def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
     """It is chosen before the machine is looked at, so that it cools down after it."""
     home, order = Home(tmp_path), []
-    given: list[tuple[FormChoice | None, float]] = []
+    given: list[FormChoice | None] = []
 
     def choose(planned: PlannedCell) -> FormChoice:
         order.append("form")
@@ -223,15 +221,15 @@ def test_each_repeat_of_a_run_has_its_cells_form(tmp_path: Path) -> None:
         order.append("look")
         return Conditions()
 
-    def run(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
-        given.append((job.form, limits.silence_seconds))
+    def run(job: Job, *others: Any) -> Answer:
+        given.append(job.form)
         return measure(job)
 
     begun = journal.begin(home, "a" * 32, "0" * 64, plan_on("cuda", "torch"))
     gate = IdleGate(0.0, look=look)
     context = RunContext(home, Quiet(), run_job=run, gate=gate, choose_form=choose)
     run_plan(begun, context)
-    assert given == [(CHOSEN, FORMS_IN_A_REPEAT * FORM_SECONDS)] * len(begun.plan())
+    assert given == [CHOSEN] * len(begun.plan())
     assert order[0] == "form"
 
 
@@ -247,13 +245,8 @@ def test_a_run_that_resumes_keeps_the_form_of_its_cells(tmp_path: Path) -> None:
     assert earlier_choice(outbox, "f" * 32, result.cell, 2) is None
 
 
-def test_a_repeat_in_a_form_may_compile_in_silence() -> None:
-    usual = Limits()
-    assert with_form(usual, None) == usual
-    longer = with_form(usual, CHOSEN)
-    # A repeat compiles the form's step for each length of a call.
-    assert longer.silence_seconds >= 3 * FORM_SECONDS
-    assert longer.total_seconds - usual.total_seconds >= 3 * FORM_SECONDS
+def test_a_form_compiles_within_the_silence_of_a_repeat() -> None:
+    assert Limits().silence_seconds > FORM_SECONDS
     times = MeasuredTimes()
     assert form_limits(Place("torch", CUDA, None), times).total_seconds == FORM_SECONDS
     assert form_limits(Place("tensorflow", CUDA, None), times).total_seconds > PTX_SECONDS

@@ -29,7 +29,6 @@ from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
 from . import interpreters
-from .patience import with_form
 from .worker_process import IN_TURNS, Limits, Listener, run_task, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
@@ -235,9 +234,7 @@ def pairs(
             timing=planned.timing,
             form=forms[side.name],
         )
-        outcome = run_job(
-            job, log, with_form(limits, job.form), (*side.command, *arguments), listener
-        ).outcome
+        outcome = run_job(job, log, limits, (*side.command, *arguments), listener).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)
         return outcome.measurement

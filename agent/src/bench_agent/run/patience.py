@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from bench_protocol.catalogue.matrix import Device
 
-from ..base.messages import FormChoice
 from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell
 from .worker_process import IN_TURNS, Limits
@@ -15,10 +14,9 @@ LEAST_TOTAL_SECONDS = 600.0
 ESTIMATE_FACTOR = 10
 # TensorFlow warns of "30 minutes or longer" (tensorflow/core/common_runtime/gpu/gpu_device.cc).
 PTX_SECONDS = 3600.0
-# One form of a step: three sessions, each of which may compile. A limit, not a measurement.
+# One form of a step, whose session compiles it for the timing and for its readings, as a repeat's
+# does within its own limits. A limit, not a measurement.
 FORM_SECONDS = 240.0
-# The sessions after a repeat's timing are at most three times as many, and silent.
-FORMS_IN_A_REPEAT = 4
 
 
 class Place(NamedTuple):
@@ -81,18 +79,6 @@ def form_limits(place: Place, measured_times: MeasuredTimes) -> Limits:
     compiling = PTX_SECONDS if may_compile_kernels(place, measured_times) else 0.0
     seconds = FORM_SECONDS + compiling
     return Limits(silence_seconds=seconds, total_seconds=seconds)
-
-
-def with_form(limits: Limits, form: FormChoice | None) -> Limits:
-    """The limits of a repeat whose sessions may compile their step."""
-    if form is None:
-        return limits
-    longer = FORMS_IN_A_REPEAT * FORM_SECONDS
-    return replace(
-        limits,
-        silence_seconds=max(limits.silence_seconds, longer),
-        total_seconds=limits.total_seconds + longer,
-    )
 
 
 def limits_in_turns(sides: Iterable[PlannedCell], measured_times: MeasuredTimes) -> Limits:

@@ -26,7 +26,7 @@ from .context import RunContext
 from .forms import earlier_choice
 from .idle_gate import IDLE_AND_COOL
 from .monitor import Monitor
-from .patience import limits_for, place_of, why_silent, with_form
+from .patience import limits_for, place_of, why_silent
 from .sign import RunIdentity, unknown_environment
 from .worker_process import Limits, worker_command
 
@@ -76,9 +76,9 @@ def prepare(new: Prepared, context: RunContext, run_id: str, gone: Collection[st
         context.reporter.note(reason)
     earlier = earlier_choice(Outbox(home.outbox), run_id, planned.cell, new.repeat)
     form = earlier or context.choose_form(planned)
-    usual = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
+    limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
     before = context.gate.wait(planned.cell.device, gone, context.reporter.note, context.stop)
-    return replace(new, form=form, limits=with_form(usual, form), before=before)
+    return replace(new, form=form, limits=limits, before=before)
 
 
 def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
