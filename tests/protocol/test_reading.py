@@ -132,7 +132,6 @@ def test_readings_of_one_session_end_at_different_steps() -> None:
 def test_calls_are_as_long_as_blocks(steps: int, per_call: int, calls: list[int]) -> None:
     part = Part("deep", 1, steps, 16)
     assert part.calls(per_call) == calls
-    assert part.step_times_ns([600 * count for count in calls], per_call) == [600] * len(calls)
 
 
 def test_a_part_of_several_epochs() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.conftest import installed
 from tests.fakes.environments import make_environment
 
-from bench_agent import engines
 from bench_protocol.payload import statement
 from bench_protocol.payload.result import Result
 from bench_protocol.signing import envelope
@@ -59,8 +59,7 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     for framework in ("mlx", "jax"):
-        if not engines.is_installed(engines.engine_named(framework)):
-            pytest.skip(f"{framework} is not installed: make frameworks")
+        installed(framework)
     return Machine(tmp_path_factory.mktemp("machine"))
 
 

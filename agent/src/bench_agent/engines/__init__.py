@@ -1,7 +1,6 @@
 """Engines: a module or folder for each framework (docs/adding.md), found by listing this folder."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from pkgutil import iter_modules
 
 from ..base.names import unknown
@@ -27,11 +26,3 @@ def engine_named(name: str) -> Engine:
         raise LookupError(unknown("framework", name, names()))
     engine: Engine = import_module(f".{name}", __name__).ENGINE
     return engine
-
-
-def is_installed(engine: Engine) -> bool:
-    """Whether an engine's framework is installed. Does not import it."""
-    try:
-        return find_spec(engine.import_name) is not None
-    except ModuleNotFoundError:  # a package above it is missing
-        return False

@@ -7,6 +7,7 @@ batch size only.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from ..base.format import percent
@@ -23,6 +24,9 @@ class AccuracyVerdict:
     sentence: str
 
 
+_unchecked = partial(AccuracyVerdict, "accuracy_unchecked")
+
+
 def judge(workload: Workload, measured: Measurement, batch_size: int) -> AccuracyVerdict:
     """Compare an accuracy with its band; ``accuracy_unchecked`` where there is none.
 
@@ -31,28 +35,20 @@ def judge(workload: Workload, measured: Measurement, batch_size: int) -> Accurac
     """
     evaluation = measured.evaluation
     if evaluation is None:
-        return AccuracyVerdict("accuracy_unchecked", "accuracy was not evaluated")
+        return _unchecked("accuracy was not evaluated")
     if evaluation.epochs == 0:
-        return AccuracyVerdict(
-            "accuracy_unchecked", "no whole epoch was timed, so its accuracy has no band"
-        )
+        return _unchecked("no whole epoch was timed, so its accuracy has no band")
     reached = f"accuracy {percent(evaluation.accuracy)} after {evaluation.epochs} epochs"
     if evaluation.epochs != workload.epochs:
-        return AccuracyVerdict(
-            "accuracy_unchecked", f"{reached}; bands are for {workload.epochs} epochs"
-        )
+        return _unchecked(f"{reached}; bands are for {workload.epochs} epochs")
     bands = limits_of(workload).bands
     band = next((band for band in bands if band.data_digest == measured.data_digest), None)
     if band is None:
         of_what = "these data" if bands else "this workload"
-        return AccuracyVerdict(
-            "accuracy_unchecked", f"{reached}; no accuracy band was measured for {of_what}"
-        )
+        return _unchecked(f"{reached}; no accuracy band was measured for {of_what}")
     if band.loss is not None and batch_size != workload.batch_size:
-        return AccuracyVerdict(
-            "accuracy_unchecked",
-            f"{reached}; the band of generated data is for batch {workload.batch_size}",
-        )
+        only = f"the band of generated data is for batch {workload.batch_size}"
+        return _unchecked(f"{reached}; {only}")
     within = band.lowest <= evaluation.accuracy <= band.highest
     between = f"{percent(band.lowest)} to {percent(band.highest)} ({band.source})"
     sentence = f"{reached} lies {'within' if within else 'outside'} {between}"

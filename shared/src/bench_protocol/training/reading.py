@@ -8,7 +8,6 @@ timing. Everything follows from the workload and the session's seed; reading it 
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -86,11 +85,6 @@ class Part:
         """Whether each call reaches an epoch's end."""
         ends = accumulate(self.calls(steps_per_call), initial=self.first)
         return [end // self.per_epoch > begin // self.per_epoch for begin, end in pairwise(ends)]
-
-    def step_times_ns(self, durations_ns: Sequence[int], steps_per_call: int) -> list[float]:
-        """The time of a step in each call."""
-        steps = self.calls(steps_per_call)
-        return [ns / count for ns, count in zip(durations_ns, steps, strict=False)]
 
 
 def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import chain, repeat
+from operator import truediv
 
 from sqlmodel import Session
 
@@ -62,7 +63,7 @@ def readings_of(session: Session, answer: ResultAnswer, signed: Result) -> Readi
     rows = [
         ReadingRow(
             *(part.kind, part.first, part.steps, part.per_epoch),
-            min(part.step_times_ns(reading.durations_ns, blocks.steps_per_block)) / 1e6,
+            min(map(truediv, reading.durations_ns, part.calls(blocks.steps_per_block))) / 1e6,
             reading.loss,
             *(known.loss_range if known else (None, None)),
         )
