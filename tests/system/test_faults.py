@@ -3,8 +3,11 @@
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,17 +170,57 @@ def test_the_page_of_the_last_run() -> None:
         assert f"* {one.fault.name}, {one.fault.words}: " in text
 
 
-def test_honest_repeats_are_of_every_condition_framework_and_recipe_alike() -> None:
+def test_honest_repeats_are_of_every_condition_workload_and_recipe() -> None:
     planned = honest.tasks(200)
-    repeats = Counter[str]()
-    for task in planned:
-        for name in (task.condition.words, task.framework):
-            repeats[name] += task.condition.agents
-    assert sum(task.condition.agents for task in planned) >= 200
+    assert sum(task.repeats for task in planned) >= 200
     assert len(CONDITIONS) == 10
-    assert min(repeats[condition.words] for condition in CONDITIONS) >= 20
-    assert len({repeats[name] for name in honest.FRAMEWORKS}) == 1
-    assert {task.recipe for task in planned} == {"naive", "tuned"}
+    for condition in CONDITIONS:
+        some = [task for task in planned if task.condition == condition]
+        assert sum(task.repeats for task in some) >= 20
+        for values in ({task.workload for task in some}, {task.recipe for task in some}):
+            assert len(values) == 3
+    repeats = [Counter[str](), Counter[str]()]
+    for task in planned:
+        for counted, name in zip(repeats, (task.workload, task.recipe), strict=True):
+            counted[name] += task.repeats
+    assert all(max(each.values()) <= 1.3 * min(each.values()) for each in repeats)
+    assert {task.recipe for task in honest.tasks(40)} == set(honest.RECIPES)
+
+
+def test_an_ended_run_prints_the_table_of_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGTERM raises SystemExit. Agents that run are killed, and no result is waited for."""
+    printed, ended = threading.Event(), threading.Event()
+
+    def line(*arguments: Any) -> str:
+        printed.set()
+        return "-"
+
+    class Runs:
+        def __init__(self, *arguments: Any) -> None:
+            pass
+
+        def __call__(self, task: honest.Task) -> list[honest.Honest]:
+            if task.condition is CONDITIONS[0]:
+                return [honest.Honest(task, name, "ranked") for name in honest.FRAMEWORKS]
+            if task.condition is CONDITIONS[1]:
+                printed.wait(60)
+                raise SystemExit(143)
+            ended.wait(60)
+            return []
+
+        def end(self) -> None:
+            ended.set()
+
+    monkeypatch.setattr(honest, "Runs", Runs)
+    monkeypatch.setattr(honest, "line", line)
+    monkeypatch.setattr(honest, "served", lambda folder: nullcontext("http://server"))
+    with pytest.raises(SystemExit):
+        honest.run(40, 2)
+    said = capsys.readouterr().out
+    assert "| nothing special | 4 | 4 | 0 | 0 | 0 | 0.0 % (0.0 to 49.0) |" in said
+    assert ended.is_set()
 
 
 def test_the_share_of_refused_repeats_has_an_interval() -> None:
@@ -185,7 +228,7 @@ def test_the_share_of_refused_repeats_has_an_interval() -> None:
     assert honest.share(0, 200) == "0.0 % (0.0 to 1.9)"
     assert honest.share(11, 36) == "30.6 % (18.0 to 46.9)"
     tasks = honest.tasks(40)
-    outcomes = [honest.Honest(task, "ranked") for task in tasks[1:]]
-    first, *_, last = honest.rows([honest.Honest(tasks[0], "refused"), *outcomes])
+    outcomes = [honest.Honest(task, name, "ranked") for task in tasks for name in honest.FRAMEWORKS]
+    first, *_, last = honest.rows([replace(outcomes[0], kind="refused"), *outcomes[1:]])
     assert first == ("nothing special", "4", "3", "0", "0", "1", "25.0 % (4.6 to 69.9)")
-    assert last[:2] == ("all", str(len(tasks)))
+    assert last[:2] == ("all", str(len(outcomes)))

@@ -36,14 +36,19 @@ class Agent:
             text=True,
         )
 
-    def until(self, line: str | None = None) -> None:
-        """Read what it prints until it prints a line, or ends."""
+    def until(self, line: str | None = None) -> bool:
+        """Read what it prints until it prints a line, or ends. Whether it printed it."""
         assert self.process.stdout is not None
         for read in self.process.stdout:
             self.said.append(read.rstrip("\n"))
             if self.said[-1] == line:
-                return
+                return True
         self.process.wait()
+        return False
+
+    def until_timing(self) -> bool:
+        """Read until its next repeat is timed for the first time, or it ends."""
+        return self.until("repeat") and self.until("timing")
 
     def send(self, number: int) -> None:
         """Send a signal to the agent and its workers."""
@@ -57,54 +62,42 @@ class Agent:
 Started = Callable[..., Agent]
 
 
-def undisturbed(start: Started) -> list[Agent]:
-    agent = start()
-    agent.until()
-    return [agent]
+def undisturbed(start: Started) -> None:
+    start().until()
 
 
-def two_at_once(start: Started) -> list[Agent]:
-    agents = [start(), start()]
-    for agent in agents:
+def two_at_once(start: Started) -> None:
+    for agent in [start(), start()]:
         agent.until()
-    return agents
 
 
-def stopped_shortly(start: Started) -> list[Agent]:
-    """All processes stop in the timed part, as where a virtual machine is paused."""
+def stopped_shortly(start: Started) -> None:
+    """All processes stop once in each timed part, as where a virtual machine is paused."""
     agent = start()
-    agent.until("timing")
-    agent.send(signal.SIGSTOP)
-    time.sleep(STOPPED_SECONDS)
-    agent.send(signal.SIGCONT)
-    agent.until()
-    return [agent]
+    while agent.until_timing():
+        agent.send(signal.SIGSTOP)
+        time.sleep(STOPPED_SECONDS)
+        agent.send(signal.SIGCONT)
 
 
-def killed_and_resumed(start: Started) -> list[Agent]:
+def killed_and_resumed(start: Started) -> None:
+    """Once in each timed part."""
     agent = start()
-    agent.until("timing")
-    agent.process.kill()
-    agent.until()
-    again = start(home_of=agent)
-    again.until()
-    return [again]
+    while agent.until_timing():
+        agent.process.kill()
+        agent.until()
+        agent = start(home_of=agent)
+        agent.until("repeat")
 
 
-def with_half_a_core(start: Started) -> list[Agent]:
+def with_half_a_core(start: Started) -> None:
     """A control group where one can be had, else all processes stop for half of the time."""
     with half_a_core() as prefix:
-        agent = start(*prefix)
-        if prefix:
-            agent.until()
-            return [agent]
-        over = threading.Event()
-        pauses = threading.Thread(target=_half_of_the_time, args=(agent, over), daemon=True)
-        pauses.start()
+        agent, over = start(*prefix), threading.Event()
+        if not prefix:
+            threading.Thread(target=_half_of_the_time, args=(agent, over), daemon=True).start()
         agent.until()
         over.set()
-        pauses.join()
-        return [agent]
 
 
 def _half_of_the_time(agent: Agent, over: threading.Event) -> None:
@@ -155,7 +148,7 @@ class Condition:
     """``run`` starts agents and waits for them. ``again``: the agent has run before."""
 
     words: str
-    run: Callable[[Started], list[Agent]] = undisturbed
+    run: Callable[[Started], None] = undisturbed
     prefix: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     agents: int = 1

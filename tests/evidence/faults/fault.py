@@ -10,12 +10,16 @@ from bench_agent.base.messages import Timing
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data
 from bench_agent.plan.plan import PlannedCell
+from bench_agent.run.idle_gate import IdleGate
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Precision, Recipe
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Result
 
+# A gate that looks at nothing.
+OPEN = IdleGate(look=lambda device: Conditions())
 # Short: a fault shows in its first steps or not at all. Longer than the slack of the window.
 TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, least_seconds=0.6)
 # Why a fault may even keep the level of an honest run: nothing but the sender saw the time.
@@ -49,7 +53,7 @@ class Setup:
     precision: Precision = "float32"
     device: DeviceKind = "cpu"
 
-    def planned(self) -> PlannedCell:
+    def planned(self, timing: Timing = TIMING) -> PlannedCell:
         """The one cell of the plan."""
         workload = workload_named(self.workload)
         cell = Cell(
@@ -62,7 +66,7 @@ class Setup:
             precision=self.precision,
             data="generated",
         )
-        return PlannedCell(cell=cell, workload=workload, timing=TIMING, estimate_seconds=60.0)
+        return PlannedCell(cell=cell, workload=workload, timing=timing, estimate_seconds=60.0)
 
     def __str__(self) -> str:
         batch = f" batch {self.batch_size}" if self.batch_size else ""
