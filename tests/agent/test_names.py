@@ -51,7 +51,7 @@ def test_every_choice_of_a_run_guesses() -> None:
         ("fleet --emit slrum", "slurm"),
         ("fleet --emit k8s", "kubernetes"),
         ("data fetch cifar100", "cifar-100"),
-        ("data verify mnits", "mnist"),
+        ("data fetch mnits", "mnist"),
     ],
 )
 def test_every_choice_on_the_command_line_guesses(

@@ -1,4 +1,4 @@
-"""``data fetch``, ``data list`` and ``data verify``: the real data sets on this machine."""
+"""``data fetch`` and ``data list``: the real data sets on this machine."""
 
 from typing import Annotated, Any
 
@@ -10,12 +10,12 @@ from ..base.errors import UsageProblem
 from ..base.names import unknown
 from ..data import inventory
 from ..output.console import console
-from ..output.inventory import print_data_sets, print_verified
+from ..output.inventory import print_data_sets
 from .exits import Exit, stop
 from .options import Json, group
 from .setup import print_json
 
-app = group("The real data sets: fetch, list and verify them.")
+app = group("The real data sets: fetch and list them.")
 
 Names = Annotated[
     list[str] | None,
@@ -38,18 +38,6 @@ def list_(as_json: Json = False) -> None:
         print_json(document)
     else:
         print_data_sets(document)
-
-
-@app.command()
-def verify(names: Names = None, as_json: Json = False) -> None:
-    """Check the size and SHA-256 of each file, read it, and show the digests of its arrays."""
-    document = inventory.verify_document(_chosen(names))
-    if as_json:
-        print_json(document)
-    else:
-        print_verified(document)
-    if any(item["problem"] for item in document["data_sets"]):
-        raise typer.Exit(Exit.SOME_FAILED)
 
 
 def _chosen(names: list[str] | None) -> tuple[RealData, ...]:

@@ -1,4 +1,4 @@
-"""The ``data`` commands: fetch, list and verify data sets; a JSON document of each."""
+"""The ``data`` commands: download data sets, and list them as a JSON document."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,10 +16,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.real_data import cut, files
+from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import RealData
 
 from ..base.errors import DataProblem
@@ -81,33 +79,11 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
                 "licence": data.licence,
                 "bytes": data.size_bytes,
                 "files": {file.path: _path_text(files.locate(file, places)) for file in data.files},
-                "workloads": [workload.name for workload in _users(data)],
+                "workloads": [one.name for one in CATALOGUE if one.data_set.name == data.name],
             }
             for data in chosen
         ],
     }
-
-
-def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set's problem, or the digests of the arrays that each workload gets."""
-    places = places or sources.folders()
-    return {"data_sets": [_verified(data, places) for data in chosen]}
-
-
-def _verified(data: RealData, places: Sequence[Path]) -> Document:
-    try:
-        arrays = data.parse(*sources.contents(data, places))
-        digests = {
-            workload.name: seeded.data_digest(*cut(arrays, workload.data_set))
-            for workload in _users(data)
-        }
-        return {"name": data.name, "problem": None, "digests": digests}
-    except DataProblem as problem:
-        return {"name": data.name, "problem": str(problem), "digests": {}}
-
-
-def _users(data: RealData) -> list[Workload]:
-    return [workload for workload in CATALOGUE if workload.data_set.name == data.name]
 
 
 def _path_text(path: Path | None) -> str | None:

@@ -137,15 +137,3 @@ def print_data_sets(document: Document) -> None:
     licences = ", ".join(f"{item['name']} {item['licence']}" for item in document["data_sets"])
     say(shown, f"Licences: {licences}")
     say(shown, f"To download them into {document['folder']}:\n  bench-agent data fetch")
-
-
-def print_verified(document: Document) -> None:
-    """Lines of :func:`~bench_agent.data.inventory.verify_document`."""
-    shown = console()
-    for item in document["data_sets"]:
-        if item["problem"]:  # begins with a name or a path
-            say(shown, item["problem"], FAILURE)
-        else:
-            say(shown, f"{item['name']}: every file has the expected digest; its arrays:")
-        for workload, digest in item["digests"].items():
-            say(shown, f"  {digest}  {workload}")
