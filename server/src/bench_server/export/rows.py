@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
@@ -10,8 +9,7 @@ from sqlmodel import Session
 from ..answers import leaderboard as leaderboards
 from ..answers import query_names, stored_results
 from ..answers.board_filters import BoardFilters
-from ..answers.filters import HistoryFilters, ResultFilters
-from ..answers.history import history
+from ..answers.filters import ResultFilters
 from ..answers.selection import Selection
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
 from ..answers.types.leaderboard import FigureAnswer
@@ -57,23 +55,6 @@ class FlatComparedCell(ComparedCell):
     price_currency: str | None
 
 
-@dataclass(frozen=True)
-class FlatHistoryPoint:
-    """One run of a history, the median of its ``repeats`` that count. Where a new level begins,
-    ``speed_up`` is the change, with its 95 % interval."""
-
-    run_id: str
-    result_id: str
-    started_at: datetime
-    samples_per_second: float
-    framework_version: str | None
-    disturbed: bool
-    repeats: int
-    speed_up: float | None
-    speed_up_low: float | None
-    speed_up_high: float | None
-
-
 Rows = Iterator[dict[str, Any]]
 
 
@@ -98,23 +79,6 @@ def leaderboard(
 def compare(answer: CompareAnswer) -> tuple[type, Rows]:
     """A row for each compared item in each of its rows."""
     return FlatComparedCell, _compared(answer)
-
-
-def machine_history(
-    session: Session, machine_id: str, filters: HistoryFilters
-) -> tuple[type, Rows]:
-    """The points of a machine's history."""
-    answer = history(session, machine_id, filters)
-    changes = {
-        change.run_id: {name: getattr(change, name) for name in SPEED_UP}
-        for change in answer.changes
-    }
-    nothing = dict.fromkeys(SPEED_UP)
-    rows = (
-        {**vars(point), "repeats": len(point.repeats), **changes.get(point.run_id, nothing)}
-        for point in answer.points
-    )
-    return FlatHistoryPoint, rows
 
 
 def _board_rows(session: Session, filters: BoardFilters, of_operator: str | None) -> Rows:

@@ -1,5 +1,4 @@
-"""Routes of exports: ``export``, ``leaderboard``, ``compare`` and ``history`` as files, by file
-extension."""
+"""Routes of exports: ``export``, ``leaderboard`` and ``compare`` as files, by file extension."""
 
 from itertools import chain
 from typing import Annotated, Any
@@ -7,14 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
-from ...answers.filters import HistoryFilters
 from ...answers.selection import ResultExportQuery, chosen
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
 from .compare import PRICE_PARAMETER, Comparison
-from .deps import Exporting, Reading, SettingsDep, problems
-from .hardware import MachineId
+from .deps import Exporting, SettingsDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
 AnyFormat = Annotated[Format, Path(description="format of the file", examples=["csv"])]
@@ -79,17 +76,3 @@ def export_leaderboard(
 )
 def export_comparison(form: AnyFormat, answer: Comparison) -> StreamingResponse:
     return _file(form, "compare", *export_rows.compare(answer))
-
-
-@router.get(
-    "/machines/{machine_id}/history.{form}",
-    summary="A machine's history in one workload and set-up as CSV, JSON lines or Parquet",
-    responses=FILES | problems(404, 422),
-)
-def export_machine_history(
-    session: Reading,
-    form: AnyFormat,
-    machine_id: MachineId,
-    filters: Annotated[HistoryFilters, Query()],
-) -> StreamingResponse:
-    return _file(form, "history", *export_rows.machine_history(session, machine_id, filters))
