@@ -1,4 +1,4 @@
-"""Lists of the API: chosen fields, links to the next page, and the interval of each rate."""
+"""Lists of the API: links to the next page, and the interval of each rate."""
 
 import csv
 import io
@@ -22,37 +22,6 @@ def filled(post: Poster) -> Poster:
         made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number + 5)
         post.made(machine=made, step_ns=2_000_000 + number)
     return post
-
-
-@pytest.mark.parametrize(
-    ("path", "rows"), [("/leaderboard?workload=mnist-cnn", "rows"), ("/results?limit=3", "results")]
-)
-def test_rows_have_the_chosen_fields(filled: Poster, path: str, rows: str) -> None:
-    whole = filled.http.get(f"/api/v1{path}").json()
-    short = filled.http.get(f"/api/v1{path}&fields=hardware,samples_per_second").json()
-    wanted = [
-        {name: row[name] for name in ("hardware", "samples_per_second")} for row in whole[rows]
-    ]
-    assert short == {**whole, rows: wanted}
-
-
-def test_files_have_the_chosen_columns_in_their_order(filled: Poster) -> None:
-    for path, count in (("leaderboard.csv?workload=mnist-cnn&", 4), ("export.csv?", 6)):
-        text = filled.http.get(f"/api/v1/{path}fields=workload,hardware").text
-        first, *rest = csv.reader(io.StringIO(text))
-        assert first == ["workload", "hardware"]
-        assert len(rest) == count
-
-
-@pytest.mark.parametrize(
-    "path", ["/leaderboard", "/leaderboard.csv", "/results", "/export.parquet"]
-)
-def test_an_unknown_field_is_refused_with_what_there_is(filled: Poster, path: str) -> None:
-    refused = filled.http.get(f"/api/v1{path}?fields=hardware,nope")
-    assert refused.status_code == 422
-    assert refused.json()["field"] == "fields"
-    assert "no field 'nope'; there are " in refused.json()["detail"]
-    assert "samples_per_second" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

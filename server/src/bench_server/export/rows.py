@@ -10,7 +10,6 @@ from ..answers import leaderboard as leaderboards
 from ..answers import query_names, stored_results
 from ..answers.board_filters import BoardFilters
 from ..answers.filters import ResultFilters
-from ..answers.selection import Selection
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
 from ..answers.types.leaderboard import FigureAnswer
 from ..answers.types.results import ResultAnswer, result_fields
@@ -30,12 +29,6 @@ class FlatBoardRow(FigureAnswer):
     speed_up_low: float | None
     speed_up_high: float | None
     baseline_slug: str | None
-
-
-class BoardExportQuery(BoardFilters, Selection):
-    """Parameters of an export of the leaderboard."""
-
-    row_type = FlatBoardRow
 
 
 @dataclass(frozen=True)

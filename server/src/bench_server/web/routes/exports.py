@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
-from ...answers.selection import ResultExportQuery, chosen
+from ...answers.board_filters import BoardFilters
+from ...answers.filters import ResultFilters
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
@@ -25,14 +26,10 @@ FILES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _file(
-    form: Format, name: str, answer: type, rows: export_rows.Rows, fields: str | None = None
-) -> StreamingResponse:
+def _file(form: Format, name: str, answer: type, rows: export_rows.Rows) -> StreamingResponse:
     """The rows as a file. The first rows are read immediately, so that a bad query is refused
     before the first byte is sent."""
-    columns = formats.columns_of(answer)
-    names = chosen(fields) or columns
-    written = formats.stream(form, {name: columns[name] for name in names}, rows)
+    written = formats.stream(form, formats.columns_of(answer), rows)
     first = next(written, b"")
     disposition = f'attachment; filename="{name}.{form}"'
     return StreamingResponse(
@@ -48,9 +45,9 @@ def _file(
     responses=FILES | problems(422, 503),
 )
 def export_results(
-    session: Exporting, form: AnyFormat, filters: Annotated[ResultExportQuery, Query()]
+    session: Exporting, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
 ) -> StreamingResponse:
-    return _file(form, "results", *export_rows.results(session, filters), filters.fields)
+    return _file(form, "results", *export_rows.results(session, filters))
 
 
 @router.get(
@@ -62,10 +59,10 @@ def export_leaderboard(
     session: Exporting,
     settings: SettingsDep,
     form: AnyFormat,
-    filters: Annotated[export_rows.BoardExportQuery, Query()],
+    filters: Annotated[BoardFilters, Query()],
 ) -> StreamingResponse:
-    answer, rows = export_rows.leaderboard(session, filters, settings.baseline)
-    return _file(form, "leaderboard", answer, rows, filters.fields)
+    rows = export_rows.leaderboard(session, filters, settings.baseline)
+    return _file(form, "leaderboard", *rows)
 
 
 @router.get(

@@ -7,8 +7,8 @@ from pydantic import TypeAdapter
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
+from ...answers.board_filters import BoardFilters
 from ...answers.leaderboard import leaderboard
-from ...answers.selection import BoardQuery
 from ...answers.types.leaderboard import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
@@ -29,13 +29,12 @@ def get_leaderboard(
     request: Request,
     session: Reading,
     settings: SettingsDep,
-    filters: Annotated[BoardQuery, Query()],
+    filters: Annotated[BoardFilters, Query()],
 ) -> Response:
     as_of = position.read(session.connection()).next_index
     found = leaderboard(session, filters, settings.baseline)
     answer = flat(found.boards, found.scores, as_of)
-    # FastAPI would validate each of the rows again, for a quarter of the time of the answer.
-    return listing(request, ANSWER, answer, "rows", filters)
+    return listing(request, ANSWER, answer)
 
 
 @router.get("/workloads", tags=["workloads"], summary="Every workload of this server's catalogue")

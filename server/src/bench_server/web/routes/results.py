@@ -14,8 +14,8 @@ from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
 from ...answers import omissions, query_names, recomputations, stored_results
+from ...answers.filters import ResultPageFilters
 from ...answers.recomputations import RecomputationsAnswer
-from ...answers.selection import ResultQuery
 from ...answers.types.results import (
     ResultAnswer,
     ResultDetail,
@@ -119,12 +119,12 @@ async def submit_results(request: Request) -> Response:
     responses=problems(422),
 )
 def list_results(
-    request: Request, session: Reading, filters: Annotated[ResultQuery, Query()]
+    request: Request, session: Reading, filters: Annotated[ResultPageFilters, Query()]
 ) -> Response:
     query_names.require_known(session, filters)
     rows, cursor = stored_results.results_page(session, filters)
     answers = (ResultAnswer(**result_fields(*row, filters.verdicts)) for row in rows)
-    return listing(request, PAGE, ResultPageAnswer(tuple(answers), cursor), "results", filters)
+    return listing(request, PAGE, ResultPageAnswer(tuple(answers), cursor))
 
 
 @router.get(
