@@ -1,6 +1,5 @@
 """The studies on both databases: only comparable figures are compared."""
 
-import importlib
 import re
 
 import pytest
@@ -12,6 +11,7 @@ from tests.server.test_tiers import decide
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import acts
 from bench_protocol.payload.machine import Environment, OperatingSystem
+from bench_server.answers.studies import trends
 from bench_server.db.store import Store
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
@@ -157,9 +157,7 @@ def test_trends_search_what_was_measured_most(
     http: TestClient, post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each hardware and workload once, with results that fit the filters; two versions first."""
-    monkeypatch.setattr(
-        importlib.import_module("bench_server.answers.studies.trends"), "MOST_CANDIDATES", 2
-    )
+    monkeypatch.setattr(trends, "MOST_CANDIDATES", 2)
 
     def send(workload: str, recipe: str = "naive", version: str = "2.18.0") -> None:
         cell = results.make_cell(workload, device=Device(kind="metal"), recipe=recipe)

@@ -10,8 +10,12 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ...answers import query_names, studies
-from ...answers.studies import HardwareChoice, PairChoice
+from ...answers import query_names
+from ...answers.studies.batch_size import BatchAnswer, BatchLine, BatchStudy, batch_sizes
+from ...answers.studies.common import HardwareChoice, devices
+from ...answers.studies.cpu_vs_gpu import PairAnswer, PairChoice, cpu_against_gpu
+from ...answers.studies.frameworks import FrameworksAnswer, frameworks
+from ...answers.studies.trends import TrendChoice, TrendsAnswer, trends
 from ...ranking.compare import Comparison
 from ..plots import Plot, flops
 from . import study_plots
@@ -66,7 +70,7 @@ class PlottedStudyPage(StudyPage):
 
 def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
     """Fill the context. Raises NotFound if the hardware has no figures."""
-    answer = studies.frameworks(session, choice)
+    answer = frameworks(session, choice)
     return StudyPage(
         title="Frameworks",
         heading=_fastest_framework(answer),
@@ -76,7 +80,7 @@ def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
     )
 
 
-def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
+def _fastest_framework(answer: FrameworksAnswer) -> str:
     """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several. Where the
     first is not clearly faster, no framework is the fastest."""
     leaders = [table.rows[0] for table in answer.tables if len(table.rows) > 1]
@@ -96,7 +100,7 @@ def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
 
 def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if one of them has no figures."""
-    answer, measured = studies.cpu_against_gpu(session, choice), studies.devices(session)
+    answer, measured = cpu_against_gpu(session, choice), devices(session)
     cpus = [(slug, name) for slug, name, device in measured if device == "cpu"]
     gpus = [(slug, name) for slug, name, device in measured if device != "cpu"]
     return PlottedStudyPage(
@@ -112,7 +116,7 @@ def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
     )
 
 
-def _which_pays(answer: studies.PairAnswer) -> str:
+def _which_pays(answer: PairAnswer) -> str:
     """From which work on the GPU is faster. Without enough runs for any of the comparisons that
     say so, which looks faster."""
     if not answer.rows:
@@ -133,7 +137,7 @@ def _which_pays(answer: studies.PairAnswer) -> str:
 
 def batch_size_page(session: Session, choice: HardwareChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if the hardware has no figures."""
-    answer = studies.batch_sizes(session, choice)
+    answer = batch_sizes(session, choice)
     return PlottedStudyPage(
         title="Batch size",
         heading=_gain_of_batches(answer),
@@ -144,7 +148,7 @@ def batch_size_page(session: Session, choice: HardwareChoice) -> PlottedStudyPag
     )
 
 
-def _gain_of_batches(answer: studies.BatchAnswer) -> str:
+def _gain_of_batches(answer: BatchAnswer) -> str:
     """The largest gain of a larger batch: a clear one if there is any, else one of the set-up that
     is the fastest in its workload."""
     gains = [
@@ -171,14 +175,14 @@ def _gain_of_batches(answer: studies.BatchAnswer) -> str:
     )
 
 
-def _fastest(study: studies.BatchStudy) -> studies.BatchLine:
+def _fastest(study: BatchStudy) -> BatchLine:
     """The set-up with the highest rate."""
     return max(study.lines, key=lambda line: max(one.samples_per_second for one in line.figures))
 
 
-def trends_page(session: Session, choice: studies.TrendChoice) -> PlottedStudyPage:
+def trends_page(session: Session, choice: TrendChoice) -> PlottedStudyPage:
     """Fill the context. Raises NotFound if no result matches the filters."""
-    answer = studies.trends(session, choice)
+    answer = trends(session, choice)
     workloads = [(workload.name, workload.name) for workload in CATALOGUE]
     frameworks = [(name, name) for name in query_names.frameworks(session)]
     return PlottedStudyPage(
@@ -196,7 +200,7 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> PlottedStudyPa
     )
 
 
-def _newest_update(answer: studies.TrendsAnswer) -> str:
+def _newest_update(answer: TrendsAnswer) -> str:
     """The heading: the effect of the newest version."""
     words = VERSION_WORDS[answer.by]
     newest = answer.versions[-1] if answer.versions else None

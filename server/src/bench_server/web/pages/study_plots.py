@@ -4,7 +4,9 @@ from collections import Counter
 
 from bench_protocol.base import format as people
 
-from ...answers.studies import BatchStudy, PairAnswer, TrendsAnswer
+from ...answers.studies.batch_size import BatchStudy
+from ...answers.studies.cpu_vs_gpu import PairAnswer
+from ...answers.studies.trends import TrendsAnswer
 from ...ranking.compare import Comparison
 from ..plots import Mark, Plot, Point, Series, flops, plot
 
