@@ -51,6 +51,10 @@ def test_a_key_others_may_read_is_refused_with_its_hint(home: Home, mode: int) -
     home.key.chmod(mode)
     with pytest.raises(HomeProblem, match="chmod 600"):
         load_or_create_key(home)
+    home.key.chmod(0o600)
+    home.key.parent.chmod(0o750)
+    with pytest.raises(HomeProblem, match="chmod 700"):
+        load_or_create_key(home)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a key", b"-----BEGIN PRIVATE KEY-----\nAAAA\n"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.agent.test_resume import OPEN, Quiet, begun, measure
 from tests.fakes import outboxes, results
 from tests.fakes.live import running_server
 
@@ -15,10 +14,7 @@ from bench_agent.base.errors import LogContradiction
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client
-from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import submit
-from bench_agent.run.context import RunContext
-from bench_agent.run.run import run_plan
 from bench_protocol.signing import merkle, tiles
 
 OTHERS = 300  # more than a tile holds
@@ -81,10 +77,6 @@ def log_size(address: str) -> int:
     return size
 
 
-def ids(outbox: Outbox) -> list[str]:
-    return [(entry.answer or {})["id"] for entry in outbox.sent()]
-
-
 @pytest.mark.parametrize("count", [1, 5, 48])
 def test_a_batch_is_one_post_and_the_tiles_of_one_proof(
     address: str, home: Home, client: Client, wire: Wire, count: int
@@ -119,22 +111,6 @@ def test_every_receipt_of_a_batch_is_verified_before_any_envelope_moves(
     with pytest.raises(LogContradiction, match="its receipt proves nothing"):
         list(submit(client, outbox))
     assert (len(list(outbox.pending())), len(list(outbox.sent()))) == (4, 0)
-
-
-def test_a_conflict_among_good_ones_is_kept_with_its_reason(
-    home: Home, client: Client, wire: Wire
-) -> None:
-    key = load_or_create_key(home)
-    outbox = Outbox(home.outbox)
-    first = results.make_result(key=key)
-    outboxes.put(outbox, first, key)
-    list(submit(client, outbox))
-    outboxes.put(outbox, first.model_copy(update={"preset": "another"}), key)
-    outboxes.put_new(home, 2)
-    assert sorted(d.state for d in submit(client, outbox)) == ["refused", "sent", "sent"]
-    (refused,) = outbox.refused()
-    assert (refused.answer or {})["code"] == "conflict"
-    assert not list(outbox.pending())
 
 
 class Killed(BaseException):
@@ -186,33 +162,3 @@ def test_a_kill_between_post_and_move_posts_again_and_gets_the_first_receipts(
 
 def lines_of(content: bytes) -> list[dict[str, dict[str, object]]]:
     return [json.loads(line) for line in content.splitlines()]
-
-
-def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
-    address: str, home: Home, client: Client, wire: Wire
-) -> None:
-    """Each reads the batch, posts it and moves it, in whatever order."""
-    outbox = outboxes.put_new(home, 6)
-    other = Client(address, load_or_create_key(home), home)
-    beside: list[str] = []
-
-    def interleave(request: httpx.Request, content: bytes) -> bytes:
-        if request.method == "POST":
-            beside.extend(d.state for d in submit(other, Outbox(home.outbox)))
-        return content
-
-    wire.change = interleave
-    assert [d.state for d in submit(client, outbox)] == ["sent"] * 6
-    assert beside == ["sent"] * 6
-    assert not list(outbox.pending())
-    assert len(set(ids(outbox))) == 6
-    other.close()
-
-
-def test_a_run_sends_every_repeat(address: str, home: Home, client: Client) -> None:
-    summary = run_plan(begun(home), RunContext(home, Quiet(), address, run_job=measure, gate=OPEN))
-    assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
-    assert summary.rank is None  # a fake's results are not ranked
-    identity = summary.addresses[-1].rsplit("/", 1)[1]
-    assert identity in ids(Outbox(home.outbox))
-    assert httpx.get(summary.addresses[-1]).status_code == 200

@@ -82,14 +82,6 @@ def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ra
     assert ran.stderr.endswith("demo failed: nothing was measured\n")
 
 
-@pytest.mark.long  # tests/agent/test_demo_page.py has the page
-def test_a_run_that_does_not_begin_ends_with_the_page(demo: Callable[..., Ran]) -> None:
-    ran = demo("--framework", "no-such-framework")
-    assert ran.code == 1
-    assert "run ended with exit code 2 before its first repeat" in ran.stdout
-    assert "doctor --bundle" in ran.stdout
-
-
 @pytest.mark.parametrize(("code", "ends"), [(0, "the server was stopped"), (3, "exit code 3; see")])
 def test_a_server_that_ends_first_ends_the_demo(code: int, ends: str) -> None:
     """A signal that reaches the server alone stops it; a fault is named."""

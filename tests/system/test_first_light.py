@@ -169,17 +169,3 @@ def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Sig
     ]
     assert len({(r.cell.digest, r.repeat) for r in results}) == len(results) == 2
     assert len({r.run_id for r in results}) == 1
-
-
-@pytest.mark.long  # tests/agent/test_ab.py has real workers in turns
-def test_a_against_b_answers_with_ratio_and_verdict_and_keeps_no_result(agent: Agent) -> None:
-    two = ("--a", "recipe=naive", "--b", "recipe=tuned", "--b-python", sys.executable)
-    ran = agent("ab", *SMALL, "--framework", "mlx", *two, "--repeats", "3", "--json")
-    assert ran.code == 0, ran.stderr
-    answer = ran.json()
-    assert [answer[side]["cell"]["recipe"] for side in ("a", "b")] == ["naive", "tuned"]
-    assert answer["pairs"] == len(answer["a"]["samples_per_second"]) == 3
-    assert answer["speed_up_low"] < answer["speed_up"] < answer["speed_up_high"]
-    assert answer["verdict_kind"] in ("faster", "slower", "no_difference")
-    assert "[3/3] A " in ran.stderr
-    assert not list((agent.home / "outbox").rglob("*.json"))

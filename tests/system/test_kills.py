@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 from tests.fakes.quick_agent import REPEATS, a_plan
-from tests.system.conftest import BIN, Agent, Server
+from tests.system.conftest import Server
 
 from bench_agent.base.home import Home
 from bench_agent.cli.setup import open_client
@@ -22,7 +22,6 @@ from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 
 KILLS = 200
-REAL_KILLS = 10
 LONGEST_LIFE_SECONDS = 3.0
 STEPS_OF_A_RUN = 80
 ORPHAN_SECONDS = 20
@@ -115,34 +114,3 @@ def test_two_hundred_kills_lose_and_double_nothing(
     assert len(list(Outbox(home.outbox).sent())) == len(repeats)
     assert not list(Outbox(home.outbox).pending())
     assert not list(Outbox(home.outbox).refused())
-
-
-def test_a_real_run_is_killed_and_goes_on(agent: Agent, make_server: Callable[[], Server]) -> None:
-    server = make_server()
-    address = server.start()
-    chosen = ("--workload", "fashion-mlp", "--framework", "mlx")
-    chosen += ("--budget-seconds", "0.5", "--wait-seconds", "0")
-    run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address, "--yes")
-    times = random.Random()
-    killed = 0
-    for number in range(REAL_KILLS):
-        process = subprocess.Popen(
-            [BIN / "bench-agent", *run, *(["--resume"] if number else [])],
-            env=agent.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            process.wait(times.uniform(2, 9))
-            break  # all repeats are measured
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            killed += 1
-    ended = agent(*run, "--resume")
-    assert ended.code == 0, ended.stderr
-    print(f"{killed} kills of a real run")
-    assert killed
-    repeats = posted(address)
-    assert set(repeats.values()) == {1}
-    assert len(repeats) % 8 == 0

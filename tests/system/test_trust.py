@@ -12,7 +12,7 @@ from tests.fakes.outboxes import put_new, sent
 from tests.fakes.projected import settled
 from tests.system.conftest import Agent
 
-from bench_agent.base.errors import HomeProblem, LogContradiction, ServerUnreachable
+from bench_agent.base.errors import LogContradiction, ServerUnreachable
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, next_key
 from bench_agent.remote.client import Client, ServerRefused
@@ -21,30 +21,6 @@ from bench_agent.remote.verify import fetch_bundle, verify
 from bench_protocol.base.errors import BadSignature
 from bench_protocol.signing.keys import key_id
 from bench_server.db.store import Store
-
-
-def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
-    put_new(home, 3)
-    identities = sent(home, client)
-    answers = [entry.answer for entry in Outbox(home.outbox).sent()]
-    assert [answer["id"] for answer in answers if answer] == identities
-    assert all(answer["receipt"]["proof"] for answer in answers if answer)
-    verified = verify(fetch_bundle(identities[0], client.read))
-    assert verified.log_index == 1
-    assert any("entry 1 in the log of" in sentence for sentence in verified.sentences)
-
-
-def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
-    put_new(home)
-    sent(home, client)  # enrolls
-    put_new(home, 1, client)
-    (bound,) = sent(home, client)
-    stored = json.loads(client.fetch(f"/api/v1/results/{bound}?wait=10"))
-    verdicts = {v["check"]: v for v in stored["verdicts"]}
-    assert verdicts["challenge"]["passed"], verdicts["challenge"]
-    assert verdicts["times_fit"]["effect"] == "unranked"
-    assert verdicts["clocks"]["passed"], verdicts["clocks"]
-    assert stored["trust_level"] == 2
 
 
 def test_nothing_is_sent_before_a_person_agreed(address: str, home: Home) -> None:
@@ -241,10 +217,3 @@ def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == [hidden, left]
     assert all(row["envelope"]["payload"] and row["receipt"]["proof"] for row in rows)
     assert "somebody" in httpx.get(f"{client.server}/results/{left}").text
-
-
-def test_a_key_that_others_can_reach_is_refused(home: Home) -> None:
-    load_or_create_key(home)
-    home.key.parent.chmod(0o750)
-    with pytest.raises(HomeProblem, match="chmod 700"):
-        load_or_create_key(home)
