@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.agent.test_makefile import make
 from tests.evidence.mac import __main__ as check_mac
 from tests.evidence.mac import engines, wheels
 from tests.evidence.mac.symbols import FLAT_LOOKUP, Library, checked, unbound
@@ -153,15 +152,3 @@ def test_a_wheel_that_is_no_archive_is_a_failure(tmp_path: Path) -> None:
     wheel.write_bytes(b"half a download")
     row = check_mac.checked("tags", "a wheel", lambda: str(wheels.too_new(wheel, MAC)))
     assert row.problem == "File is not a zip file"
-
-
-def test_pip_that_finds_no_wheel_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheels, "pins", lambda target: (("pip", "0.0.0.1"),))
-    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path))):
-        monkeypatch.setenv(name, value)
-    with pytest.raises(wheels.DownloadFailed, match="No matching distribution"):
-        wheels.download(MAC, tmp_path / "wheels")
-
-
-def test_clean_removes_the_wheels() -> None:
-    assert check_mac.FOLDER.name in make("-n", "clean").split()

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 from fastapi.testclient import TestClient
-from tests.evidence.deployment.__main__ import compose_command
 from tests.evidence.deployment.services import Site
 
 from bench_server.log.server_keys import load_authority
@@ -29,30 +28,6 @@ PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()
 def test_compose_file_follows_its_specification() -> None:
     checker = ["check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
     subprocess.run([*checker, ROOT / "docker-compose.yml"], check=True)
-
-
-@pytest.mark.parametrize(
-    ("programs", "command"),
-    [
-        ({}, None),
-        ({"docker-compose": "echo 1.29.2"}, None),
-        ({"docker-compose": "echo 2.26.1-4"}, ["docker-compose"]),
-        ({"docker": "echo v5.0.0"}, ["docker", "compose"]),
-        ({"docker": "echo no such plug-in; exit 1", "docker-compose": "echo 1.29.2"}, None),
-        ({"docker": "exit 1", "docker-compose": "echo v2.40.0"}, ["docker-compose"]),
-    ],
-)
-def test_compose_of_version_2_checks_the_file_where_it_is_installed(
-    programs: dict[str, str],
-    command: list[str] | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, script in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert compose_command() == command
 
 
 def test_compose_file_says_what_it_should() -> None:

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.evidence.attacks import mutations
-from tests.fakes import results
-
-from bench_protocol.payload import statement
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,15 +58,6 @@ def test_an_envelope_that_counts_is_noticed(
     sent, counts = mutations.mutations(tmp_path, count=20)
     assert sent.found
     assert not counts.found
-
-
-def test_the_same_seed_makes_the_same_envelopes() -> None:
-    made = results.make_result(challenge=mutations.results.seeding.BOUND)
-    one = mutations.Honest(results.sealed(made), statement.result_payload(made), mutations.KEYS[0])
-    first, second = (
-        [mutate(one, random.Random(7)) for mutate in mutations.MUTATIONS] for _ in range(2)
-    )
-    assert first == second
 
 
 def test_an_error_of_the_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.evidence.outages import __main__ as command
-from tests.evidence.outages import agents, scene, site, soak, starts, table
+from tests.evidence.outages import agents, scene, site, starts, table
 from tests.evidence.outages.databases import KINDS, CannotMount, database
 from tests.evidence.outages.faults import FAULTS, KILLS, Fault
 from tests.evidence.outages.verdict import Verdict, judge, settle
@@ -102,17 +101,3 @@ def test_a_start_is_judged_by_the_processor_time_of_its_packages() -> None:
     assert f"more than {starts.MOST:g} times" in words
     assert starts.too_slow([9 * just] * (starts.LEAST_STARTS - 1), reference) is None
     assert starts.too_slow([9 * just] * starts.LEAST_STARTS, reference)
-
-
-def test_a_plan_shares_the_kills_between_the_databases() -> None:
-    plan = command.planned([], KINDS, 1000)
-    kills = [(fault.times, kind) for fault, kind in plan if fault.name == KILLS.name]
-    assert kills == [(500, "sqlite"), (500, "postgresql")]
-    assert len(plan) == sum(len(fault.databases) for fault in FAULTS)
-    assert {kind for _, kind in command.planned(["proxy"], ["sqlite"], 1)} == {"sqlite"}
-    assert command.planned(["no such fault"], KINDS, 1) == []
-
-
-def test_growth_is_of_the_second_half() -> None:
-    assert soak.growth([100, 200, 300, 300, 300, 300]) == 0
-    assert soak.growth([100, 100, 100, 100, 110, 120]) == pytest.approx(20 / 110)

@@ -1,9 +1,7 @@
 """Set-up of the tests, with commands that are absent, fail, hang or succeed."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 import time
 from importlib.util import find_spec
@@ -13,8 +11,6 @@ import pytest
 from tests import set_up
 from tests.fakes import postgres
 
-ROOT = Path(__file__).parents[2]
-BROKEN = "echo 'error while loading shared libraries' >&2; exit 127"
 REFUSED = "echo 'sudo: a password is required' >&2; exit 1"
 
 
@@ -68,13 +64,6 @@ def test_what_is_there_is_not_brought(machine: Machine, monkeypatch: pytest.Monk
 def test_nothing_brings_a_browser_to_a_machine_without_commands(machine: Machine) -> None:
     assert not set_up.bring_browser(machine.browser_starts)
     assert set_up.browser_command().endswith("playwright install --with-deps --only-shell chromium")
-
-
-def test_playwright_brings_a_browser(machine: Machine) -> None:
-    machine.command("playwright", machine.brings("chromium"))
-    machine.command("apt-get")
-    assert set_up.bring_browser(machine.browser_starts)
-    assert machine.calls() == ["playwright install --only-shell chromium"]
 
 
 def test_a_browser_that_lacks_libraries_gets_them(machine: Machine) -> None:
@@ -133,25 +122,6 @@ def test_a_command_cannot_ask(machine: Machine) -> None:
     assert not set_up.run("apt-get", "update")
 
 
-def test_a_compiler_comes_by_the_managers_name_for_it(machine: Machine) -> None:
-    machine.command("dnf")
-    set_up.bring_compiler()
-    if sys.platform != "darwin":
-        assert machine.calls()[-1] == "dnf install -y gcc-c++"
-
-
-@pytest.mark.parametrize("brought", [("torch", "sympy"), ("torch", "nvidia-cublas", "triton")])
-def test_pytorch_comes_with_what_its_build_needs(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, brought: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(set_up, "find_spec", lambda name: None)
-    report = json.dumps({"install": [{"metadata": {"name": name}} for name in brought]})
-    reports = f"""for last; do :; done; echo '{report}' > "$last" """
-    machine.command("pip", f'case "$*" in *--dry-run*) {reports};; esac')
-    assert set_up.bring_torch()
-    assert len(machine.calls()) == 2
-
-
 def test_no_second_cuda_comes_beside_tensorflows(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,16 +130,6 @@ def test_no_second_cuda_comes_beside_tensorflows(
     machine.command("pip", f"""for last; do :; done; echo '{report}' > "$last" """)
     assert not set_up.bring_torch()
     assert len(machine.calls()) == 1
-
-
-@pytest.mark.parametrize("script", ["echo 'No matching distribution' >&2; exit 1", None])
-def test_no_pytorch_where_pip_finds_none(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, script: str | None
-) -> None:
-    monkeypatch.setattr(set_up, "find_spec", lambda name: None)
-    if script:
-        machine.command("pip", script)
-    assert not set_up.bring_torch()
 
 
 def test_postgresql_starts_from_a_folder_of_roots(
@@ -196,19 +156,3 @@ def test_fonts_are_brought_once(machine: Machine, tmp_path: Path) -> None:
     count = len(machine.calls())
     assert set_up.bring_fonts(tmp_path)
     assert len(machine.calls()) == count
-
-
-def test_a_browser_that_does_not_start_is_none(machine: Machine, tmp_path: Path) -> None:
-    machine.command("chromium", BROKEN)
-    machine.command("google-chrome", "exit 0")
-    script = "from tests import browser; browser.MACOS = (); print(browser.starts())"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env={**os.environ, "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path / "none")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout == "False\n", done.stderr
-    assert [call.split()[0] for call in machine.calls()] == ["chromium", "google-chrome"]
