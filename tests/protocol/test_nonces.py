@@ -84,20 +84,3 @@ def test_a_session_is_compared_once_it_is_recomputed() -> None:
     other = result.model_copy(update={"seed": "0" * 32})
     assert not recomputation.is_seeded(other)
     assert recomputation.verdict(other, known) is None
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_a_few_percent_more_in_one_reading_are_wrong(number: int) -> None:
-    result = seed_honestly(bound())
-    measured = result.measurement
-    assert measured is not None
-    assert measured.witness is not None
-    readings = list(measured.witness.readings)
-    readings[number] = readings[number].model_copy(
-        update={"loss": 1.03 * (readings[number].loss or 0)}
-    )
-    told = measured.witness.model_copy(update={"readings": tuple(readings)})
-    off = with_measurement(result, measured.model_copy(update={"witness": told}))
-    found = recomputation.verdict(off, recomputed_for(result, figures_of_job))
-    assert found is not None
-    assert found.kind == "wrong_result", found

@@ -65,17 +65,6 @@ def test_the_receipt_proves_the_envelope_that_was_sent(post: Poster) -> None:
     assert alone == answer["receipt"]
 
 
-def test_base64_variants_are_one_leaf(post: Poster, store: Store) -> None:
-    raw = results.sealed(results.make_result())
-    document = json.loads(raw)
-    url_safe = {**document, "payload": document["payload"].replace("+", "-").replace("/", "_")}
-    first = post.raw(raw)
-    second = post.raw(json.dumps(url_safe, indent=2).encode())
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.json() == second.json()
-    assert checkpoint(post.http).size == 2
-
-
 def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
     sizes = [checkpoint(post.http)]
     lines = [results.sealed(results.make_result()) for _ in range(300)]

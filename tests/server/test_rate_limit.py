@@ -9,7 +9,6 @@ import httpx
 import pytest
 import time_machine
 from fastapi.testclient import TestClient
-from sqlalchemy import event
 from sqlmodel import select
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
@@ -163,19 +162,6 @@ def test_a_read_only_server_accepts_nothing_for_now(store: Store) -> None:
     for address in ("/", "/api/v1/results", "/checkpoint"):
         assert http.get(address).status_code == 200
     assert http.get("/api/v1/log").json()["size"] == 1
-
-
-def test_a_database_that_can_only_be_read_is_out_of_reach_for_now(store: Store) -> None:
-    """As while a disk or a database is read-only: 503, so that an agent keeps its results."""
-    http = client(store)
-    Poster(http).enroll()
-    sqlite = store.engine.dialect.name == "sqlite"
-    read_only = "PRAGMA query_only = ON" if sqlite else "SET TRANSACTION READ ONLY"
-    event.listen(store.engine, "begin", lambda connection: connection.exec_driver_sql(read_only))
-    refused = Poster(http).raw(sealed(make_result()))
-    assert (refused.status_code, refused.json()["code"]) == (503, "database_unavailable")
-    assert "retry-after" in refused.headers
-    assert http.get("/api/v1/results").status_code == 200
 
 
 def test_reading_takes_the_token(store: Store) -> None:

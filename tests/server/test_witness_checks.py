@@ -65,51 +65,22 @@ def witness_with(cell: Cell, changed: dict[int, dict[str, Any]], **changes: Any)
     return told.model_copy(update={"readings": tuple(readings)})
 
 
-def loss_of(number: int, times: float, cell: Cell = CELLS[0]) -> dict[int, dict[str, Any]]:
-    """A reading's loss, this many times as large."""
-    return {number: {"loss": times * (witness(cell).readings[number].loss or 0.0)}}
-
-
-STILL = (0.0, *(0.5,) * 9)
-
-
 @pytest.mark.parametrize(
     ("readings", "changes", "says"),
     [
-        (loss_of(0, 1.01), {}, "the loss of the deep reading after 24 steps deviates by"),
-        (loss_of(1, 1.01), {}, "the loss of the short reading after 3 steps deviates by"),
-        (loss_of(2, 1.01), {}, "the loss of the first reading after 3 steps deviates by"),
-        ({}, {"start_loss": 2.4}, "the loss before the first step, without dropout, deviates by"),
+        ({0: {"loss": 9.9}}, {}, "the loss of the deep reading after 24 steps deviates by"),
         ({}, {"start_loss": None}, "not finite"),
-        ({1: {"loss": None}}, {}, "the loss of reading 2 is not finite"),
-        ({0: {"movements": STILL}}, {}, "the movement of 0/kernel in the deep reading deviates by"),
-        ({2: {"movements": (0.5,)}}, {}, "1 movements were sent in reading 3, 10 tensors"),
-        ({1: {"movements": (None, *STILL[1:])}}, {}, "in reading 2 is not finite"),
-        ({}, {"movements": (0.5,)}, "1 movements were sent after the timing, 10 tensors"),
-        ({}, {"movements": STILL}, "has not moved after the timing"),
-        ({}, {"movements": (None, *STILL[1:])}, "not finite"),
+        ({}, {"movements": (0.0, *(0.5,) * 9)}, "has not moved after the timing"),
     ],
 )
 def test_a_wrong_witness_is_not_ranked(
     readings: dict[int, dict[str, Any]], changes: dict[str, Any], says: str
 ) -> None:
+    """tests/protocol/test_witness_verdict.py has every kind of wrong witness."""
     cell = results.make_cell()
     result = results.make_complete(cell, witness=witness_with(cell, readings, **changes))
     assert failed(result) == {"witness": "unranked"}
     assert says in verdicts(result)["witness"].sentence
-
-
-def test_dropout_that_does_not_drop_is_not_ranked() -> None:
-    """A reading outside the range over masks; and two whose masks are the same."""
-    cell = results.make_cell(DROPOUT)
-    changed = loss_of(3, 1.1, cell)
-    result = results.make_complete(cell, witness=witness_with(cell, changed))
-    assert failed(result) == {"witness": "unranked"}
-    assert "the loss of the reading with dropout after" in verdicts(result)["witness"].sentence
-    same = {5: {"movements": witness(cell).readings[4].movements}}
-    result = results.make_complete(cell, witness=witness_with(cell, same))
-    assert failed(result) == {"witness": "unranked"}
-    assert "layers do not drop, or repeat their masks" in verdicts(result)["witness"].sentence
 
 
 def test_a_part_of_a_witness_is_not_ranked() -> None:
@@ -240,7 +211,4 @@ def test_where_the_data_or_the_weights_are_not_at_hand_the_range_is_wide(
     assert judged().passed, judged().sentence
     assert "at most 1.5 times, the loss of guessing" in judged().sentence
     guessing = math.log(workload_named(name).data_set.classes)
-    for start in (0.7 * guessing, 1.4 * guessing):
-        assert judged(start_loss=start).effect == "unranked"
-    high = witness_with(cell, {0: {"loss": 1.6 * guessing}})
-    assert judged(readings=high.readings).effect == "unranked"
+    assert judged(start_loss=1.4 * guessing).effect == "unranked"

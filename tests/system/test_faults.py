@@ -25,8 +25,8 @@ from tests.fakes.results import make_cell, make_complete
 from bench_protocol.training import recomputation
 
 ROOT = Path(__file__).parents[2]
-# Loop and clock; synchronisation and dropout are long. Faults of a step are in
-# tests/engines/test_faults.py.
+# Loop and clock; synchronisation and dropout are long. tests/engines/test_faults.py has more faults
+# of layers.
 SHORT, LONG = ("B3", "D1"), ("B15", "B11", "K46")
 
 
