@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from tests.fakes.datasets import put
-from tests.fakes.environments import distribution
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
@@ -65,22 +64,6 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
-    packages = tmp_path / "packages"
-    wrong = distribution(packages, "tensorflow", "2.20.0")
-    distribution(packages, "tensorflow-metal", "1.2.0")
-    distribution(packages, "numpy", "2.1.3")
-    bench.environment["PYTHONPATH"] = str(packages)
-    code, (finding,) = bench.doctor("--only", "metal-pair")
-    assert (code, finding["verdict"]) == (1, "fail")
-    assert finding["hint"].endswith("install 'tensorflow>=2.18,<2.20'")
-    # What that command leaves behind.
-    wrong.rename(tmp_path / "gone")
-    distribution(packages, "tensorflow", "2.19.1")
-    code, (finding,) = bench.doctor("--only", "metal-pair")
-    assert (code, finding["verdict"]) == (0, "ok")
 
 
 def test_keys_that_others_may_read_and_a_key_that_is_none(bench: Bench, tmp_path: Path) -> None:

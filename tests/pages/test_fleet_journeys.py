@@ -163,15 +163,9 @@ def test_a_machine_shows_where_its_speed_changed_and_why(page: Page, fleet: Flee
     assert reds[0] < 100 < reds[1]
 
 
-def test_a_result_shows_its_readings_receipt_and_telemetry(page: Page, fleet: Fleet) -> None:
+def test_a_result_shows_its_receipt_and_telemetry(page: Page, fleet: Fleet) -> None:
     page.goto(f"{fleet.address}/results/{fleet.result}")
     answer = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}", timeout=30).json()
-    readings = answer["result"]["outcome"]["measurement"]["witness"]["readings"]
-    section = page.locator("section[aria-labelledby=readings]")
-    shown = section.locator("tbody tr")
-    expect(shown).to_have_count(len(readings))
-    expect(shown.first).to_contain_text(f"{readings[0]['loss']:.6f}")
-    expect(section).to_contain_text("After the timing it went back to its starting weights")
     sensors = answer["result"]["telemetry"]["columns"]
     expect(page.locator(".multiples figure")).to_have_count(len(sensors))
     receipt = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}/receipt", timeout=30).json()
