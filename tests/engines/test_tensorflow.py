@@ -169,13 +169,13 @@ def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:
 
 def composed(workload: Workload, *, safe: bool = False) -> Any:
     """A session of ``tuned`` with updates of small operations, in steps of 16 samples."""
-    from bench_agent.engines.tensorflow import keras_model, steps
+    from bench_agent.engines.tensorflow import keras_model, shared, steps
 
     model = keras_model.build(workload, initial_weights(workload), safe=safe)
     layers: Literal["stock", "safe"] = "safe" if safe else "stock"
     cell = cell_of(workload, "tensorflow", "tuned", 16)
-    data = tiny_data(workload)
-    return steps.StepsSession(workload, cell, data, model, layers, "/CPU:0", fused_updates=False)
+    built = shared.Built(workload, cell, tiny_data(workload), model, layers, "/CPU:0")
+    return steps.StepsSession(built, fused_updates=False)
 
 
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])

@@ -81,9 +81,9 @@ def test_indices_of_a_gpu_train_the_same(
     right = losses(in_form(opened, PLAIN, workload), 2)
     made = steps.StepsSession.__init__
 
-    def with_int64(session: object, *given: object, indices: str, **others: object) -> None:
+    def with_int64(session: object, built: object, *, indices: str, **others: object) -> None:
         assert indices == "int32"
-        made(session, *given, indices="int64", **others)  # type: ignore[arg-type]
+        made(session, built, indices="int64", **others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(steps.StepsSession, "__init__", with_int64)
     session = in_form(opened, form, workload)

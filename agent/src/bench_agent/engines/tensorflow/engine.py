@@ -123,6 +123,7 @@ class TensorFlow(Framework):
 
         from . import keras_model
         from .fit import FitSession
+        from .shared import Built
         from .steps import StepsSession
 
         keras.utils.set_random_seed(FRAMEWORK_SEED)
@@ -131,11 +132,11 @@ class TensorFlow(Framework):
         with tf.device(self._place):
             layers = self._right_layers(cell)
             model = keras_model.build(workload, weights, safe=layers == "safe")
-            trained = (workload, cell, data, model, layers, self._place)
+            built = Built(workload, cell, data, model, layers, self._place)
             if cell.recipe != "tuned":
-                return FitSession(*trained)
+                return FitSession(built)
             return StepsSession(
-                *trained,
+                built,
                 # The plug-in's own fused kernels have not been tried on a Mac.
                 fused_updates=cell.device.kind != "metal",
                 xla=self.form == XLA,

@@ -15,12 +15,10 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
-from bench_protocol.catalogue.workloads import Workload
 
 from ..common import FRAMEWORK_SEED, as_floats
-from ..seam import Data, Start
+from ..seam import Start
 from . import keras_model, shared
 
 ENDLESS_EPOCHS = 1_000_000_000
@@ -36,20 +34,13 @@ class _Closed(BaseException):
 class FitSession(shared.KerasSession):
     """A session whose steps are the batches of ``model.fit``."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        cell: Cell,
-        data: Data,
-        model: Any,
-        layers: Literal["stock", "safe"],
-        place: str,
-    ) -> None:
-        super().__init__(workload, cell, data, model, layers, place)
-        self._classes = workload.data_set.classes
+    def __init__(self, built: shared.Built) -> None:
+        super().__init__(built)
+        model = built.model
+        self._classes = built.workload.data_set.classes
         self._arguments = self._on_dataset if self._pipeline else self._on_arrays
         model.compile(
-            optimizer=keras_model.optimizer(workload.optimizer),
+            optimizer=keras_model.optimizer(built.workload.optimizer),
             loss=keras.losses.CategoricalCrossentropy(from_logits=True),
             # Keras' "auto" sees the machine's GPUs even if they are hidden, and would use XLA in a
             # CPU cell.
@@ -63,7 +54,7 @@ class FitSession(shared.KerasSession):
         }
         # A restart sets its state, also before the first step.
         model.optimizer.build(model.trainable_variables)
-        self._begin((data.order,))
+        self._begin((built.data.order,))
 
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         """Start ``fit``; it waits before its first batch."""
@@ -104,7 +95,7 @@ class FitSession(shared.KerasSession):
         first = next(self._arguments((self._data.order,), 0))
         batches = first["x"]
         if not isinstance(batches, tf.data.Dataset):
-            # As Keras' adapter of arrays.
+            # Keras' adapter of arrays batches and prefetches in this way.
             slices = tf.data.Dataset.from_tensor_slices((batches, first["y"]))
             batches = slices.batch(first["batch_size"]).prefetch(tf.data.AUTOTUNE)
         with tf.device(self._place):

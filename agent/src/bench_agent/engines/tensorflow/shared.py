@@ -1,7 +1,7 @@
 """The base of TensorFlow's sessions: the model, its evaluation, memory and placement."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -26,25 +26,28 @@ def sync(value: Any) -> None:
     value.numpy()
 
 
+class Built(NamedTuple):
+    """A job and its model, which is on the device ``place`` with layers of this form."""
+
+    workload: Workload
+    cell: Cell
+    data: Data
+    model: Any
+    layers: Literal["stock", "safe"]
+    place: str
+
+
 class KerasSession(TrainingLoop):
     """The base of TensorFlow's loops."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        cell: Cell,
-        data: Data,
-        model: Any,
-        layers: Literal["stock", "safe"],
-        place: str,
-    ) -> None:
-        super().__init__(workload, cell, data)
-        self.layers = layers
-        self._place = place
-        self._model = model
+    def __init__(self, built: Built) -> None:
+        super().__init__(built.workload, built.cell, built.data)
+        self.layers = built.layers
+        self._place = built.place
+        self._model = built.model
         self._inference = tf.function(self._inferred_logits, autograph=False)
         # The bias of the last layer: small, and written by the last update of a step.
-        self._last_variable = model.trainable_variables[-1].value
+        self._last_variable = built.model.trainable_variables[-1].value
 
     def sync(self) -> None:
         sync(self._last_variable)

@@ -14,14 +14,12 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from bench_protocol.catalogue.layers import LSTM
-from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
 from ..common import resident
 from ..cpu import malloc
 from ..loop import SlicedLoop
-from ..seam import Data
 from . import dropout, keras_model, shared, units, update
 from . import forward as tf_forward
 
@@ -37,12 +35,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
     def __init__(
         self,
-        workload: Workload,
-        cell: Cell,
-        data: Data,
-        model: Any,
-        layers: Literal["stock", "safe"],
-        place: str,
+        built: shared.Built,
         *,
         fused_updates: bool,
         xla: bool = False,
@@ -53,7 +46,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             xla: compile the program by XLA.
             indices: type of order and labels. TensorFlow keeps int32 on a GPU's host.
         """
-        super().__init__(workload, cell, data, model, layers, place)
+        super().__init__(built)
+        workload, data, batch_size = built.workload, built.data, built.cell.batch_size
         self._loss = tf.constant(0.0)
         self._x = tf.constant(resident(data.train_x))
         self._indices, self._xla = indices, xla
@@ -62,17 +56,17 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._begin((data.order,))
         # Under XLA the masks follow from the step's number, and not from a state of XLA's own.
         self._own_masks = self._on_cpu or xla
-        self._chains = units.chains(workload, cell.batch_size) if self._on_cpu else 1
-        self._variables = [variable.value for variable in model.trainable_variables]
-        stock = layers == "stock"
-        self._cut = units.cut(workload, model, self._chains) if stock else None
+        self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
+        self._variables = [variable.value for variable in built.model.trainable_variables]
+        stock = built.layers == "stock"
+        self._cut = units.cut(workload, built.model, self._chains) if stock else None
         if self._cut is not None:
             self._variables = self._cut.in_place(self._variables)
         self._state = update.state_of(self._variables)
         self._fused = fused_updates
         self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
-        self._unroll = STEPS_PER_LOOP if xla else _unroll(workload, cell.batch_size)
+        self._unroll = STEPS_PER_LOOP if xla else _unroll(workload, batch_size)
         self._program = self._compile(self._unroll)
         self.settings = {
             "loop": "tf.while_loop",

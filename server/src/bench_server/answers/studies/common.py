@@ -126,7 +126,7 @@ def by_evidence(figure: Figure) -> tuple[int, float]:
 
 
 def peers(ordered: Sequence[Figure]) -> int:
-    """Of how many figures the first is the fastest: those of its tier, itself included."""
+    """The number of figures among which the first is the fastest: its tier, itself included."""
     return sum(section(figure) == section(ordered[0]) for figure in ordered)
 
 
