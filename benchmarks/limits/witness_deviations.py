@@ -4,19 +4,14 @@ this."""
 from collections.abc import Sequence
 
 from bench_agent import engines
-from bench_agent.engines.seam import Data
-from bench_agent.worker import witness
-from bench_protocol.catalogue import seeded
+from bench_agent.base.messages import ReadTask
+from bench_agent.worker import forms
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.nonces import seed_of
-from bench_protocol.payload.witness import Witness
 from bench_protocol.recompute import figures
 from bench_protocol.training.reading import parts
 from bench_protocol.training.witness_verdict import LEAST_MOVEMENT, LOSS_FLOOR, deviation, judge
-
-# Steps of a call, as in a timed block.
-STEPS_PER_CALL = 10
 
 
 def line(cell: Cell, nonces: Sequence[str]) -> str:
@@ -38,7 +33,9 @@ def measured(cell: Cell, nonce: str) -> tuple[dict[str, list[float]], str]:
     """The deviations of each kind of reading of one session, and the kind of its verdict."""
     workload = workload_named(cell.workload)
     seed = seed_of(nonce, workload.digest)
-    told, right = session_witness(cell, seed), figures(workload, nonce, cell.batch_size)
+    engine, right = engines.engine_named(cell.framework), figures(workload, nonce, cell.batch_size)
+    engine.load(workload, cell)
+    told, settings = forms.read(engine, ReadTask(workload=workload, cell=cell, nonce=nonce))
     start = (right.start_loss, right.start_loss)
     off = {"start": [deviation(told.start_loss or 0.0, start, LOSS_FLOOR)]}
     done = parts(workload, cell.batch_size, seed)
@@ -48,21 +45,4 @@ def measured(cell: Cell, nonce: str) -> tuple[dict[str, list[float]], str]:
             deviation(reading.loss or 0.0, known.loss_range, LOSS_FLOOR),
             max(deviation(norm or 0.0, ends, LEAST_MOVEMENT) for norm, ends in moved),
         ]
-    return off, judge(cell, workload, seed, told, right).kind
-
-
-def session_witness(cell: Cell, seed: str) -> Witness:
-    """The witness of a session that is opened as timed ones are, after one block."""
-    workload = workload_named(cell.workload)
-    engine = engines.engine_named(cell.framework)
-    engine.load(workload, cell)
-    train = seeded.generated_data(workload.data_set, "train")
-    test = seeded.generated_data(workload.data_set, "test")
-    data = Data(*train, *test, seeded.order(len(train[1]), 0, seed))
-    session = engine.open(workload, cell, seeded.initial_weights(workload, seed), data)
-    try:
-        session.train_block(STEPS_PER_CALL)
-        session.sync()
-        return witness.read(session, workload, cell, seed, data, STEPS_PER_CALL, witness.untimed)
-    finally:
-        session.close()
+    return off, judge(cell, workload, seed, told, right, settings=settings).kind

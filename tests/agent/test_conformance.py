@@ -5,15 +5,19 @@ import secrets
 from collections.abc import Callable
 
 import pytest
+from tests.fakes.engine import FakeEngine
 from tests.fakes.results import make_cell, make_measurement
 from tests.fakes.seeding import figures_of_job, witness_of
+from tests.fakes.workloads import TINY, cell_of
 from typer.testing import CliRunner
 
-from bench_agent.base.messages import LOCAL_NONCE, ReadAnswer
+from bench_agent.base.messages import LOCAL_NONCE, ReadAnswer, ReadTask
 from bench_agent.cli import main as cli
 from bench_agent.run import conformance
+from bench_agent.worker import main as worker
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.witness import Witness
 from bench_protocol.training.reading import parts
 from bench_protocol.training.recomputation import SessionJob
@@ -31,12 +35,33 @@ def right(times: float = 1.0) -> Witness:
 
 def test_readings_are_judged_by_their_recomputation() -> None:
     def judged(witness: Witness, nonce: str = LOCAL_NONCE) -> str:
-        return conformance.judged(CELL, WORKLOAD, witness, nonce).kind
+        return conformance.judged(CELL, WORKLOAD, witness, nonce, {}).kind
 
     assert judged(right()) == "conformant"
     assert judged(right(1.01)) == "wrong_result"
     assert judged(right(), "8b" * 32) == "wrong_result"
     assert judged(right().model_copy(update={"readings": ()})) == "unverified"
+
+
+def test_updates_that_overflow_may_be_left_out_as_in_a_posted_result() -> None:
+    """The worker says how the recipe scales the loss: Keras' dynamic scale leaves updates out."""
+    made, nonce = right(), LOCAL_NONCE
+    still = made.readings[1].model_copy(update={"movements": (0.0,) * len(made.movements)})
+    told = made.model_copy(update={"readings": (made.readings[0], still, *made.readings[2:])})
+    cell = make_cell("mnist-dense", device=Device(kind="cuda"), precision="mixed_float16")
+    for scale, kind in (("dynamic", "unverified"), ("1024", "wrong_result")):
+        judged = conformance.judged(cell, WORKLOAD, told, nonce, {"loss_scale": scale})
+        assert judged.kind == kind
+
+
+def test_a_worker_reads_and_says_how_its_recipe_was_set_up(
+    monkeypatch: pytest.MonkeyPatch, engine: FakeEngine
+) -> None:
+    monkeypatch.setattr(worker, "engine_named", lambda name: engine)
+    engine.session.settings = {"loss_scale": "dynamic"}
+    answer = worker.read(ReadTask(workload=TINY, cell=cell_of(TINY), nonce=LOCAL_NONCE))
+    assert answer.witness is not None
+    assert answer.recipe_settings == {"loss_scale": "dynamic"}
 
 
 def test_the_command_really_reads() -> None:

@@ -319,7 +319,7 @@ def test_a_real_worker_measures_a_form_and_one_runs_in_it(
     assert answer.step_ns
     assert answer.witness is not None
     monkeypatch.undo()
-    verdict = conformance.judged(task.cell, task.workload, answer.witness, LOCAL_NONCE)
+    verdict = conformance.judged(task.cell, task.workload, answer.witness, LOCAL_NONCE, {})
     assert verdict.kind == "conformant", verdict
     job = job.model_copy(update={"form": CHOSEN})
     outcome = run_task(job, tmp_path / "repeat").outcome

@@ -130,7 +130,13 @@ def test_a_session_is_evaluated_on_as_many_samples_as_cost_little() -> None:
 def test_few_steps_and_no_loss_say_nothing() -> None:
     assert loss_by_steps.judge(CELL, MLP, 10_000, None).verdict == "unchecked"
     assert judge(CELL, MLP, CURVE[0][0] - 1, 9.0).verdict == "unchecked"
-    assert judge(CELL, MLP, 10_000, None).verdict == "unchecked"
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+@pytest.mark.parametrize("steps", [1, 10_000])
+def test_a_loss_that_is_no_number_is_no_honest_one(workload: Workload, steps: int) -> None:
+    seen = judge(cell_of(workload), workload, steps, None)
+    assert (seen.verdict, seen.sentence) == ("outside", "its loss on the test split is no number")
 
 
 def test_noise_has_nothing_to_learn() -> None:

@@ -16,6 +16,7 @@ from bench_protocol.training.reading import (
     MOST_STEPS,
     ROUNDING_PAIRS,
     SHORT_STEPS,
+    STEPS_PER_LOOP,
     Part,
     drops,
     is_affordable,
@@ -68,6 +69,9 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
             # The end is after the last step only where there is one step.
             until_end = per_epoch - part.first
             assert until_end < part.steps or (until_end, part.steps) == (1, 1)
+            # A whole loop comes before it where there is room: in the first call of any length.
+            has_room = min(part.steps - 1, per_epoch) >= STEPS_PER_LOOP
+            assert not has_room or until_end >= STEPS_PER_LOOP
             assert part.epochs == -(-(part.first + part.steps) // per_epoch)
             if part.kind not in ("deep", "dropout"):
                 assert part.steps <= SHORT_STEPS

@@ -84,6 +84,14 @@ def test_nothing_to_compare_with_is_not_checked() -> None:
     assert statuses(facts(accuracy=unchecked, falling_loss=unchecked))["learning"] == "not_checked"
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_the_speed_of_the_readings_is_what_the_pace_says(checked: bool) -> None:
+    """It may be unknown: on a fast GPU they are short."""
+    said = found(facts(pace={"checked": checked}))["session"]
+    assert (said.status, said.sentence[-12:]) == ("holds", "pace said so")
+    assert "speed" not in said.sentence
+
+
 def test_a_session_that_only_a_wide_range_checked_says_so_and_so_does_the_level() -> None:
     banded = {"figures": {"verdict": shows.WIDE_RANGE}}
     assert statuses(facts(witness=banded))["session"] == "not_checked"

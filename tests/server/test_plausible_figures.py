@@ -148,6 +148,15 @@ def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, effect: s
     assert verdict.checked is (block_count == 100)
 
 
+@pytest.mark.parametrize("workload", ["mnist-cnn", "resnet50-transfer"])
+def test_a_loss_that_is_no_number_is_a_doubt(workload: str) -> None:
+    evaluation = Evaluation(epochs=0, samples=10_000, loss=None, accuracy=0.1)
+    cell = results.make_cell(workload)
+    measurement = results.make_measurement(cell, evaluation=evaluation)
+    verdict = verdicts_of(results.make_result(cell=cell, measurement=measurement))["falling_loss"]
+    assert (verdict.passed, verdict.checked, verdict.effect) == (False, True, "doubtful")
+
+
 @pytest.mark.parametrize(
     ("peers", "passes"),
     [

@@ -11,7 +11,7 @@ from tests.fakes.client import Poster
 from tests.fakes.seeding import invented_for, recomputed_for, under_nonce
 
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
-from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
 from bench_protocol.payload.result import Result
 from bench_protocol.payload.witness import Witness
 from bench_protocol.training import recomputation
@@ -81,6 +81,14 @@ def test_a_wrong_witness_is_not_ranked(
     result = results.make_complete(cell, witness=witness_with(cell, readings, **changes))
     assert failed(result) == {"witness": "unranked"}
     assert says in verdicts(result)["witness"].sentence
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda", "metal"])
+def test_a_frozen_convolution_is_not_ranked_on_any_device(kind: DeviceKind) -> None:
+    cell = results.make_cell(device=Device(kind=kind))
+    still = {0: {"movements": (0.0, *(0.5,) * 9)}}
+    result = results.make_complete(cell, witness=witness_with(cell, still))
+    assert failed(result)["witness"] == "unranked"
 
 
 def test_a_part_of_a_witness_is_not_ranked() -> None:
@@ -212,3 +220,10 @@ def test_where_the_data_or_the_weights_are_not_at_hand_the_range_is_wide(
     assert "at most 1.5 times, the loss of guessing" in judged().sentence
     guessing = math.log(workload_named(name).data_set.classes)
     assert judged(start_loss=1.4 * guessing).effect == "unranked"
+    readings = witness(cell).readings
+    if name == "cifar100-vgg16":
+        repeated = judged(readings=(*readings[:2], readings[1]))
+        assert (repeated.passed, repeated.effect) == (False, "unranked")
+        assert "layers do not drop, or repeat their masks" in repeated.sentence
+    few = judged(readings=())
+    assert (few.passed, few.figures["verdict"], few.effect) == (False, "unverified", "doubtful")

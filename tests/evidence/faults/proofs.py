@@ -15,7 +15,7 @@ from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Failed, Result
-from bench_protocol.payload.witness import Reading, Witness, may_skip_updates
+from bench_protocol.payload.witness import Reading, Witness
 from bench_protocol.recompute import Job, Training
 from bench_protocol.training import recomputation, witness_verdict
 from bench_protocol.training.reading import parts
@@ -85,8 +85,7 @@ class Healed:
             self.result.seed,
             witness,
             self.figures,
-            may_skip_updates=measured is not None
-            and may_skip_updates(measured.recipe_settings, cell.precision),
+            settings=measured.recipe_settings if measured else {},
         )
         return judged.kind == "wrong_result"
 

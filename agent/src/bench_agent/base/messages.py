@@ -105,10 +105,11 @@ class Probe(Wire):
 
 
 class ReadAnswer(Wire):
-    """The readings of a cell's session, or why there are none."""
+    """The readings of a cell's session and how its recipe was set up, or why there are none."""
 
     event: Literal["read"] = "read"
     witness: Witness | None
+    recipe_settings: dict[str, str] = Field(default={})
     environment: Environment | None
     problem: str | None = None
 

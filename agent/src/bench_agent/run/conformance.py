@@ -5,7 +5,7 @@ Each cell runs in a fresh process.
 """
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -49,17 +49,21 @@ def check(plan: Plan, logs: Path, nonce: str) -> Iterator[CheckedCell]:
             limits_for(place_of(planned), planned.estimate_seconds),
             worker_command(planned.python),
         )
-        read = answer.witness
-        verdict = judged(planned.cell, planned.workload, read, nonce) if read else None
+        read, settings = answer.witness, answer.recipe_settings
+        verdict = judged(planned.cell, planned.workload, read, nonce, settings) if read else None
         yield CheckedCell(planned.cell, answer, verdict)
 
 
-def judged(cell: Cell, workload: Workload, witness: Witness, nonce: str) -> WitnessVerdict:
-    """Compare the readings of a cell on generated data with their recomputation."""
-    seed = nonces.seed_of(nonce, workload.digest)
+def judged(
+    cell: Cell, workload: Workload, witness: Witness, nonce: str, settings: Mapping[str, str]
+) -> WitnessVerdict:
+    """Compare the readings of a cell on generated data with their recomputation. ``settings``: of
+    its recipe."""
+    seed, machine = nonces.seed_of(nonce, workload.digest), platform.machine()
     right = recomputed(workload, nonce, cell.batch_size)
-    machine = platform.machine()
-    return witness_verdict.judge(cell, workload, seed, witness, right, architecture=machine)
+    return witness_verdict.judge(
+        cell, workload, seed, witness, right, settings=settings, architecture=machine
+    )
 
 
 @cache

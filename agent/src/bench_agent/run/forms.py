@@ -118,5 +118,5 @@ def why_not(answer: FormAnswer, workload: Workload, cell: Cell) -> str | None:
         return answer.problem
     if answer.witness is None or answer.step_ns is None or answer.step_ns <= 0:
         return "no figures"
-    verdict = conformance.judged(cell, workload, answer.witness, LOCAL_NONCE)
+    verdict = conformance.judged(cell, workload, answer.witness, LOCAL_NONCE, {})
     return verdict.sentence if verdict.kind == "wrong_result" else None

@@ -54,8 +54,8 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
         return FormAnswer(step_ns=step_ns, witness=read(steps))
 
 
-def read(engine: Engine, task: ReadTask) -> Witness:
-    """Open a session, train some steps, and make its readings.
+def read(engine: Engine, task: ReadTask) -> tuple[Witness, dict[str, str]]:
+    """Open a session, train some steps, and make its readings; also returns its settings.
 
     Raises:
         Exception: what the framework raises where it cannot run the cell.
@@ -63,7 +63,7 @@ def read(engine: Engine, task: ReadTask) -> Witness:
     with _opened(engine, task, task.nonce) as (session, read):
         session.train_block(STEPS_PER_CALL)
         session.sync()
-        return read(STEPS_PER_CALL)
+        return read(STEPS_PER_CALL), dict(session.settings)
 
 
 @contextmanager

@@ -107,7 +107,8 @@ def read(task: ReadTask) -> ReadAnswer:
         engine = engine_named(task.cell.framework)
         engine.load(task.workload, task.cell)
         software = environment.describe(engine)
-        return ReadAnswer(witness=forms.read(engine, task), environment=software)
+        witness, settings = forms.read(engine, task)
+        return ReadAnswer(witness=witness, recipe_settings=settings, environment=software)
     except Exception as error:
         problem = _words(error, str(error))[:LONGEST_READ_PROBLEM]
         return ReadAnswer(witness=None, environment=software, problem=problem)

@@ -26,23 +26,21 @@ def witness(case: Case) -> Finding:
         return _unverified("it has no witness of the timed session")
     if case.workload.digest != case.result.cell.workload_digest:
         return _unverified("the workload's definition has changed since")
-    if _needs_files(case):
-        judged = witness_verdict.judge_widely(case.workload, told)
-        if judged.kind == "conformant":
-            return Finding(True, WIDE, {"verdict": shows.WIDE_RANGE})
-        return Finding(False, judged.sentence, _figures(judged))
     recomputed = case.recomputed if case.is_seeded else None
-    figures = recomputed.figures if recomputed else None
+    figures, needs_files = recomputed.figures if recomputed else None, _needs_files(case)
     judged = witness_verdict.judge(
         case.result.cell,
         case.workload,
         case.result.seed,
         told,
         figures,
+        settings=case.measured.recipe_settings,
         architecture=case.architecture,
-        may_skip_updates=_may_skip_updates(case),
+        widely=needs_files,
     )
-    if figures is None and judged.kind != "wrong_result":
+    if needs_files and judged.kind == "conformant":
+        return Finding(True, WIDE, {"verdict": shows.WIDE_RANGE})
+    if figures is None and not needs_files and judged.kind != "wrong_result":
         return Finding(False, case.waiting.sentence, {"verdict": case.waiting.verdict})
     return Finding(judged.kind == "conformant", judged.sentence, _figures(judged))
 
@@ -66,10 +64,6 @@ def _unverified(sentence: str) -> Finding:
     return Finding(False, sentence, {"verdict": "unverified"})
 
 
-def _may_skip_updates(case: Case) -> bool:
-    return may_skip_updates(case.measured.recipe_settings, case.result.cell.precision)
-
-
 def steps(case: Case) -> Finding:
     """The session counted the first step, the warm-up and the timed steps; no more, no fewer.
 
@@ -81,8 +75,9 @@ def steps(case: Case) -> Finding:
     if told is None:
         return Finding(True, "no witness counted its steps", numbers, checked=False)
     counted = told.step_count
+    may_skip = may_skip_updates(case.measured.recipe_settings, case.result.cell.precision)
     return Finding(
-        counted == expected or (_may_skip_updates(case) and counted < expected),
+        counted == expected or (may_skip and counted < expected),
         f"its {told.counted_by} counted {counted:,} steps of {expected:,}",
         numbers | {"counted": counted},
     )

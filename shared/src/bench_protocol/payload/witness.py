@@ -72,6 +72,9 @@ class TrainedTensor:
     layer: PlainLayer
     shape: Shape
 
+    def __str__(self) -> str:
+        return f"{self.index}/{self.name}"
+
     @property
     def own_name(self) -> str:
         """The name without a residual block's prefix: ``kernel``, ``bias``, ``gamma``, ..."""

@@ -57,8 +57,10 @@ def judge(cell: Cell, workload: Workload, steps: int, evaluation: Evaluation | N
         workload: of today's catalogue.
         steps: all steps of the session, warm-up and first step included.
     """
-    if evaluation is None or evaluation.loss is None:
+    if evaluation is None:
         return LossVerdict("unchecked", "the session was not evaluated")
+    if evaluation.loss is None:
+        return LossVerdict("outside", "its loss on the test split is no number")
     if workload.data_set.noise:
         return LossVerdict("unchecked", "the data is noise: there is nothing to learn")
     loss, measured = evaluation.loss, limits_of(workload).curve

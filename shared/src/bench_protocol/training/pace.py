@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from ..catalogue.matrix import Cell
 from ..payload.result import Blocks
-from .reading import DEEP, Part
+from .reading import DEEP, STEPS_PER_LOOP, Part
 
 DOUBTFUL_PACE, WRONG_PACE = 1.3, 2.0
 # A shorter call says little of longer blocks: its start, the wait for its end and the copy of an
 # epoch's order to the device are no training, and on a fast GPU take as long as many steps.
-ENOUGH_STEPS, ENOUGH_NS = 16, 10_000_000
+ENOUGH_NS = 10_000_000
 
 
 class Pace(NamedTuple):
@@ -36,7 +36,7 @@ def compared(parts: Sequence[Part]) -> int:
 def pace_of(cell: Cell, blocks: Blocks, part: Part, durations_ns: Sequence[int]) -> Pace | None:
     """The pace of a reading by the times of its calls; None where none can be compared."""
     size = blocks.steps_per_block
-    least = min(size, ENOUGH_STEPS)
+    least = min(size, STEPS_PER_LOOP)
     # In a reading by ``model.fit`` each order is a call of its own, which gathers its samples: an
     # epoch's end takes as long as many steps, and in the timing it does not.
     fits = cell.framework == "tensorflow" and cell.recipe != "tuned"

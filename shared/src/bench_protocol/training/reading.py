@@ -43,6 +43,9 @@ MOST_TIMES = 8
 MOST_STEPS, MOST_CONVOLVED = 512, 24
 # The part of the deepest reading by which the seed may shorten it.
 DRAWN_PART = 4
+# JAX, and TensorFlow under XLA, train this many steps in one program, and fewer in another. So this
+# many come before the epoch's end where a reading has more.
+STEPS_PER_LOOP = 16
 # Short readings are nearly exact. What rounding decides in them is recomputed: pairs of trainings
 # from starting weights that differ a little.
 SHORT_STEPS, ROUNDING_PAIRS = 3, 3
@@ -92,9 +95,10 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
     affordable; where layers drop, one with dropout, if that is affordable, and twice one that shows
     its masks.
 
-    The seed draws how many of the steps come before the epoch's end, at least one and, of two or
-    more, not all; and the length of deep readings, from three quarters of what is affordable. The
-    two short ones begin at different places, so that one goes two steps beyond the end.
+    The seed draws how many of the steps come before the epoch's end: at least ``STEPS_PER_LOOP``,
+    or 1 where it has no more; of two or more, not all. It draws the length of deep readings, from
+    three quarters of what is affordable. The two short ones begin at different places, so that one
+    goes two steps beyond the end.
 
     Args:
         seed: of the session, hexadecimal.
@@ -117,7 +121,9 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
         steps = most - shorter % (most // DRAWN_PART + 1)
         if kind not in DEEP:
             steps = min(SHORT_STEPS, most)
-        until_end = 1 + before % max(1, min(steps - 1, per_epoch))
+        most_before = max(1, min(steps - 1, per_epoch))
+        least_before = STEPS_PER_LOOP if most_before >= STEPS_PER_LOOP else 1
+        until_end = least_before + before % (most_before - least_before + 1)
         made.append(Part(kind, per_epoch - until_end, steps, per_epoch))
     return (*made, made[-1]) if drops(workload) else tuple(made)
 

@@ -16,7 +16,6 @@ from ..catalogue.catalogue import CATALOGUE, workload_named
 from ..catalogue.matrix import DataKind
 from ..catalogue.workloads import Workload
 from ..payload.result import Result, RunId, Seed
-from ..payload.witness import may_skip_updates
 from . import witness_verdict
 from .reading import is_affordable
 from .recomputed import Figures
@@ -129,19 +128,13 @@ def parse(raw: bytes) -> Recomputation:
 
 def _require_consistent(said: Recomputation) -> None:
     """Require figures or a draw that leaves the job out; check what it says of the data."""
-    draw, is_computed = said.draw, said.verdict == "computed"
-    if (said.data_digest is not None) != is_computed:
-        raise InvalidField(
-            "data_digest must be there where it was computed, and only there", field="data_digest"
-        )
-    if (said.figures is not None) != is_computed:
-        raise InvalidField(
-            "figures must be there where it was computed, and only there", field="figures"
-        )
-    if (draw is None) != is_computed:
-        raise InvalidField(
-            "draw must be there where it was not drawn, and only there", field="draw"
-        )
+    draw = said.draw
+    there = {"data_digest": "computed", "figures": "computed", "draw": "not_drawn"}
+    for field, verdict in there.items():
+        if (getattr(said, field) is not None) != (said.verdict == verdict):
+            where = verdict.replace("_", " ")
+            message = f"{field} must be there where it was {where}, and only there"
+            raise InvalidField(message, field=field)
     if draw is None:
         return
     if draw.seed != said.seed:
@@ -227,6 +220,6 @@ def verdict(
         result.seed,
         measured.witness,
         said.figures,
+        settings=measured.recipe_settings,
         architecture=architecture,
-        may_skip_updates=may_skip_updates(measured.recipe_settings, result.cell.precision),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..catalogue.layers import LSTM
 from ..catalogue.matrix import Cell, DeviceKind, Precision
 from ..catalogue.workloads import Workload
+from ..payload.witness import TrainedTensor
 from .reading import SHORT_STEPS, Kind, Part, convolves
 
 # Half the distance between 1 and the next number.
@@ -29,23 +30,19 @@ WRONG_BEYOND = 10.0
 # that rounding explains; those of readings with dropout on top of the range over masks. From the
 # empty state of a first reading rounding decides the direction of small gradients.
 START: dict[Precision, float] = {"float32": 1e-6, "mixed_bfloat16": 1.5e-3}
+# In float32, in float32 with convolutions, in mixed_bfloat16, in that with convolutions.
+_Pair = tuple[float, float]
+_TABLE: tuple[tuple[Kind, _Pair, _Pair, _Pair, _Pair], ...] = (
+    ("short", (1e-5, 2e-3), (1e-5, 2e-3), (5e-4, 2e-2), (2e-3, 3e-1)),
+    ("first", (1e-5, 2e-3), (1e-5, 2e-3), (5e-4, 1.5e-1), (2e-3, 3e-1)),
+    ("deep", (2e-3, 2e-2), (2e-3, 2e-1), (1e-2, 5e-2), (2e-2, 5e-1)),
+    ("dropout", (1e-3, 2e-3), (1e-3, 2e-3), (2e-2, 1e-1), (2e-2, 3e-1)),
+)
 MEASURED: dict[tuple[Precision, Kind, bool], tuple[float, float]] = {
-    ("float32", "short", False): (1e-5, 2e-3),
-    ("float32", "short", True): (1e-5, 2e-3),
-    ("float32", "first", False): (1e-5, 2e-3),
-    ("float32", "first", True): (1e-5, 2e-3),
-    ("float32", "deep", False): (2e-3, 2e-2),
-    ("float32", "deep", True): (2e-3, 2e-1),
-    ("float32", "dropout", False): (1e-3, 2e-3),
-    ("float32", "dropout", True): (1e-3, 2e-3),
-    ("mixed_bfloat16", "short", False): (5e-4, 2e-2),
-    ("mixed_bfloat16", "short", True): (2e-3, 3e-1),
-    ("mixed_bfloat16", "first", False): (5e-4, 1.5e-1),
-    ("mixed_bfloat16", "first", True): (2e-3, 3e-1),
-    ("mixed_bfloat16", "deep", False): (1e-2, 5e-2),
-    ("mixed_bfloat16", "deep", True): (2e-2, 5e-1),
-    ("mixed_bfloat16", "dropout", False): (2e-2, 1e-1),
-    ("mixed_bfloat16", "dropout", True): (2e-2, 3e-1),
+    (precision, kind, convolves): pairs[2 * number + convolves]
+    for kind, *pairs in _TABLE
+    for number, precision in enumerate(START)
+    for convolves in (False, True)
 }
 
 
@@ -71,10 +68,10 @@ def start_limit(workload: Workload, cell: Cell) -> float:
 
 
 def limits(workload: Workload, cell: Cell, part: Part) -> Limits:
-    """The limits of a reading: measured or derived ones. A deep reading that is no longer than
-    a short one has its limits where no convolution is trained."""
+    """The limits of a reading that is recomputed: measured or derived ones. A deep reading that is
+    no longer than a short one has its limits where no convolution is trained."""
     is_short = part.kind == "deep" and part.steps <= SHORT_STEPS and not convolves(workload)
-    kind: Kind = "short" if is_short or part.kind == "masks" else part.kind
+    kind: Kind = "short" if is_short else part.kind
     measured = MEASURED.get((cell.precision, kind, convolves(workload)))
     if cell.device.kind == "cpu" and measured is not None:
         return Limits(*measured, "measured")
@@ -82,6 +79,12 @@ def limits(workload: Workload, cell: Cell, part: Part) -> Limits:
     loss, movement = MEASURED["float32", kind, convolves(workload)]
     source = f"derived from a unit roundoff of {UNIT_ROUNDOFF[cell.precision]:.1e}"
     return Limits(max(derived, loss), max(derived, movement), source, WRONG_BEYOND)
+
+
+def still_limit(tensor: TrainedTensor, steps: int) -> float:
+    """The movement beyond which a tensor moved in float32: each of its weights, of at most 1, by
+    more than ten times the rounding of each step."""
+    return WRONG_BEYOND * UNIT_ROUNDOFF["float32"] * steps * math.sqrt(math.prod(tensor.shape))
 
 
 def can_conform(device: DeviceKind, precision: Precision) -> bool:

@@ -1,7 +1,7 @@
 """Verdict on the witness: the timed session's readings against their recomputation."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,10 +9,11 @@ from ..base import format as people
 from ..catalogue import architectures
 from ..catalogue.matrix import Cell
 from ..catalogue.workloads import Workload
-from ..payload.witness import Reading, Witness, trained_tensors
+from ..payload import witness as payload
+from ..payload.witness import Reading, TrainedTensor, Witness, trained_tensors
 from .reading import Part, parts
 from .recomputed import Figures, Recomputed
-from .witness_limits import Limits, can_conform, limits, start_limit
+from .witness_limits import Limits, can_conform, limits, start_limit, still_limit
 
 # Losses are compared by relative error. Below this floor the error is divided by the floor, because
 # a small loss has few correct digits.
@@ -58,49 +59,71 @@ def judge(
     witness: Witness,
     figures: Figures | None,
     *,
+    settings: Mapping[str, str],
     architecture: str = architectures.MEASURED,
-    may_skip_updates: bool = False,
+    widely: bool = False,
 ) -> WitnessVerdict:
     """Compare a witness with the recomputation of its session.
 
     Args:
         seed: of the session.
         figures: None if it was not recomputed; then only what is wrong for any session is seen.
+        settings: of the recipe. Under a dynamic loss scale a tensor may have moved less.
         architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
             others a value beyond them is unverified before it is wrong.
-        may_skip_updates: :func:`bench_protocol.payload.witness.may_skip_updates`. Then a tensor may
-            have moved less.
+        widely: where it was not recomputed, because its data or its frozen weights are not at hand,
+            compare its losses with the wide range.
     """
-    done = parts(workload, cell.batch_size, seed)
+    done, tensors = parts(workload, cell.batch_size, seed), [*trained_tensors(workload)]
+    may_skip = payload.may_skip_updates(settings, cell.precision)
     if len(witness.readings) != len(done):
         counts = f"{len(witness.readings)} readings of {len(done)}"
         return WitnessVerdict("unverified", f"the witness has {counts}")
-    tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
     if wrong := next(_wrong_for_any(tensors, witness), None):
         return WitnessVerdict("wrong_result", wrong, math.inf)
-    if wrong := _same_masks(done, witness, may_skip_updates):
+    if wrong := _same_masks(done, witness, may_skip):
         return WitnessVerdict("wrong_result", wrong, 0.0)
+    if figures is None and widely:
+        return _judged_widely(workload, witness)
     if figures is None:
         return WitnessVerdict("unverified", "the witness was not recomputed")
     if [len(one.movements) for one in figures.readings] != [
         len(tensors) for part in done if part.kind != "masks"
     ]:
         return WitnessVerdict("unverified", "its recomputation has other readings or tensors")
+    if not may_skip and (wrong := _stands_still(done, tensors, witness, figures)):
+        return WitnessVerdict("wrong_result", wrong, 1.0)
     start = figures.start_loss
     off = deviation(witness.start_loss or 0.0, (start, start), LOSS_FLOOR)
     compared = [_Compared(START, off, start_limit(workload, cell))]
     for part, reading, right in zip(done, witness.readings, figures.readings, strict=False):
         allowed = limits(workload, cell, part)
-        compared += _reading(part, reading, right, allowed, tensors, may_skip_updates)
+        compared += _reading(part, reading, right, allowed, tensors, may_skip)
     factor = allowed.wrong_beyond * architectures.wrong_beyond(cell.device.kind, architecture)
     return _verdict(cell, compared, allowed, factor)
 
 
-def _same_masks(done: Sequence[Part], witness: Witness, may_skip_updates: bool) -> str | None:
+def _stands_still(
+    done: Sequence[Part], tensors: Sequence[TrainedTensor], witness: Witness, figures: Figures
+) -> str | None:
+    """Which tensor a reading left where it was, although it must move.
+
+    It deviates by 1, which is within ten times a coarse limit. Not in ``first``, where Adam moves a
+    weight a full step by a gradient that float16 rounds to 0.
+    """
+    for part, reading, right in zip(done, witness.readings, figures.readings, strict=False):
+        moves = zip(tensors, reading.movements, right.movement_ranges, strict=True)
+        for tensor, moved, (low, _) in moves if part.kind != "first" else ():
+            if moved == 0 and low > still_limit(tensor, part.steps):
+                return f"{tensor} has not moved in {_name(part)}, and must by {low:.2g}"
+    return None
+
+
+def _same_masks(done: Sequence[Part], witness: Witness, may_skip: bool) -> str | None:
     """What is wrong where two readings of one part, with dropout, are one training."""
     shown = zip(done, witness.readings, strict=True)
     masks = [reading.movements for part, reading in shown if part.kind == "masks"]
-    if may_skip_updates and not any(any(movements) for movements in masks):
+    if may_skip and not any(any(movements) for movements in masks):
         return None  # no update was made, so nothing is known of the masks
     apart = [
         abs((one or 0.0) - (other or 0.0)) / max(one or 0.0, LEAST_MOVEMENT)
@@ -111,13 +134,8 @@ def _same_masks(done: Sequence[Part], witness: Witness, may_skip_updates: bool) 
     return None
 
 
-def judge_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
-    """Compare the losses of a witness with the wide range, where its data or its frozen weights are
-    not at hand."""
+def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
     guessing = math.log(workload.data_set.classes)
-    tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
-    if wrong := next(_wrong_for_any(tensors, witness), None):
-        return WitnessVerdict("wrong_result", wrong, math.inf)
     named = [(START, witness.start_loss or 0.0, WIDE_START)]
     named += [
         (f"the loss of reading {number}", reading.loss or 0.0, (0.0, WIDE_LATER))
@@ -140,15 +158,15 @@ def _reading(
     reading: Reading,
     right: Recomputed,
     allowed: Limits,
-    tensors: Sequence[str],
-    may_skip_updates: bool,
+    tensors: Sequence[TrainedTensor],
+    may_skip: bool,
 ) -> Iterator[_Compared]:
     name = _name(part)
     off = deviation(reading.loss or 0.0, right.loss_range, LOSS_FLOOR)
     yield _Compared(f"the loss of {name} after {part.steps} steps", off, allowed.loss)
     ranges = zip(tensors, reading.movements, right.movement_ranges, strict=True)
     for tensor, moved, (low, high) in ranges:
-        ends = (0.0 if may_skip_updates else low, high)
+        ends = (0.0 if may_skip else low, high)
         off = deviation(moved or 0.0, ends, LEAST_MOVEMENT)
         yield _Compared(f"the movement of {tensor} in {name}", off, allowed.movement)
 
@@ -156,36 +174,27 @@ def _reading(
 def _verdict(
     cell: Cell, compared: list[_Compared], allowed: Limits, factor: float
 ) -> WitnessVerdict:
-    for one in compared:
-        if not one.off <= factor * one.limit:
-            times = "" if factor == 1 else f", {factor:g} times that are wrong"
-            sentence = (
-                f"{one.name} deviates by {people.deviation(one.off)}; the limit is "
-                f"{people.deviation(one.limit)} ({allowed.source}){times}"
-            )
-            return WitnessVerdict("wrong_result", sentence, one.off, factor * one.limit)
-    one = max(compared, key=lambda value: value.off / value.limit)
+    wrong = next((one for one in compared if not one.off <= factor * one.limit), None)
+    one = wrong or max(compared, key=lambda value: value.off / value.limit)
+    off, limit, source = people.deviation(one.off), people.deviation(one.limit), allowed.source
+    if wrong:
+        times = "" if factor == 1 else f", {factor:g} times that are wrong"
+        sentence = f"{one.name} deviates by {off}; the limit is {limit} ({source}){times}"
+        return WitnessVerdict("wrong_result", sentence, one.off, factor * one.limit)
     if one.off > one.limit:
-        sentence = (
-            f"{one.name} deviates by {people.deviation(one.off)}; the limit of "
-            f"{people.deviation(one.limit)} was not measured on this processor or device"
-        )
+        beyond = f"the limit of {limit} was not measured on this processor or device"
+        sentence = f"{one.name} deviates by {off}; {beyond}"
         return WitnessVerdict("unverified", sentence, one.off, one.limit)
     if not can_conform(cell.device.kind, cell.precision):
-        sentence = (
-            f"its readings are within {people.deviation(one.limit)} ({allowed.source}), which is "
-            "too coarse to show that they conform"
-        )
+        coarse = "which is too coarse to show that they conform"
+        sentence = f"its readings are within {limit} ({source}), {coarse}"
         return WitnessVerdict("unverified", sentence, one.off, one.limit)
-    how = "exactly" if one.off == 0 else f"to {people.deviation(one.off)} ({one.name})"
-    sentence = (
-        f"its readings match the recomputation {how}; "
-        f"the limit is {people.deviation(one.limit)} ({allowed.source})"
-    )
+    how = "exactly" if one.off == 0 else f"to {off} ({one.name})"
+    sentence = f"its readings match the recomputation {how}; the limit is {limit} ({source})"
     return WitnessVerdict("conformant", sentence, one.off, one.limit)
 
 
-def _wrong_for_any(tensors: Sequence[str], witness: Witness) -> Iterator[str]:
+def _wrong_for_any(tensors: Sequence[TrainedTensor], witness: Witness) -> Iterator[str]:
     """What no session may show: values that are missing or not finite, tensors that did not
     move."""
     losses = [(START, witness.start_loss)]

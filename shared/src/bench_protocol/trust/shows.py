@@ -224,9 +224,11 @@ def _by_checks(assurance: Assurance) -> Callable[[Facts, Row], Finding]:
 
 def _session(facts: Facts, row: Row) -> Finding:
     found = _by_checks("third_party")(facts, row)
-    if found.status == "holds" and facts.has_wide_range:
+    if found.status != "holds":
+        return found
+    if facts.has_wide_range:
         return Finding("not_checked", facts.checks["witness"].sentence)
-    return found
+    return found._replace(sentence=f"{found.sentence}; {facts.checks['pace'].sentence}")
 
 
 def _claimed(why: str) -> Callable[[Facts, Row], Finding]:
@@ -298,8 +300,8 @@ ROWS = (
         "session",
         "The timed session trained this job",
         "after its timing it trained parts of the job that the server chose, in calls as long as "
-        "its blocks, at their speed, and the server computed the same in float64; its blocks fill "
-        "the time that was measured around them",
+        "its blocks, and the server computed the same in float64; its blocks fill the time that "
+        "was measured around them",
         "on which device, how fast, or what a rewritten agent did in its blocks",
         (
             *("witness", "pace", "steps", "window", "data_digest", "evidence"),

@@ -15,7 +15,7 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import trained_tensors
-from bench_protocol.training.reading import mean_square
+from bench_protocol.training.reading import STEPS_PER_LOOP, mean_square
 
 from ..common import FRAMEWORK_SEED, resident
 from ..loop import HostBatches, SlicedLoop, TrainingLoop
@@ -24,9 +24,6 @@ from . import model
 from .products import synchronize
 
 BATCHES_AHEAD = 2
-# Steps of a loop of known length. Where the length is a traced value, XLA on a GPU reads back after
-# each step whether the loop goes on. A program for each length would be compiled in timed blocks.
-STEPS_PER_CALL = 16
 
 
 class JaxSession(TrainingLoop):
@@ -187,8 +184,10 @@ def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
 class TunedSession(SlicedLoop, JaxSession):
     """Data on the device, batches gathered there.
 
-    One program trains ``STEPS_PER_CALL`` steps, and is compiled when the session is built. Another
-    one trains any number of steps: the rest of a block.
+    One program trains ``STEPS_PER_LOOP`` steps, and is compiled when the session is built. Another
+    one trains any number of steps: the rest of a block. Where the length is a traced value, XLA on
+    a GPU reads back after each step whether the loop goes on. A program for each length would be
+    compiled in timed blocks.
 
     A convolution inside an XLA loop is twenty times slower on a CPU (JAX 0.10). On a CPU each step
     is therefore a separate program, and Python runs ahead of it.
@@ -205,11 +204,11 @@ class TunedSession(SlicedLoop, JaxSession):
         self._looped = not (convolves and self._on_cpu)
         program = self._steps if self._looped else self._single
         self._program = jax.jit(program, donate_argnums=0)
-        many = self._looped and self._steps_per_epoch >= STEPS_PER_CALL
+        many = self._looped and self._steps_per_epoch >= STEPS_PER_LOOP
         self._many_steps = self._ready_many() if many else None
         self.settings = {
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
-            "steps_per_call": str(STEPS_PER_CALL) if many else "1",
+            "steps_per_call": str(STEPS_PER_LOOP) if many else "1",
             "input": "gather on the device",
             "data_on_device": str(self._x.dtype),
             "large_convolutions": "matrix products" if self._on_cpu else "XLA's",
@@ -225,8 +224,8 @@ class TunedSession(SlicedLoop, JaxSession):
         self._order = jnp.asarray(order)
 
     def _train(self, first: int, count: int) -> None:
-        rest = count % STEPS_PER_CALL if self._many_steps else count
-        for offset in range(0, count - rest, STEPS_PER_CALL):
+        rest = count % STEPS_PER_LOOP if self._many_steps else count
+        for offset in range(0, count - rest, STEPS_PER_LOOP):
             self._run(self._many_steps, first + offset, self._trained + offset)
         done = count - rest
         if not self._looped:
@@ -271,9 +270,9 @@ class TunedSession(SlicedLoop, JaxSession):
         return x, y
 
     def _many(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
-        """Train ``STEPS_PER_CALL`` steps as :meth:`_steps` does."""
+        """Train ``STEPS_PER_LOOP`` steps as :meth:`_steps` does."""
         first, trained = numbers
-        return self._steps(state, frozen, data, key, (first, trained, STEPS_PER_CALL))
+        return self._steps(state, frozen, data, key, (first, trained, STEPS_PER_LOOP))
 
     def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""

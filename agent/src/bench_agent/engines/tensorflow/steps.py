@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bench_protocol.catalogue.layers import LSTM
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.training.reading import STEPS_PER_LOOP
 
 from ..common import resident
 from ..cpu import malloc
@@ -23,9 +24,6 @@ from ..loop import SlicedLoop
 from . import dropout, keras_model, shared, units, update
 from . import forward as tf_forward
 
-# Steps of a loop of known length under XLA: there a GPU need not read back after each step whether
-# the loop goes on. Steps that are unrolled would be compiled one by one.
-STEPS_PER_LOOP = 16
 # A loop iteration costs TensorFlow about 0.1 ms of bookkeeping: unroll where a step is short.
 UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
@@ -66,6 +64,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._fused = fused_updates
         self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
+        # Under XLA a loop of known length: a GPU need not read back after each step whether it goes
+        # on. Steps that are unrolled would be compiled one by one.
         self._unroll = STEPS_PER_LOOP if xla else _unroll(workload, batch_size)
         self._program = self._compile(self._unroll)
         self.settings = {

@@ -35,7 +35,7 @@ class ReadingRow:
 class Readings:
     """The readings of a session. ``witness``: the finding on them. ``entry``: the log entry of its
     recomputation. ``counted``: steps by its own count; ``expected``: those of first step,
-    warm-up and timing. ``block_ms``: time of a step in the median block."""
+    warm-up and timing."""
 
     witness: CheckVerdict
     entry: int | None
