@@ -1,12 +1,14 @@
 """Names that people read and that pages are named after: nothing unseen, letters of one script.
 
-A name that looks like another one is refused, so that nobody passes for somebody else: single
-scripts of everyday use, and Chinese, Japanese or Korean words beside Latin ones (Unicode's UTS 39,
-"highly restrictive"; the scripts are those of UAX 31, table 5).
+A name that looks like another one is refused, so that nobody passes for somebody else: scripts of
+everyday use (UAX 31, table 5) on Unicode's level "highly restrictive" (UTS 39), which lets Latin
+letters stand beside Chinese, Japanese or Korean ones. One exception: Latin model numbers stand
+beside Cyrillic words. A model number whose letters all look Latin has to be written in those.
 """
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import NamedTuple
 
 # As members of a character class: what is invisible or reorders text. Unicode's
@@ -18,16 +20,22 @@ UNSEEN = (
 )
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 LONGEST = 200
-LATIN, CJK = "LATIN", "CJK"
-# The first words of the names of characters.
-CHINESE_JAPANESE_KOREAN = "CJK IDEOGRAPHIC BOPOMOFO HIRAGANA KATAKANA HANGUL".split()  # noqa: SIM905
+LATIN, CJK, CYRILLIC = "LATIN", "CJK", "CYRILLIC"
+DIGITS = frozenset("0123456789")
+# The first words of the names of characters; CJK is Han.
 SCRIPTS = frozenset(
-    "ARABIC ARMENIAN BENGALI CJK CYRILLIC DEVANAGARI ETHIOPIC GEORGIAN GREEK GUJARATI GURMUKHI "  # noqa: SIM905
-    "HEBREW KANNADA KHMER LAO LATIN MALAYALAM MYANMAR ORIYA SINHALA TAMIL TELUGU THAANA THAI "
-    "TIBETAN".split()
+    "ARABIC ARMENIAN BENGALI BOPOMOFO CJK CYRILLIC DEVANAGARI ETHIOPIC GEORGIAN GREEK GUJARATI "  # noqa: SIM905
+    "GURMUKHI HANGUL HEBREW HIRAGANA KANNADA KATAKANA KHMER LAO LATIN MALAYALAM MYANMAR ORIYA "
+    "SINHALA TAMIL TELUGU THAANA THAI TIBETAN".split()
 )
+# What UTS 39's level "highly restrictive" lets a name have together.
+TOGETHER = tuple(
+    {LATIN, CJK, *more} for more in (["HIRAGANA", "KATAKANA"], ["HANGUL"], ["BOPOMOFO"])
+)
+# Of these scripts, what looks like Latin letters: strokes, a ring, a circle.
+STROKES = frozenset("\u4e28\u3007\u1175\u110b")
 # Cyrillic, Greek and Armenian letters that look like Latin ones.
-LOOK_LATIN = frozenset("АВЕЅІЈКМНОРСТУХҮԌԜаеѕіјорсухһӏԁԛԝѵүΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυϲϳχՕՏՍԼօոսհցզյ")
+LOOK_LATIN = frozenset("АВЕЅІЈКМНОРСТУХҮӀԌԜаеѕіјорсухһӏԁԛԝѵүΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυϲϳχՕՏՍԼօոսհցզյ")
 
 
 class Fault(NamedTuple):
@@ -74,25 +82,35 @@ def fault(name: str) -> Fault | None:
             return Fault(problem, "leave it out")
     if len(text) > LONGEST:
         return Fault(f"has {len(text)} characters in the form NFKC, above {LONGEST}", "shorten it")
-    return _mixture([set(map(_script, word)) - {""} for word in _letters(text).split()], text)
+    return _mixture(text)
 
 
-def _mixture(words: list[set[str]], text: str) -> Fault | None:
+def _mixture(text: str) -> Fault | None:
     """The fault of the scripts of a name's words."""
-    scripts = set().union(*words)
+    words = {word: found for word in text.split() if (found := _scripts(word))}
+    scripts = frozenset[str]().union(*words.values())
     if odd := scripts - SCRIPTS:
         problem = f"has letters of no script in everyday use ({_word(min(odd))})"
         return Fault(problem, "write them in another script")
-    beside_latin = scripts - {LATIN} if CJK in scripts else scripts
-    if len(beside_latin) > 1 or any(len(word) > 1 for word in words):
+    latin = [word for word in words if LOOK_LATIN >= set(filter(str.isalpha, word)) > set()]
+    mixed = len(scripts) > 1 and not any(scripts <= some for some in TOGETHER)
+    if (mixed and (latin or not _are_models(words))) or (LATIN in scripts and STROKES & set(text)):
         problem = f"mixes letters of {' and '.join(map(_word, sorted(scripts)))}"
         return Fault(problem, "write it in letters of one script")
-    letters = [character for character in text if character.isalpha()]
-    if letters and LOOK_LATIN.issuperset(letters):
-        (script,) = scripts
-        problem = f"has only {_word(script)} letters that look like Latin ones"
-        return Fault(problem, "write it in Latin letters, or add a word")
+    if len(latin) < len(words):  # a Cyrillic model number may have its double in Latin letters
+        latin = [word for word in latin if words[word] == {CYRILLIC} and DIGITS & set(word)]
+    if latin:
+        problem = f"has only {_word(min(words[latin[0]]))} letters that look like Latin ones"
+        return Fault(f"{problem} in {' '.join(latin)}", "write it in Latin letters, or add a word")
     return None
+
+
+def _are_models(words: Mapping[str, set[str]]) -> bool:
+    """Whether all words are Cyrillic or Latin model numbers."""
+    return all(
+        found == {CYRILLIC} or (found == {LATIN} and DIGITS & set(word))
+        for word, found in words.items()
+    )
 
 
 def _letters(text: str) -> str:
@@ -100,12 +118,16 @@ def _letters(text: str) -> str:
     return "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text)
 
 
+def _scripts(word: str) -> set[str]:
+    return set(map(_script, _letters(word))) - {""}
+
+
 def _script(character: str) -> str:
     """The script of a letter, mark or number; empty for those of all scripts."""
-    if character in "0123456789":
+    if character in DIGITS or character == " ":
         return ""
     first = re.split("[ -]", unicodedata.name(character, "UNNAMED"))[0]
-    if first in CHINESE_JAPANESE_KOREAN:
+    if first == "IDEOGRAPHIC":
         return CJK
     if first == LATIN and (
         unicodedata.category(character) == "Lo"
