@@ -19,13 +19,14 @@ def machine(
     gpus: tuple[Gpu, ...] = (),
     cores: int = 8,
     quota: float | None = None,
+    architecture: str = "unknown",
     **system: Any,
 ) -> Machine:
     return Machine(
         machine_hash="0" * 64,
         cpu=Cpu(
             brand=brand,
-            architecture="x86_64",
+            architecture=architecture,
             physical_cores=cores,
             logical_cores=2 * cores,
             available_cores=cores,
@@ -185,6 +186,22 @@ TRANSLATED: list[dict[str, Any]] = [
     {"wsl": True, "virtual_machine": "hyperv"},
     {"rosetta": True},
 ]
+
+
+@pytest.mark.parametrize(
+    ("brand", "architecture", "name"),
+    [
+        ("Snapdragon(R) X Elite", "AMD64", "Snapdragon X Elite (emulated)"),
+        ("Qualcomm Oryon", "x86_64", "Qualcomm Oryon (emulated)"),
+        ("AWS Graviton3", "x86_64", "AWS Graviton3 (emulated)"),
+        ("Intel(R) Xeon(R) Gold 6430", "aarch64", "Intel Xeon Gold 6430 (emulated)"),
+        ("AMD EPYC 9654", "x86_64", "AMD EPYC 9654"),
+        ("Qualcomm Oryon", "ARM64", "Qualcomm Oryon"),
+        ("AMD Opteron A1100", "aarch64", "AMD Opteron A1100"),
+    ],
+)
+def test_an_emulated_processor_is_other_hardware(brand: str, architecture: str, name: str) -> None:
+    assert hardware_name(machine(brand, architecture=architecture), CPU) == name
 
 
 @pytest.mark.parametrize("system", NESTED, ids=str)

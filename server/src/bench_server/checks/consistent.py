@@ -1,48 +1,31 @@
 """Contradictions inside of a result's document about its machine: a table of what cannot be.
 
-Nothing here judges a machine by what is usual: virtual machines, containers, WSL, Rosetta and Linux
-on a Mac are honest, and their documents say what they are. What a document does not contradict is
-the sender's word.
+Nothing here judges a machine by what is usual: virtual machines, containers, WSL, emulators and
+Linux on a Mac are honest, and their documents say what they are. What a document does not
+contradict is the sender's word.
 """
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
-from bench_protocol.payload.hardware import clean
+from bench_protocol.payload.hardware import ARM, X86, X86_NAMES, clean, emulated
 from bench_protocol.payload.machine import Machine
 
 from .case import Case
 from .verdicts import Finding
 
-X86 = re.compile(r"x86[-_]64|amd64|x64|i[3-6]86|x86", re.IGNORECASE)
-ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
 X86_SETS = re.compile(r"(?:sse|avx|amx_|fma$|f16c$)", re.IGNORECASE)
 # Without "sme": AMD's processors have that flag too, for encrypted memory.
 ARM_SETS = re.compile(r"(?:neon|asimd|sve|sme2|i8mm$|dotprod$)", re.IGNORECASE)
 AVX_512 = re.compile(r"avx512", re.IGNORECASE)
-# Cleaned names. Rosetta calls Apple's processors VirtualApple; AMD's Opteron A1100 is an Arm.
-X86_NAMES = re.compile(r"Intel\b|AMD (?:EPYC|Ryzen|Athlon|FX|Phenom)\b", re.IGNORECASE)
-ARM_NAMES = re.compile(
-    r"Apple\b|AWS Graviton|Ampere|Arm\b|Cortex|Google Axion|Microsoft Cobalt|NVIDIA|Qualcomm"
-    r"|Snapdragon",
-    re.IGNORECASE,
-)
 # The number of cores that AMD puts into the names of its processors.
 CORES_IN_NAME = re.compile(r"\b(\d{1,3})-Cores?\b", re.IGNORECASE)
-
-
-class Rule(NamedTuple):
-    """``words``: what contradicts what, as the end of a sentence."""
-
-    words: str
-    contradicts: Callable[[Machine], bool]
 
 
 def consistent(case: Case) -> Finding:
     """The document about the machine does not contradict itself."""
     machine = case.result.machine
-    wrong = [rule.words for rule in RULES if rule.contradicts(machine)]
+    wrong = [words for words, contradicts in RULES.items() if contradicts(machine)]
     sentence = f"its machine contradicts itself: {'; '.join(wrong)}"
     return Finding(
         not wrong, sentence if wrong else "nothing in its machine contradicts itself", {}
@@ -51,10 +34,6 @@ def consistent(case: Case) -> Finding:
 
 def _runs(machine: Machine, architecture: re.Pattern[str]) -> bool:
     return architecture.fullmatch(machine.cpu.architecture) is not None
-
-
-def _named(machine: Machine, names: re.Pattern[str]) -> bool:
-    return names.match(clean(machine.cpu.brand)) is not None
 
 
 def _has(machine: Machine, sets: re.Pattern[str]) -> bool:
@@ -80,67 +59,44 @@ def _more_than_named(machine: Machine) -> bool:
     return _more(machine, cpu.physical_cores, int(named[1]) * cpu.sockets)
 
 
-RULES = (
-    # Rosetta says so; an emulator that does not is no measurement of the processor it names.
-    Rule(
-        "an Arm processor runs x86-64 programs by translation alone, and none is named",
-        lambda m: _named(m, ARM_NAMES) and _runs(m, X86) and not m.os.rosetta,
+# What contradicts what, as the end of a sentence.
+RULES: dict[str, Callable[[Machine], bool]] = {
+    "no processor of Apple has AVX-512, and Rosetta does not translate it": lambda m: (
+        "apple" in clean(m.cpu.brand).lower() and _has(m, AVX_512)
     ),
-    Rule(
-        "the named processor is an x86-64, the architecture is Arm",
-        lambda m: _named(m, X86_NAMES) and _runs(m, ARM),
+    # Rosetta and QEMU list those of the processor beside those that are translated, or alone.
+    "the instruction sets are of x86-64, the architecture is Arm": lambda m: (
+        _runs(m, ARM) and _has(m, X86_SETS) and not emulated(m)
     ),
-    Rule(
-        "no processor of Apple has AVX-512, and Rosetta does not translate it",
-        lambda m: "apple" in clean(m.cpu.brand).lower() and _has(m, AVX_512),
+    "the instruction sets are of Arm, the architecture is x86-64": lambda m: (
+        _runs(m, X86) and _has(m, ARM_SETS) and not emulated(m)
     ),
-    Rule(
-        "the instruction sets are of x86-64, the architecture is Arm",
-        lambda m: _runs(m, ARM) and _has(m, X86_SETS),
+    "Metal is a part of macOS alone": lambda m: _gpu(m, "metal") and m.os.name != "macos",
+    "CUDA has had no version for macOS since 10.2 (2019)": lambda m: (
+        _gpu(m, "cuda") and m.os.name == "macos"
     ),
-    # Under Rosetta macOS lists those of the processor beside those that are translated.
-    Rule(
-        "the instruction sets are of Arm, the architecture is x86-64",
-        lambda m: _runs(m, X86) and _has(m, ARM_SETS) and not m.os.rosetta,
+    "a GPU of Apple has no CUDA": lambda m: _gpu(m, "cuda", "Apple"),
+    "a GPU of Apple is a part of a chip of Apple": lambda m: (
+        _gpu(m, "metal", "Apple") and X86_NAMES.match(clean(m.cpu.brand)) is not None
     ),
-    Rule("Metal is a part of macOS alone", lambda m: _gpu(m, "metal") and m.os.name != "macos"),
-    Rule(
-        "CUDA has had no version for macOS since 10.2 (2019)",
-        lambda m: _gpu(m, "cuda") and m.os.name == "macos",
+    "two GPUs have one index": lambda m: (
+        len({(gpu.kind, gpu.index) for gpu in m.gpus}) < len(m.gpus)
     ),
-    Rule("a GPU of Apple has no CUDA", lambda m: _gpu(m, "cuda", "Apple")),
-    Rule(
-        "a GPU of Apple is a part of a chip of Apple",
-        lambda m: _gpu(m, "metal", "Apple") and _named(m, X86_NAMES),
+    "WSL is a Linux": lambda m: m.os.wsl and m.os.name != "linux",
+    "Rosetta as a property of the system is macOS'": lambda m: (
+        m.os.rosetta and m.os.name != "macos"
     ),
-    Rule(
-        "two GPUs have one index",
-        lambda m: len({(gpu.kind, gpu.index) for gpu in m.gpus}) < len(m.gpus),
+    "it has more physical than logical cores": lambda m: _more(
+        m, m.cpu.physical_cores, m.cpu.logical_cores
     ),
-    Rule("WSL is a Linux", lambda m: m.os.wsl and m.os.name != "linux"),
-    Rule(
-        "Rosetta as a property of the system is macOS'",
-        lambda m: m.os.rosetta and m.os.name != "macos",
+    "the process may use more logical cores than there are": lambda m: _more(
+        m, m.cpu.available_cores, m.cpu.logical_cores
     ),
-    Rule(
-        "it has more physical than logical cores",
-        lambda m: _more(m, m.cpu.physical_cores, m.cpu.logical_cores),
+    "it has more performance and efficiency cores than physical cores": lambda m: _more(
+        m, (m.cpu.performance_cores or 0) + (m.cpu.efficiency_cores or 0), m.cpu.physical_cores
     ),
-    Rule(
-        "the process may use more logical cores than there are",
-        lambda m: _more(m, m.cpu.available_cores, m.cpu.logical_cores),
+    "it has more sockets than physical cores": lambda m: _more(
+        m, m.cpu.sockets, m.cpu.physical_cores
     ),
-    Rule(
-        "it has more performance and efficiency cores than physical cores",
-        lambda m: _more(
-            m,
-            (m.cpu.performance_cores or 0) + (m.cpu.efficiency_cores or 0),
-            m.cpu.physical_cores,
-        ),
-    ),
-    Rule(
-        "it has more sockets than physical cores",
-        lambda m: _more(m, m.cpu.sockets, m.cpu.physical_cores),
-    ),
-    Rule("it has more cores than its sockets of the named processor", _more_than_named),
-)
+    "it has more cores than its sockets of the named processor": _more_than_named,
+}

@@ -56,6 +56,16 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
 )
 
+X86 = re.compile(r"x86[-_]64|amd64|x64|i[3-6]86|x86", re.IGNORECASE)
+ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
+# Cleaned names. Rosetta calls Apple's processors VirtualApple; AMD's Opteron A1100 is an Arm.
+X86_NAMES = re.compile(r"Intel\b|AMD (?:EPYC|Ryzen|Athlon|FX|Phenom)\b", re.IGNORECASE)
+ARM_NAMES = re.compile(
+    r"Apple\b|AWS Graviton|Ampere|Arm\b|Cortex|Google Axion|Microsoft Cobalt|NVIDIA|Qualcomm"
+    r"|Snapdragon",
+    re.IGNORECASE,
+)
+
 # Apple's models without a fan; newer ones are known by the name that precedes their identifier.
 FANLESS = re.compile(
     r"MacBook Air\b|\bMacBookAir10,1$|\bMac(?:14,2|14,15|15,12|15,13|16,12|16,13)$"
@@ -71,9 +81,19 @@ def hardware_name(machine: Machine, device: Device) -> str:
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
     if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
         name += " (fanless)"
-    if machine.os.rosetta:
-        name += " (Rosetta)"
+    if emulated(machine):
+        name += " (Rosetta)" if machine.os.rosetta else " (emulated)"
     return name + _nesting(machine, device)
+
+
+def emulated(machine: Machine) -> bool:
+    """Whether the named processor runs programs of the other architecture: under Rosetta, Windows
+    on Arm, QEMU."""
+    foreign = {X86: ARM_NAMES, ARM: X86_NAMES}
+    return machine.os.rosetta or any(
+        programs.fullmatch(machine.cpu.architecture) and processors.match(clean(machine.cpu.brand))
+        for programs, processors in foreign.items()
+    )
 
 
 def _nesting(machine: Machine, device: Device) -> str:
