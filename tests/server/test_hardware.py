@@ -62,6 +62,31 @@ def test_hardware_and_machines(post: Poster) -> None:
         assert post.http.get(f"/api/v1{address}").status_code == 422
 
 
+NO_BASELINE = "there is no baseline with a figure at a default batch size in float32"
+NOTHING_IN_COMMON = "<bdi>Intel Core i7-8700</bdi>, have no workload in common, at its default"
+
+
+@pytest.mark.parametrize(
+    ("of_baseline", "reason"),
+    [
+        ({}, NO_BASELINE),
+        ({"cell": results.make_cell(batch_size=128)}, NO_BASELINE),
+        ({"cell": results.make_cell("fashion-mlp")}, NOTHING_IN_COMMON),
+        ({"step_ns": 100_000_000}, NOTHING_IN_COMMON),  # the other timing is short
+    ],
+)
+def test_a_hardware_without_a_score_says_why(
+    post: Poster, of_baseline: dict[str, Any], reason: str
+) -> None:
+    post.baseline("intel-core-i7-8700")
+    if of_baseline:
+        post.made(**of_baseline)
+    post.made(cell=results.make_cell(device=CUDA), machine=machine())
+    page = post.http.get(f"/hardware/{SLUG}").text
+    assert "No score: " in page
+    assert reason in page
+
+
 def test_history_marks_what_a_driver_changed(post: Poster) -> None:
     """Sixteen runs of three repeats; the median of each is a point."""
     cell, noise = results.make_cell(device=CUDA), random.Random(1)

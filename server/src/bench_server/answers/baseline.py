@@ -48,6 +48,7 @@ _MOST_BOARDS = (
         ),
     )
     .group_by(_C.level, _C.hardware_slug)
+    .having(or_(_C.level == "published", func.count(_COUNTED) > 0))
     .order_by(
         _C.level,  # "hardware" is before "published"
         func.count(case((_OLDER > 0, _C.workload_digest)).distinct()).desc(),
@@ -58,18 +59,16 @@ _MOST_BOARDS = (
         _C.hardware_slug,
     )
     .limit(1)
-    .add_columns(or_(_C.level == "published", func.count(_COUNTED) > 0).label("counts"))
 )
 
 
 def baseline(session: Session, of_operator: str | None, of_reader: str | None = None) -> Baseline:
     """The hardware that the reader or the operator chose, if it has a figure; else the measured
     hardware on most boards, of those the one with most owners, of those the slowest: by confirmed
-    and established owners first, then by all. Published hardware only where nothing was
-    measured."""
+    and established owners first, then by all. Published hardware only where none has a figure of
+    two owners, or of an older one."""
     if of_reader is not None:
         return Baseline(of_reader, chosen=True)
     if of_operator is not None and query_names.is_hardware(session, of_operator):
         return Baseline(of_operator, chosen=True)
-    row = session.connection().execute(_MOST_BOARDS).first()
-    return Baseline(row.hardware_slug if row and row.counts else None)
+    return Baseline(session.connection().scalar(_MOST_BOARDS))
