@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
+import pytest
 from fastapi import FastAPI
-from sqlmodel import select
+from sqlmodel import Session, select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import JSON, Poster
@@ -11,9 +12,12 @@ from tests.fakes.projected import project
 from tests.fakes.said import NOW, act, revoked
 
 from bench_protocol.payload.result import Challenge
+from bench_server.answers import stored_results
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, Measurement, Withdrawn
+from bench_server.db.tables import LogEntry, Measurement, Submission, Withdrawn
 from bench_server.ingest import moderation
+
+PARTS = ("", "/envelope", "/receipt", "/recomputations")
 
 
 def state(store: Store, identity: str) -> tuple[bool, str | None]:
@@ -82,6 +86,25 @@ def test_withdrawing_erases_and_leaves_a_stub(post: Poster, store: Store) -> Non
     assert act(post, "withdraw", result=identity).status_code == 410
 
 
+def test_a_result_is_withdrawn_while_it_is_read(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All queries of an answer see the same results."""
+    found = stored_results.result_with_id
+
+    def then_withdrawn(session: Session, result: str) -> tuple[Submission, Measurement]:
+        rows = found(session, result)
+        moderation.decide(store, AUTHORITY, NOW, "withdraw", result=result)
+        return rows
+
+    for path in ("results/{}", *(f"api/v1/results/{{}}{part}" for part in PARTS)):
+        address = path.format(post.made())
+        with monkeypatch.context() as patch:
+            patch.setattr(stored_results, "result_with_id", then_withdrawn)
+            assert post.http.get(address).status_code == 200
+        assert post.http.get(address).status_code == 410
+
+
 def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> None:
     """Flagged, hidden or withdrawn: marked, with the reason, and never with a rank."""
     other = results.make_cell(batch_size=128)
@@ -95,7 +118,7 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
     assert {row["result_id"]: (row["state"], row["reason"]) for row in board["unranked"]} == {
         flagged: ("kept", "flagged by the operator: overclocked"),
         hidden: ("hidden", "hidden by its sender"),
-        gone: ("withdrawn", "withdrawn by its sender"),
+        gone: ("withdrawn", "withdrawn by its sender or the operator"),
     }
     assert [row["result_id"] for row in board["rows"]] == [ranked]
     page = post.http.get("/?workload=mnist-cnn").text

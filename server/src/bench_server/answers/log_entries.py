@@ -63,10 +63,8 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
     ).all()
     shown = entries[:limit]
     following = entries[limit].log_index if len(entries) > limit else None
-    before = position.read(session.connection()).next_index
     records = tuple(_records(session, authority, shown))
-    after = position.read(session.connection()).next_index
-    return LogPage(records, following, as_of=after if after == before else None)
+    return LogPage(records, following, position.read(session.connection()).next_index)
 
 
 def cosigned(session: Session, days: int) -> CosignedAnswer:

@@ -65,8 +65,11 @@ class Store:
     def __init__(self, database_url: str) -> None:
         self.engine = open_engine(database_url)
         self._writer = self.engine.execution_options(write=True)
-        # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         sqlite = self.engine.dialect.name == "sqlite"
+        # One snapshot for all queries of a page, which SQLite's transactions have anyway.
+        level = {} if sqlite else {"isolation_level": "REPEATABLE READ"}
+        self.reader = self.engine.execution_options(**level)
+        # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         self._turn: AbstractContextManager[object] = ThreadLock() if sqlite else nullcontext()
         path = self.engine.url.database
         on_disk = sqlite and path not in (None, "", ":memory:")
@@ -74,8 +77,8 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session on one snapshot of the database as far as the database offers one."""
-        with Session(self.engine) as session:
+        """A session on one snapshot of the database."""
+        with Session(self.reader) as session:
             yield session
 
     @contextmanager

@@ -118,7 +118,7 @@ class LogPage:
 
     records: tuple[LogRecord, ...]
     next_start: int | None
-    as_of: int | None
+    as_of: int
 
 
 @dataclass(frozen=True)

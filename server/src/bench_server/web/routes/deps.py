@@ -41,7 +41,7 @@ async def _session(request: Request) -> AsyncIterator[Session]:
     could wait for one, and none would be left to end a session.
     """
     async with _semaphore(_READERS, READERS):
-        session = Session(request.app.state.store.engine)
+        session = Session(request.app.state.store.reader)
         try:
             yield session
         finally:

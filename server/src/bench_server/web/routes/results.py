@@ -224,10 +224,6 @@ def _submitted(accepted: Accepted) -> SubmitAnswer:
 def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
     """A result, and the number of log entries that it follows from."""
     with store.reading() as session:
-        if (
-            store.engine.dialect.name == "postgresql"
-        ):  # the position and the row are of one snapshot
-            session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
         as_of = position.read(session.connection()).next_index
         submission, row = stored_results.result_with_id(session, result_id)
         predicate = strict_json.loads(submission.payload)["predicate"]
