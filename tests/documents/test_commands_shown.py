@@ -20,8 +20,9 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 LINES = re.findall(r"^bench-agent .*", README, re.MULTILINE)
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")]
-PROGRAMS = "bench-agent|bench-server|make"
-TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+PROGRAMS = "bench-agent|bench-server|make|python"
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)
 
 
 def shown() -> Iterator[str]:
@@ -43,6 +44,14 @@ def test_every_command_of_the_documentation_has_the_options_it_is_shown_with(lin
     program, *words = shlex.split(line, comments=True)
     if program == "make":
         assert {word for word in words if re.fullmatch("[a-z-]+", word)} <= {*TARGETS}, line
+        words = shlex.split(" ".join(word.removeprefix("ARGS=") for word in words))
+        words[:1] = re.findall(rf"^{words[0]}:.*\n.*(benchmarks\S+)", MAKEFILE, re.MULTILINE)
+    if program in ("make", "python"):
+        modules = [word.removesuffix(".py") for word in words if word.startswith("benchmarks")]
+        for path in (ROOT / module.replace(".", "/") for module in modules):
+            file = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+            options = {f'"{word}"' for word in words if word.startswith("--")}
+            assert {option for option in options if option not in file.read_text()} == set(), line
         return
     commands: type[LazyCommands] = {"bench-agent": agent, "bench-server": server}[program].Commands
     group = get_command(agent.app if program == "bench-agent" else server.main)
@@ -59,7 +68,7 @@ def test_every_command_of_the_documentation_has_the_options_it_is_shown_with(lin
 
 def test_commands_of_both_programs_and_of_make_are_found() -> None:
     programs = {line.split()[0] for line in shown()}
-    assert programs == {"bench-agent", "bench-server", "make"}
+    assert programs == {"bench-agent", "bench-server", "make", "python"}
 
 
 @pytest.mark.parametrize("name", ["plan", "run", "ab"])
