@@ -101,7 +101,7 @@ class Whole(Seeding):
         at = BEGAN + timedelta(seconds=self.frontier.size)
         self._add(
             CHALLENGES, id=identity[:32], nonce=identity, key_id=key_id, issued_at=at,
-            run_id=key_id[:32], expires_at=at, used=True, withdrawn=0,
+            run_id=key_id[:32], expires_at=at, used=True, counted=False,
         )  # fmt: skip
         self._entry(kind="key_event", envelope=_enrollment(), key_chain=key_id)
         for job, sealed in _recomputations(kind):

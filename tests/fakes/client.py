@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.payload.result import Challenge, Result
 from bench_server.db.store import Store
-from bench_server.db.tables import Challenge as ChallengeRow
+from bench_server.ingest import challenges
 from bench_server.settings import Settings
 
 from . import results
@@ -89,16 +89,16 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
     challenge = Challenge(
         id=secrets.token_hex(16), nonce=secrets.token_hex(32), server_origin=origin
     )
-    row = ChallengeRow(
-        id=challenge.id,
-        nonce=challenge.nonce,
-        key_id=result.agent.key_id,
-        run_id=result.run_id,
-        issued_at=now - took,
-        expires_at=now + timedelta(hours=24),
-    )
+    issued = {
+        "id": challenge.id,
+        "nonce": challenge.nonce,
+        "key_id": result.agent.key_id,
+        "run_id": result.run_id,
+        "issued_at": now - took,
+        "expires_at": now + timedelta(hours=24),
+    }
     with store.writing() as session:
-        session.add(row)
+        challenges.issue(session.connection(), issued)
     signed = datetime.fromisoformat(clocks.run_started) + took
     agreeing = clocks.model_copy(update={"signed": results.utc_text(signed)})
     bound = {"challenge": challenge, "nonce": None, "clocks": agreeing}

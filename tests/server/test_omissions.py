@@ -1,20 +1,32 @@
 """What a sender leaves out beside a result: challenges, withdrawn and hidden results, repeats."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from tests.fakes import results, said
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import JSON, Poster, get
 from tests.fakes.projected import project
 from tests.fakes.statements import statements
 
+from bench_protocol.payload.acts import OperatorAct
 from bench_server.db.store import Store
+from bench_server.ingest import challenges, moderation
 
 ALL_THERE = {"challenges": 0, "renewals": 0, "withdrawn": 0, "missing_repeats": []}
 MINUTE = timedelta(minutes=1)
+
+
+OF_OPERATOR: dict[str, OperatorAct] = {
+    "operator": "withdraw",
+    "flag": "flag",
+    "restore": "restore",
+}
 
 
 class Sender:
@@ -95,16 +107,51 @@ def test_a_renewed_challenge_is_of_its_run(sender: Sender) -> None:
     assert statement["sentence"] == "2 challenges of its run without a result"
 
 
-@pytest.mark.parametrize("act", ["withdraw", "hide"])
-def test_what_was_taken_back_is_counted(sender: Sender, store: Store, act: str) -> None:
+@pytest.mark.parametrize(
+    ("acts", "counted"),
+    [
+        ("withdraw", 3),
+        ("hide", 3),
+        ("hide hide", 3),
+        ("hide show", 0),
+        ("show", 0),
+        ("hide show withdraw", 3),
+        ("hide withdraw", 3),
+        ("operator", 0),
+        ("hide operator", 3),
+        ("hide flag withdraw", 3),
+        ("hide flag restore hide", 3),
+    ],
+)
+def test_what_its_sender_took_back_is_counted(
+    sender: Sender, store: Store, acts: str, counted: int
+) -> None:
     kept, *others = [sender.send(run) for run in range(1, 5)]
-    for other in others:
-        assert said.act(sender.post, act, result=other, at=sender.now).status_code == 200
+    for other, act in product(others, acts.split()):
+        if act in OF_OPERATOR:
+            about = {"result": other, "reason": "x"}
+            moderation.decide(store, AUTHORITY, sender.now, OF_OPERATOR[act], **about)
+        else:
+            assert said.act(sender.post, act, result=other, at=sender.now).status_code == 200
     project(store)
-    found, statement = shown(sender, kept)
-    assert found == ALL_THERE | {"withdrawn": 3}
-    assert statement["status"] == "does_not_hold"
-    assert statement["sentence"] == "3 results of its key withdrawn or hidden"
+    answer = get(sender.post.http, f"/results/{kept}")
+    assert answer["omissions"] == ALL_THERE | {"withdrawn": counted}
+    (statement,) = (one for one in answer["shows"] if one["what"] == "selection")
+    assert (statement["status"] == "does_not_hold") == (counted > 0)
+    assert (statement["sentence"] == "3 results of its key withdrawn or hidden") == (counted > 0)
+
+
+def test_a_late_result_takes_its_challenges_back(sender: Sender) -> None:
+    """The outbox of a run may be sent after the next run has begun."""
+    sender.ask(1)
+    sender.ask(2)
+    sender.ask(1)
+    kept = sender.send(3)
+    assert get(sender.post.http, f"/results/{kept}")["omissions"] == ALL_THERE | {"challenges": 3}
+    late = sender.send(1)
+    answer = get(sender.post.http, f"/results/{kept}?wait=0")
+    assert answer["omissions"] == ALL_THERE | {"challenges": 1}
+    assert get(sender.post.http, f"/results/{late}")["omissions"]["renewals"] == 2
 
 
 def test_missing_repeats_are_named(sender: Sender) -> None:
@@ -120,13 +167,20 @@ def test_all_boards_ask_once(sender: Sender, store: Store) -> None:
     with statements(store) as seen:
         boards = get(sender.post.http, "/leaderboard")
     assert len({row["workload"] for row in boards["rows"]}) == 2
-    assert sum("GROUP BY signing_key.first_key_id, challenge.run_id" in one for one, _ in seen) == 1
+    assert sum("FROM left_out" in one for one, _ in seen) == 1
+    (of_results,) = (one for one, _ in seen if re.search("(FROM|JOIN) challenge ", one))
+    assert "LIMIT" in of_results  # no board reads all challenges of a run, or of a key
 
 
-def test_nobody_else_takes_a_challenge_of_a_key(sender: Sender) -> None:
-    """Asking again gives the same one."""
+def test_nobody_else_takes_a_challenge_of_a_key(sender: Sender, store: Store) -> None:
+    """Asking again gives the same one, also at the same time."""
     body = results.challenge_request(sender.key)
     assert sender.ask_with(body).json() == sender.ask_with(body).json()
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(5):
+            once = results.challenge_request(sender.key), store, AUTHORITY, sender.now, 24.0
+            asked = [threads.submit(challenges.give, *once) for _ in range(8)]
+            assert len({str(one.result()) for one in asked}) == 1
     unsigned = b'{"key_id":"%s"}' % results.key_id(sender.key).encode()
     assert sender.ask_with(unsigned).status_code == 422
     forged = body.replace(

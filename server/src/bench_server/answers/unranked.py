@@ -54,7 +54,7 @@ def unranked_rows(
     # A withdrawn result keeps no machine, timing, trust level or attribute to filter by.
     if not conditions and all(name in GONE.c for name in criteria.equal):
         for digest, rows in _newest(session, WITHDRAWN, GONE, workloads, criteria, []).items():
-            reason = "withdrawn by its sender"
+            reason = "withdrawn by its sender or the operator"
             answers[digest] += [_answer(row, row.id, "withdrawn", reason) for row in rows]
     return {digest: _newest_first(unsorted) for digest, unsorted in answers.items()}
 

@@ -25,6 +25,7 @@ PRIVILEGES = {
     "owner": NEVER_DELETED,
     "invite": NEVER_DELETED,
     "challenge": NEVER_DELETED,
+    "left_out": NEVER_DELETED,
 }
 # Columns of these tables that may be changed.
 CHANGED = {

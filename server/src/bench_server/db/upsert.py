@@ -8,10 +8,12 @@ from sqlalchemy import Connection, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 
-def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows that have a value for every column of the table."""
+def upsert(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, added: bool = False
+) -> None:
+    """Write rows that have a value for every column of the table; ``added`` to stored numbers."""
     if rows:
-        connection.execute(_upsert(connection.dialect.name, table), list(rows))
+        connection.execute(_upsert(connection.dialect.name, table, added), list(rows))
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> set[Any]:
@@ -30,11 +32,12 @@ def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
 
 
 @cache
-def _upsert(dialect: str, table: Table) -> Executable:
+def _upsert(dialect: str, table: Table, added: bool) -> Executable:
     statement = _insert(dialect, table)
+    new = {c.name: statement.excluded[c.name] for c in table.c if not c.primary_key}
     return statement.on_conflict_do_update(
         index_elements=list(table.primary_key),
-        set_={c.name: statement.excluded[c.name] for c in table.c if not c.primary_key},
+        set_={name: table.c[name] + value for name, value in new.items()} if added else new,
     )
 
 

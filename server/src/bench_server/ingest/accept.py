@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, or_, select, update
+from sqlalchemy import ColumnElement, Connection, or_, select
 from sqlmodel import Session
 
 from bench_protocol.base.errors import ProtocolError
@@ -25,7 +25,7 @@ from ..db.upsert import insert_new
 from ..errors import Conflict, Gone, KeyNotActive, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
-from . import challenges, key_registry
+from . import challenges, key_registry, left_out
 from .challenges import StoredChallenge
 from .key_registry import KeyStatus
 
@@ -103,7 +103,7 @@ def accept_all(
     possible = [item for item in checked if item.refusal is None]
     inserted = insert_new(connection, SUBMISSIONS, [item.row for item in possible])
     if bound := {item.challenge.id for item in possible if item.challenge is not None}:
-        connection.execute(USED, {"ids": sorted(bound)})
+        left_out.use(connection, sorted(bound))
     new = [item for item in opened if item.id in inserted]
     leaves = [writer.Leaf("result", item.envelope, item.id) for item in new]
     logged = writer.append(session, authority, leaves, opened[0].received_at) if new else []
@@ -216,7 +216,6 @@ KEYS = select(*(_KEYS.c[name] for name in KeyStatus._fields)).where(among(_KEYS.
 CHALLENGES = select(*(_CHALLENGES.c[name] for name in StoredChallenge._fields)).where(
     among(_CHALLENGES.c.id, "ids")
 )
-USED = update(_CHALLENGES).where(among(_CHALLENGES.c.id, "ids")).values(used=True)
 WITHDRAWN = select(_WITHDRAWN.c.payload_sha256).where(among(_WITHDRAWN.c.payload_sha256, "digests"))
 STORED = select(SUBMISSIONS.c.id, SUBMISSIONS.c.payload_sha256, SUBMISSIONS.c.received_at).where(
     among(SUBMISSIONS.c.payload_sha256, "digests")

@@ -5,13 +5,13 @@ neither a duration nor that the result is true.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import BadSignature, InvalidField
@@ -23,9 +23,11 @@ from bench_protocol.signing.envelope import Envelope
 
 from ..checks.submission import SubmissionFacts
 from ..db.store import Store
-from ..db.tables import Challenge
+from ..db.tables import Challenge, table_of
+from ..db.upsert import insert_new
 from ..errors import Conflict
 from ..log.server_keys import Authority
+from . import left_out
 from .key_registry import find_key, require_active
 
 
@@ -55,29 +57,23 @@ def give(
     with store.writing() as session:
         request = _request(opened, find_key(session), authority.origin)
         require_active(session, request.key_id)
-        row = session.get(Challenge, request.id)
-        if row is None:
-            row = Challenge(
-                id=request.id,
-                nonce=secrets.token_hex(32),
-                key_id=request.key_id,
-                run_id=request.run_id,
-                issued_at=now,
-                expires_at=now + timedelta(hours=hours),
-            )
-            session.add(row)
-        elif row.key_id != request.key_id:
+        until = now + timedelta(hours=hours)
+        new = request.model_dump(include={"id", "key_id", "run_id"})
+        new |= {"nonce": secrets.token_hex(32), "issued_at": now, "expires_at": until}
+        issue(session.connection(), new)
+        row = session.get_one(Challenge, request.id)
+        if row.key_id != request.key_id:
             raise Conflict(f"challenge {row.id} is another key's", field="id", hint="draw an id")
         issued = given_challenge(row, authority)
     signed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, acts.payload(issued), authority.challenge)
-    return ChallengeAnswer(
-        id=issued.id,
-        nonce=issued.nonce,
-        server_origin=issued.server_origin,
-        issued_at=issued.issued_at,
-        expires_at=issued.expires_at,
-        envelope=strict_json.loads(signed),
-    )
+    said = issued.model_dump(exclude={"key_id"})
+    return ChallengeAnswer(**said, envelope=strict_json.loads(signed))
+
+
+def issue(connection: Connection, new: Mapping[str, Any]) -> None:
+    """Store a challenge, unless one has its id. A request at the same time waits for this one."""
+    if insert_new(connection, table_of(Challenge), [new]):
+        left_out.count_last(connection, new["key_id"], new["id"])
 
 
 def _request(

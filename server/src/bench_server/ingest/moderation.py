@@ -5,7 +5,7 @@ acts and changes keys; the projector applies the effect on results.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,18 +29,19 @@ from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
 
 from ..db.store import Store
-from ..db.tables import Challenge, LogEntry, SigningKey, Submission, Withdrawn
+from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
 from ..db.tables.base import InCell
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
-from . import columns, hardware_names, key_registry
+from . import columns, hardware_names, key_registry, left_out
 
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
 # States that the operator's acts give a result; its sender cannot change them.
 FINAL = {"flag": "flagged", "quarantine": "quarantined"}
-ABOUT_RESULTS = ("hide", "show", "withdraw", "flag", "quarantine", "restore")
+OF_SENDER = ("hide", "show", "withdraw")
+ABOUT_RESULTS = (*OF_SENDER, "flag", "quarantine", "restore")
 
 
 class ActBody(Wire):
@@ -76,6 +77,8 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
             _require_fresh(act, now)
             return ActResult(act, None)
         require_possible(session, act)
+        if act.act in OF_SENDER and act.key_id != authority.identity.operator_key_id:
+            _count_withdrawn(session, act)
         change_keys(session, act, body.display_name)
         leaf = writer.Leaf(
             "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
@@ -188,15 +191,17 @@ def change_keys(session: Session, act: Act, display_name: str | None = None) -> 
         key_registry.owner_with_label(session, _needed(act.owner, "owner"))
 
 
-def newest_act(session: Session, result_id: str) -> str | None:
-    """The kind of the newest logged act about a result; None if there is none."""
-    raw = session.exec(
+def newest_act(
+    session: Session, result_id: str, kinds: Sequence[str] = ABOUT_RESULTS
+) -> str | None:
+    """The kind of the newest logged act of these kinds about a result; None if there is none."""
+    raws = session.exec(
         select(LogEntry.envelope)
         .where(LogEntry.submission_id == result_id, LogEntry.kind == "act")
         .order_by(col(LogEntry.log_index).desc())
-        .limit(1)
-    ).first()
-    return None if raw is None else Act.parse(envelope.read(raw).payload).act
+    )
+    logged = (Act.parse(envelope.read(raw).payload).act for raw in raws if raw)
+    return next((kind for kind in logged if kind in kinds), None)
 
 
 def results_of_chain(session: Session, key_id: str) -> list[Submission]:
@@ -215,7 +220,7 @@ def results_of_chain(session: Session, key_id: str) -> list[Submission]:
 
 def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> None:
     """Erase a withdrawn result: its payload, and the salts and envelopes of all of its entries,
-    that of the withdrawal included. The tree does not change. Its challenge counts it."""
+    that of the withdrawal included. The tree does not change."""
     submission = session.get_one(Submission, result_id)
     entries = col(LogEntry.submission_id) == result_id
     log_index = session.exec(
@@ -234,11 +239,17 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
             withdrawn_at=now,
         )
     )
-    of_its = col(Challenge.id) == submission.challenge_id
-    session.exec(update(Challenge).where(of_its).values(withdrawn=Challenge.withdrawn + 1))
     erased = {"salt": None, "envelope": None, "submission_id": None}
     session.exec(update(LogEntry).where(entries).values(**erased))
     session.exec(delete(Submission).where(col(Submission.id) == result_id))
+
+
+def _count_withdrawn(session: Session, act: Act) -> None:
+    """Count a result that its sender hides or withdraws once, until it is shown."""
+    submission = session.get_one(Submission, act.result)
+    hidden = newest_act(session, submission.id, OF_SENDER) == "hide"
+    of_key = session.connection(), submission.key_id, submission.received_at
+    left_out.add(*of_key, withdrawn=(act.act != "show") - hidden)
 
 
 def _require_own(session: Session, act: Act, submission: Submission) -> None:

@@ -1,7 +1,8 @@
 """Tables. Never wire models: what is sent or answered has models of its own.
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
-``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
+``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know. ``left_out``
+counts what is no entry of the log.
 ``measurement``, ``environment``, ``aggregate``, ``owner_spread`` and the kinds of ``owner`` are a
 projection of the log, which the projector can rebuild. ``ask`` and ``ask_day`` are drawn once, and
 kept. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by
@@ -16,6 +17,7 @@ from .trust import (
     Challenge,
     Cosignature,
     Invite,
+    LeftOut,
     LogCheckpoint,
     LogEntry,
     LogNode,
@@ -34,6 +36,7 @@ __all__ = [
     "Cosignature",
     "EnvironmentRow",
     "Invite",
+    "LeftOut",
     "LogCheckpoint",
     "LogEntry",
     "LogNode",

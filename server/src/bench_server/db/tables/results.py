@@ -27,10 +27,6 @@ UNRANKED: dict[str, Any] = {
     "sqlite_where": text("rankable IS 0"),
     "postgresql_where": text("rankable IS false"),
 }
-HIDDEN: dict[str, Any] = {
-    "sqlite_where": text("moderation = 'hidden'"),
-    "postgresql_where": text("moderation = 'hidden'"),
-}
 
 
 class Submission(Table, table=True):
@@ -111,7 +107,6 @@ class Measurement(InSetup, Table, table=True):
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
-        Index("ix_measurement_hidden", "key_id", "received_at", **HIDDEN),
         # The oldest and the newest trusted result of an owner (:mod:`bench_server.ranking.owners`).
         Index("ix_measurement_trusted", "owner", "received_at", **TRUSTED),
         Index("ix_measurement_challenge", "challenge_id", "workload_digest"),

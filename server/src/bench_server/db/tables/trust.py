@@ -1,6 +1,6 @@
 """Keys and owners, challenges, the log."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import (
     BigInteger,
@@ -73,8 +73,8 @@ class Invite(Table, table=True):
 
 
 class Challenge(Table, table=True):
-    """A nonce given to a key for one run. ``used``: a result was bound to it; ``withdrawn``: the
-    number of its results that were withdrawn."""
+    """A nonce given to a key for one run. ``used``: a result was bound to it; ``counted``: it is
+    among the challenges of a :class:`LeftOut`."""
 
     __tablename__ = "challenge"
     __table_args__ = (Index(None, "key_id", "issued_at"), Index(None, "key_id", "run_id"))
@@ -86,6 +86,18 @@ class Challenge(Table, table=True):
     issued_at: datetime = Field(sa_type=UtcDateTime)
     expires_at: datetime = Field(sa_type=UtcDateTime)
     used: bool = False
+    counted: bool = False
+
+
+class LeftOut(Table, table=True):
+    """What a key left out on a day (UTC): challenges of runs without a result, but for its newest
+    one, and results that it withdrew or hides."""
+
+    __tablename__ = "left_out"
+
+    key_id: str = Field(primary_key=True, max_length=64)
+    day: date = Field(primary_key=True)
+    challenges: int = 0
     withdrawn: int = 0
 
 
