@@ -36,7 +36,7 @@ REFUSED = {
     ),
     "Cyrillic model as Latin": (
         "\u0411\u0430\u0439\u043a\u0430\u043b \u0412\u0415-\u041c1000",
-        "only Cyrillic letters that look like Latin ones in \u0412\u0415-\u041c1000",
+        "only Cyrillic letters that look like Latin ones",
     ),
     "Arabic digit": ("Xeon 6\u0665", "mixes letters of Arabic and Latin"),
     "Cyrillic as Latin": (

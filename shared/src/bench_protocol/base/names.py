@@ -101,7 +101,7 @@ def _mixture(text: str) -> Fault | None:
         latin = [word for word in latin if words[word] == {CYRILLIC} and DIGITS & set(word)]
     if latin:
         problem = f"has only {_word(min(words[latin[0]]))} letters that look like Latin ones"
-        return Fault(f"{problem} in {' '.join(latin)}", "write it in Latin letters, or add a word")
+        return Fault(problem, "write it in Latin letters, or add a word")
     return None
 
 
