@@ -7,6 +7,7 @@ from bench_agent.engines.seam import Data
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Optimizer, Workload
+from bench_protocol.training.reading import mean_square, restarted
 
 from ..fault import Fault, Job, Plant, Setup, changed_workload, patched
 
@@ -73,9 +74,13 @@ def epsilon_outside(settings: Any, parameters: Any, foreach: bool) -> Any:
     """PyTorch's own RMSprop."""
     import torch
 
-    return torch.optim.RMSprop(
-        parameters, settings.learning_rate, alpha=settings.rho, eps=settings.epsilon
-    )
+    class OwnRMSprop(torch.optim.RMSprop):
+        def restart(self, first: bool) -> None:
+            for state in self.state.values():
+                state["square_avg"].fill_(mean_square(first))
+                state["step"].fill_(restarted(int(state["step"]), first))
+
+    return OwnRMSprop(parameters, settings.learning_rate, alpha=settings.rho, eps=settings.epsilon)
 
 
 def accumulated(session: Any) -> None:

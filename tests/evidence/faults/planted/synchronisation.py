@@ -3,7 +3,6 @@
 from typing import Any
 
 from ..fault import Fault, Planting, Setup
-from .optimiser import MLX
 from .steps import MLX_PIPELINE
 
 JAX_CNN = Setup("mnist-cnn", "jax")
@@ -31,7 +30,6 @@ def clock_before_sync(here: Planting) -> None:
 FAULTS = tuple(
     Fault(name, words, where, setup, plant, in_timed_loop=True)
     for name, words, where, setup, plant in (
-        ("B15", "no synchronisation", "engines/mlx/sessions.py sync", MLX, no_sync),
         ("B17", "no synchronisation", "engines/mlx/sessions.py sync", MLX_PIPELINE, no_sync),
         ("N17", "the clock is read before the device is idle", "worker/stopwatch.py now",
          MLX_PIPELINE, clock_before_sync),

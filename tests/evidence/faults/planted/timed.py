@@ -55,10 +55,9 @@ def other_seed(workload: Workload, cell: Cell, weights: Weights, data: Data) -> 
 
 
 def a_tenth(data: Data) -> Data:
-    """Only the first tenth of the samples is used: it fits the caches."""
-    few = len(data.order) // 10
-    order = np.tile(data.order[data.order < few], 10)[: len(data.order)]
-    return replace(data, train_x=data.train_x[:few], train_y=data.train_y[:few], order=order)
+    """The first tenth of the samples takes the place of all others."""
+    few = np.arange(len(data.order)) % (len(data.order) // 10)
+    return replace(data, train_x=data.train_x[few], train_y=data.train_y[few])
 
 
 ENGINE = "engines/{}/engine.py open".format
