@@ -57,11 +57,11 @@ def test_the_parts_are_trained_in_calls_as_long_as_blocks(engine: FakeEngine) ->
 
 
 def test_each_part_begins_where_the_seed_says(engine: FakeEngine) -> None:
-    """Deep ones twice; the first one also for the loss before its first step."""
+    """Deep ones twice."""
     seed = job_of(TINY).seed
     told(engine)
     weights = seeded.initial_weights(TINY, seed)
-    begun = [PARTS[0], *(part for part in PARTS for _ in range(1 + (part.kind in DEEP)))]
+    begun = [part for part in PARTS for _ in range(1 + (part.kind in DEEP))]
     for part, start in zip(begun, engine.session.restarts, strict=True):
         assert (start.first, start.dropout, start.first_steps) == (
             part.first,
@@ -76,10 +76,10 @@ def test_each_part_begins_where_the_seed_says(engine: FakeEngine) -> None:
 def test_dropout_is_on_where_the_part_says_so(engine: FakeEngine) -> None:
     worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     on = [start.dropout for start in engine.session.restarts]
-    assert on == [False] * 5 + [True] * 4
+    assert on == [False] * 4 + [True] * 4
 
 
-def slowed(engine: FakeEngine, *times: float, restarts: int = 1) -> None:
+def slowed(engine: FakeEngine, *times: float, restarts: int = 0) -> None:
     """A step of each attempt of a reading takes that many times as long as one of a block, of other
     attempts as long. ``restarts``: before the first attempt, each of which has two."""
     session = engine.session
@@ -115,7 +115,7 @@ def test_a_deep_reading_that_a_busy_machine_slows_is_made_again(
     assert reading.movements[-1] == pytest.approx(math.sqrt(10) * (2 + sent))
 
 
-@pytest.mark.parametrize(("times", "restarts", "dropping"), [((5.0,), 1, 4), ((5.0,) * 3, 5, 8)])
+@pytest.mark.parametrize(("times", "restarts", "dropping"), [((5.0,), 0, 4), ((5.0,) * 3, 4, 8)])
 def test_of_two_deep_readings_the_one_with_dropout_is_made_again(
     engine: FakeEngine, times: Sequence[float], restarts: int, dropping: int
 ) -> None:
@@ -123,23 +123,39 @@ def test_of_two_deep_readings_the_one_with_dropout_is_made_again(
     slowed(engine, *times, restarts=restarts)
     worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     on = [start.dropout for start in engine.session.restarts]
-    assert on == [False] * 5 + [True] * dropping
+    assert on == [False] * 4 + [True] * dropping
 
 
-def test_the_first_loss_is_that_of_the_first_parts_first_batch(engine: FakeEngine) -> None:
-    """With the starting weights, by the session's own evaluation."""
+def test_the_start_loss_is_that_of_the_first_step(engine: FakeEngine) -> None:
+    losses = iter([0.25])
+    engine.session.loss = lambda: next(losses, 0.5)  # type: ignore[method-assign]
+    assert told(engine).start_loss == 0.25
+
+
+def test_where_layers_drop_the_start_loss_is_evaluated_before_a_step(engine: FakeEngine) -> None:
     seen: list[np.ndarray] = []
 
     def evaluate(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+        if not seen:
+            assert (engine.session.step_count(), engine.session.restarts) == (0, [])
         seen.append(y)
-        return 0.25, 0.5
+        return (0.125, 0.5) if len(seen) == 1 else (0.5, 0.5)
 
     engine.session.evaluate = evaluate  # type: ignore[method-assign]
-    assert told(engine).start_loss == 0.25
-    job, part = job_of(TINY), PARTS[0]
-    rows = seeded.order(TINY.data_set.train_samples, 0, job.seed)[part.first * 16 :][:16]
+    job = job_of(WITH_DROPOUT)
+    witness = measured(worker.work(job, lambda message: None, engine.clock)).witness
+    assert witness is not None
+    assert witness.start_loss == 0.125
+    rows = seeded.order(TINY.data_set.train_samples, 0, job.seed)[:16]
     assert engine.opened_with is not None
-    np.testing.assert_array_equal(seen[-1], engine.opened_with.train_y[rows])
+    np.testing.assert_array_equal(seen[0], engine.opened_with.train_y[rows])
+
+
+def test_epochs_in_the_order_of_the_one_before_are_a_wrong_result(engine: FakeEngine) -> None:
+    assert measured(answer(engine)[0])
+    engine.session.repeated_epochs = 1
+    outcome = failed(answer(engine)[0])
+    assert (outcome.kind, outcome.phase) == ("wrong_result", "timing")
 
 
 def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:

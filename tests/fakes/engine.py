@@ -53,6 +53,7 @@ class FakeSession:
     closed: bool = False
     counted_by: Literal["optimizer", "loop"] = "loop"
     uncounted: int = 0
+    repeated_epochs: int = 0
     # Where each trained weight is at the end; by default it moved by one. Later steps move it on.
     weights: list[NDArray[np.float32]] = field(default_factory=list)
     readings: int = 0

@@ -17,7 +17,7 @@ from bench_protocol.payload.witness import Reading, Witness, trained_tensors
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import figures, generated_digest
 from bench_protocol.training import recomputation
-from bench_protocol.training.reading import parts
+from bench_protocol.training.reading import parts, parts_recomputed
 from bench_protocol.training.recomputation import JobKey, Recomputation, SessionJob
 from bench_protocol.training.recomputed import Figures, Recomputed
 
@@ -36,11 +36,10 @@ def invented(workload: Workload, nonce: str, batch_size: int) -> Figures:
     moved = (0.5,) * len(list(trained_tensors(workload)))
     seed = nonces.seed_of(nonce, workload.digest)
     made = []
-    for part in parts(workload, batch_size, seed):
-        loss = start * 0.999**part.steps
-        high = {"loss_high": 1.02 * loss, "movements_high": moved} if part.kind == "dropout" else {}
-        if part.kind != "masks":
-            made.append(Recomputed(loss=loss, movements=moved, **high))
+    for part in parts_recomputed(parts(workload, batch_size, seed)):
+        loss, draws = start * 0.999**part.steps, part.kind in ("dropout", "masks")
+        high = {"loss_high": 1.02 * loss, "movements_high": tuple(1.1 * m for m in moved)}
+        made.append(Recomputed(loss=loss, movements=moved, **(high if draws else {})))
     return Figures(start_loss=start, readings=tuple(made))
 
 
@@ -60,10 +59,14 @@ def witness_of(
     blocks, tensors = measured.blocks, list(trained_tensors(job.workload))
     step_ns = sorted(blocks.durations_ns)[len(blocks.durations_ns) // 2] / blocks.steps_per_block
     readings: list[Reading] = []
-    for number, part in enumerate(parts(job.workload, job.batch_size, job.seed)):
+    done = parts(job.workload, job.batch_size, job.seed)
+    rights = dict(zip(parts_recomputed(done), right.readings, strict=True))
+    for number, part in enumerate(done):
         loss, movements = 0.5, tuple(0.3 + 0.01 * number for _ in tensors)
-        if part.kind != "masks":
-            loss, movements = times * right.readings[number].loss, right.readings[number].movements
+        if part in rights:
+            loss, movements = times * rights[part].loss, rights[part].movements
+        if part in done[number + 1 :]:  # the other masks have the upper end
+            movements = rights[part].movements_high if part in rights else movements
         calls = part.calls(blocks.steps_per_block)
         durations_ns = tuple(max(1, round(count * step_ns)) for count in calls)
         readings.append(Reading(loss=loss, movements=movements, durations_ns=durations_ns))

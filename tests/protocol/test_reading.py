@@ -15,6 +15,7 @@ from bench_protocol.training.reading import (
     MOST_CONVOLVED,
     MOST_STEPS,
     ROUNDING_PAIRS,
+    SHORT_MASK_DRAWS,
     SHORT_STEPS,
     STEPS_PER_LOOP,
     Part,
@@ -92,9 +93,9 @@ def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> Non
         "dropout": mask_draws(workload),
         "short": 1 + 2 * ROUNDING_PAIRS,
         "first": 1 + 2 * ROUNDING_PAIRS,
-        "masks": 0,
+        "masks": SHORT_MASK_DRAWS * bool(mask_draws(workload)),
     }
-    steps = max(sum(trainings[part.kind] * part.steps for part in one) for one in made)
+    steps = max(sum(trainings[part.kind] * part.steps for part in set(one)) for one in made)
     most = recomputed_samples(workload)
     if not any(part.kind == "short" for part in made[0]):
         most *= reading.MOST_TIMES

@@ -33,7 +33,14 @@ from bench_protocol.recompute import layers as recompute_layers
 from bench_protocol.recompute.figures import MISSED, figures
 from bench_protocol.recompute.optimizers import Update
 from bench_protocol.statistics.student_t import quantile
-from bench_protocol.training.reading import MASK_DRAWS, MEAN_SQUARE, Kind, Part, parts
+from bench_protocol.training.reading import (
+    MEAN_SQUARE,
+    SHORT_MASK_DRAWS,
+    Kind,
+    Part,
+    parts,
+    parts_recomputed,
+)
 from bench_protocol.training.recomputed import Recomputed
 
 # The package has a function of the module's name.
@@ -270,7 +277,7 @@ def test_a_job_that_cannot_be(batch_size: int) -> None:
 def by_part(workload: Workload) -> list[tuple[Part, Recomputed]]:
     made = figures(workload, NONCE, BATCH)
     seed = nonces.seed_of(NONCE, workload.digest)
-    done = [part for part in parts(workload, BATCH, seed) if part.kind != "masks"]
+    done = parts_recomputed(parts(workload, BATCH, seed))
     return list(zip(done, made.readings, strict=True))
 
 
@@ -298,13 +305,14 @@ def test_the_figures_of_a_session() -> None:
             else:
                 assert low < value < high
                 assert high - low < 1e-3 * value
-    assert [part.kind for part, _ in by_part(dropped())] == ["deep", "short", "first", "dropout"]
+    assert [part.kind for part, _ in by_part(dropped())] == [
+        *("deep", "short", "first", "dropout", "masks"),
+    ]
 
 
-def test_the_first_loss_is_that_of_the_first_part() -> None:
-    part, _ = by_part(TINY)[0]
+def test_the_start_loss_is_that_of_the_first_batch() -> None:
     job = Job(TINY, BATCH, nonces.seed_of(NONCE, TINY.digest))
-    expected = Training(job, part).loss()
+    expected = Training(job, Part("deep", 0, 1, PER_EPOCH)).loss()
     assert figures(TINY, NONCE, BATCH).start_loss == pytest.approx(expected, rel=1e-9)
     assert figures(TINY, "cd" * 32, BATCH) != figures(TINY, NONCE, BATCH)
 
@@ -374,7 +382,8 @@ def test_another_draw_of_masks_lies_in_the_range() -> None:
     (part, found) = by_part(workload)[-1]
     job = Job(workload, BATCH, nonces.seed_of(NONCE, workload.digest))
     again = Training(job, part)
-    other = again.train(partial(recompute_figures._masks, job, MASK_DRAWS)), *again.movements()
+    draw = partial(recompute_figures._masks, job, SHORT_MASK_DRAWS)
+    other = again.train(draw), *again.movements()
     for (low, high), value in zip(ranges(found), other, strict=True):
         assert low < value < high < 3 * low
 

@@ -59,12 +59,14 @@ def cell(device: DeviceKind = "cpu", precision: Precision = "float32") -> Cell:
 
 
 def honest(workload: Workload = DROPPED) -> Witness:
-    """The witness of the recomputation itself, with other masks in each of their readings."""
+    """The witness of the recomputation itself; its masks give both ends of their range."""
     readings = [
         Reading(loss=one.loss, movements=one.movements, durations_ns=(1,))
         for one in right(workload).readings
     ]
-    masked = [readings[0].model_copy(update={"movements": (0.5 + n,) * 4}) for n in range(2)]
+    masked = [
+        readings[-1].model_copy(update={"movements": right(workload).readings[-1].movements_high})
+    ]
     return Witness(
         step_count=1,
         counted_by="loop",
@@ -182,7 +184,7 @@ def test_other_readings_than_those_of_the_seed_are_unverified(count: int) -> Non
     [
         None,
         Figures(start_loss=2.3, readings=()),
-        Figures(start_loss=2.3, readings=(right().readings[0],) * 5),
+        Figures(start_loss=2.3, readings=(right().readings[0],) * 6),
         Figures(
             start_loss=2.3,
             readings=tuple(

@@ -18,7 +18,7 @@ from bench_protocol.payload.result import Failed, Result
 from bench_protocol.payload.witness import Reading, Witness
 from bench_protocol.recompute import Job, Training
 from bench_protocol.training import recomputation, witness_verdict
-from bench_protocol.training.reading import parts
+from bench_protocol.training.reading import parts, parts_recomputed
 from bench_protocol.training.recomputed import Figures
 
 # Names of checks as proofs; the others keep theirs.
@@ -40,10 +40,11 @@ COST_NONCE = "5" * 64
 # The package's function has the name of its module.
 _figures = import_module("bench_protocol.recompute.figures")
 OF_KIND = {
-    "deep": _figures._exact,
+    "deep": lambda training, _: _figures._exact(training),
     "short": _figures._short,
     "first": _figures._short,
     "dropout": _figures._dropping,
+    "masks": _figures._masked,
 }
 
 
@@ -73,9 +74,10 @@ class Healed:
         if index < len(self.figures.readings):
             right = self.figures.readings[index]
             return told.model_copy(update={"loss": right.loss, "movements": right.movements})
-        # Two readings that show masks differ.
-        moved = tuple(float(index) for _ in self.figures.readings[0].movements)
-        return told.model_copy(update={"loss": 1.0, "movements": moved})
+        # Two readings that show masks differ: the second has the other end of their range.
+        last = self.figures.readings[-1]
+        apart = last.movements_high or tuple(float(index) for _ in last.movements)
+        return told.model_copy(update={"loss": last.loss, "movements": apart})
 
     def is_wrong(self, witness: Witness) -> bool:
         cell, measured = self.result.cell, self.result.measurement
@@ -177,9 +179,7 @@ def recomputed_seconds(workloads: Sequence[Workload]) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {}
     for workload in workloads:
         job = Job(workload, workload.batch_size, nonces.seed_of(COST_NONCE, workload.digest))
-        for part in parts(workload, workload.batch_size, job.seed):
-            if part.kind == "masks":
-                continue  # only compared with each other
+        for part in parts_recomputed(parts(workload, workload.batch_size, job.seed)):
             training, began = Training(job, part, None), time.process_time()
             OF_KIND[part.kind](training, job)
             spent = time.process_time() - began

@@ -44,14 +44,17 @@ class HostBatches:
     def __init__(self, data: Data, batch_size: int) -> None:
         self._inputs, self._labels = as_floats(data.train_x), data.train_y
         self._batch_size = batch_size
+        self.repeated_epochs = 0
 
     def of(
         self, orders: Iterable[NDArray[np.int32]], first: int
     ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
         """The batches in these orders, then shuffled; ``first``: number of the first batch in its
         epoch, from 0."""
-        size = self._batch_size
+        size, before = self._batch_size, None
         for order in endless(orders):
+            self.repeated_epochs += before is not None and np.array_equal(before, order)
+            before = order
             for end in range((first + 1) * size, len(order) + 1, size):
                 rows = order[end - size : end]
                 yield self._inputs[rows], self._labels[rows]
@@ -68,6 +71,7 @@ class TrainingLoop(ABC):
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
     _loss: Any
+    _repeated_epochs: int = 0
     _trained: int = 0
     _drops: bool = True
 
@@ -85,6 +89,11 @@ class TrainingLoop(ABC):
     @property
     def counted_by(self) -> Literal["optimizer", "loop"]:
         return "loop"
+
+    @property
+    def repeated_epochs(self) -> int:
+        """See :class:`.seam.Session`."""
+        return self._repeated_epochs
 
     def restart(self, start: Start) -> None:
         """See :class:`.seam.Session`."""
@@ -128,23 +137,28 @@ class TrainingLoop(ABC):
 class SlicedLoop(TrainingLoop):
     """``train_block`` of a loop whose data and order are on the device.
 
-    ``_orders`` yields the order of each epoch. ``_position`` counts the steps of the current epoch.
+    ``_orders`` yields the order of each epoch, ``_drawn`` is that of the current one, and
+    ``_position`` counts its steps.
     """
 
     _orders: Iterator[NDArray[np.int32]]
+    _drawn: NDArray[np.int32]
     _position: int = 0
 
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         self._position = first
         self._orders = endless(orders)
-        self._reorder(next(self._orders))
+        self._drawn = next(self._orders)
+        self._reorder(self._drawn)
 
     def train_block(self, steps: int) -> None:
         """See :class:`.seam.Session`."""
         while steps:
             if self._position == self._steps_per_epoch:
                 self._position = 0
-                self._reorder(next(self._orders))
+                before, self._drawn = self._drawn, next(self._orders)
+                self._repeated_epochs += np.array_equal(before, self._drawn)
+                self._reorder(self._drawn)
             count = min(steps, self._steps_per_epoch - self._position)
             self._train(self._position, count)
             self._position += count

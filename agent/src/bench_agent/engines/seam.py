@@ -104,6 +104,11 @@ class Session(Protocol):
         :func:`bench_protocol.payload.witness.trained_tensors`, in the layouts of the seeded
         weights."""
 
+    @property
+    def repeated_epochs(self) -> int:
+        """The number of epochs that were trained in the order of the epoch before; 0 where the
+        framework draws the orders."""
+
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
         """The first ``count`` batches of the first epoch as the device has them.
 

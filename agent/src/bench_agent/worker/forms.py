@@ -47,8 +47,6 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
     take(engine, task.form)
     steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
     with _opened(engine, task, LOCAL_NONCE) as (session, read):
-        session.train_block(1)
-        session.sync()
         step_ns = stopwatch.step_ns(session, TIMING, steps_per_epoch, clock)
         steps = max(1, round(TIMING.block_seconds * 1e9 / step_ns))
         return FormAnswer(step_ns=step_ns, witness=read(steps))
@@ -70,7 +68,7 @@ def read(engine: Engine, task: ReadTask) -> tuple[Witness, dict[str, str]]:
 def _opened(
     engine: Engine, task: FormTask | ReadTask, nonce: str
 ) -> Iterator[tuple[Session, Callable[[int], Witness]]]:
-    """A session, and what makes its readings from the steps of a call.
+    """A session after its first step, and what makes its readings from the steps of a call.
 
     Its data is generated, whatever the cell's: the readings are recomputed on it.
     """
@@ -80,10 +78,14 @@ def _opened(
     samples = Data(*train, *test, seeded.order(workload.data_set.train_samples, 0, seed))
     session = engine.open(workload, cell, seeded.initial_weights(workload, seed), samples)
     try:
+        evaluated = witness.evaluated_start(session, workload, cell, samples)
+        session.train_block(1)
+        session.sync()
+        start_loss = witness.start_loss(session, evaluated)
         yield (
             session,
             lambda steps: witness.read(
-                session, workload, cell, seed, samples, witness.Calls(steps, witness.untimed)
+                session, workload, cell, seed, start_loss, witness.Calls(steps, witness.untimed)
             ),
         )
     finally:

@@ -26,7 +26,7 @@ from bench_protocol.training import accuracy, loss_by_steps
 
 from .. import data
 from ..base.messages import Answer, BlockDone, Job, PhaseBegan, WorkerEvent
-from ..engines.seam import Data, Engine, Session
+from ..engines.seam import Data, Engine, Session, WrongResult
 from . import (
     environment,
     failures,
@@ -95,6 +95,7 @@ def run(
         session = engine.open(workload, cell, weights, samples)
         session.sync()
         build_ns = clock() - began
+        evaluated = witness.evaluated_start(session, workload, cell, samples)
         # Describe again: the Metal probe may have switched off the plug-in's remapper.
         software = environment.describe(engine)
 
@@ -103,6 +104,7 @@ def run(
         session.train_block(1)
         session.sync()
         first_step_ns = clock() - began
+        start_loss = witness.start_loss(session, evaluated)
         # Free the weights here: earlier would change the first step's memory, later the blocks'.
         del weights
         blocks = measure(
@@ -113,6 +115,8 @@ def run(
             on_block=block_done,
             on_timing=lambda: enter("timing"),
         )
+        if session.repeated_epochs:
+            raise WrongResult(f"{session.repeated_epochs} epochs are not shuffled")
         frozen = {"frozen_weights": frozen_weights} if workload.frozen_layers else {}
         measurement = Measurement(
             startup=Startup(
@@ -139,7 +143,7 @@ def run(
         later["evaluation"] = _evaluation(session, job, samples, blocks)
         enter("reading")
         calls = witness.Calls(blocks.steps_per_block, timed, blocks)
-        later["witness"] = witness.read(session, workload, cell, job.seed, samples, calls)
+        later["witness"] = witness.read(session, workload, cell, job.seed, start_loss, calls)
         left = steps_after.share_left(session, blocks.steps_per_block, timed)
         measurement = measurement.model_copy(update=later)
         outcome = _judged(job, measurement, left, warnings)

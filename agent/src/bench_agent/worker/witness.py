@@ -1,7 +1,8 @@
 """The witness: evidence of training, read from the timed session (docs/methodology.md).
 
-Everything is read after the last block: nothing is added to a block. Last of all the session makes
-its readings: it trains parts of its job again, in calls as long as the blocks.
+The start loss is that of the first step, all else is read after the last block: nothing is added to
+a block. Last of all the session makes its readings: it trains parts of its job again, in calls as
+long as the blocks.
 """
 
 import math
@@ -18,7 +19,7 @@ from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Blocks, Measurement
 from bench_protocol.payload.witness import Movements, Reading, Witness, trained_tensors
 from bench_protocol.training.pace import DOUBTFUL_PACE, compared, pace_of
-from bench_protocol.training.reading import DEEP, WITH_DROPOUT, Part, parts
+from bench_protocol.training.reading import DEEP, WITH_DROPOUT, Part, drops, parts
 
 from ..engines.seam import Data, Session, Start
 
@@ -50,22 +51,42 @@ class Calls:
         return min(self.steps, int(WARM_NS * self.steps / median(self.blocks.durations_ns)))
 
 
+def evaluated_start(session: Session, workload: Workload, cell: Cell, data: Data) -> float | None:
+    """The loss of the first batch, where layers drop: else the first step says it itself."""
+    if not drops(workload):
+        return None
+    rows = data.order[: cell.batch_size]
+    return finite(session.evaluate(data.train_x[rows], data.train_y[rows])[0])
+
+
+def start_loss(session: Session, evaluated: float | None) -> float | None:
+    """The loss of a session that has trained one step: with which weights, and by which order of
+    the samples, the timing begins. Each reading is given both anew.
+
+    Args:
+        evaluated: of :func:`evaluated_start`.
+    """
+    return finite(session.loss()) if evaluated is None else evaluated
+
+
 def read(
-    session: Session, workload: Workload, cell: Cell, seed: str, data: Data, calls: Calls
+    session: Session,
+    workload: Workload,
+    cell: Cell,
+    seed: str,
+    start_loss: float | None,
+    calls: Calls,
 ) -> Witness:
     """The witness of a session whose last block has ended.
 
     Args:
         seed: of the starting weights. They are generated again: no copy is kept during the timing.
+        start_loss: of :func:`start_loss`.
     """
     weights = seeded.initial_weights(workload, seed)
     steps, moved = session.step_count(), movements(session, workload, weights)
     done = parts(workload, cell.batch_size, seed)
     starts = [_start(workload, weights, part, seed) for part in done]
-    first, start = done[0], starts[0]
-    session.restart(start)
-    rows = start.orders[0][first.first * cell.batch_size :][: cell.batch_size]
-    start_loss, _ = session.evaluate(data.train_x[rows], data.train_y[rows])
     readings: list[Reading] = []
     for number, (part, start) in enumerate(zip(done, starts, strict=True)):
         make = partial(_reading, session, workload, part, start, calls)
@@ -75,7 +96,7 @@ def read(
         step_count=steps,
         counted_by=session.counted_by,
         movements=moved,
-        start_loss=finite(start_loss),
+        start_loss=start_loss,
         readings=tuple(readings),
     )
 

@@ -40,12 +40,13 @@ class Reading(Wire):
 
 
 class Witness(Wire):
-    """Evidence of training, read from the timed session after its last block.
+    """Evidence of training, read from the timed session: the start loss at its first step, all
+    else after its last block.
 
     ``step_count``: steps trained when the last block had ended, by the optimiser's own counter
     where the framework has one, else by the loop's. ``movements``: of the weights at that time.
-    ``start_loss``: mean loss of the first batch of the first reading with the starting weights,
-    dropout off. ``readings``: in the order of the parts.
+    ``start_loss``: mean loss of the first step, dropout off. ``readings``: in the order of the
+    parts.
     """
 
     step_count: Count

@@ -12,14 +12,21 @@ from ..catalogue import nonces, seeded
 from ..catalogue.layers import Dropout, Shape
 from ..catalogue.workloads import DataSet, Workload
 from ..statistics.student_t import quantile
-from ..training.reading import ROUNDING_PAIRS, mask_draws, parts
+from ..training.reading import (
+    MASK_DRAWS,
+    ROUNDING_PAIRS,
+    SHORT_MASK_DRAWS,
+    Part,
+    parts,
+    parts_recomputed,
+)
 from ..training.recomputed import Figures, Recomputed
 from .arrays import Array, Values
 from .training import Job, Masks, Split, Training
 
-# Chance that an honest value lies outside its range, if logarithms are normal. There are two: the
-# loss, and all movements together. So it is 1e-3 for a session.
-MISSED = 1e-3 / 2
+# Chance that an honest value lies outside its range, if logarithms are normal. There are two in
+# each of three readings: the loss, and all movements together. So it is 1e-3 for a session.
+MISSED = 1e-3 / 6
 # Starting weights change by up to this share, some thirty roundings of float32: errors add up over
 # the hundreds of products of a sum. One pair found what rounding decided in 11 to 16 of 16 trials.
 NUDGE, ROUNDINGS = 2e-6, 4
@@ -34,16 +41,11 @@ def figures(workload: Workload, nonce: str, batch_size: int, split: Split | None
             not given, and then only the samples that the steps need.
     """
     job = Job(workload, batch_size, nonces.seed_of(nonce, workload.digest))
-    done = parts(workload, batch_size, job.seed)
-    deep, *others = done
+    deep, *others = parts_recomputed(parts(workload, batch_size, job.seed))
     training = Training(job, deep, split)
-    start_loss = training.loss()
-    of_kind = {"short": _short, "first": _short, "dropout": _dropping}
-    readings = (
-        of_kind[part.kind](Training(job, part, split), job)
-        for part in others
-        if part.kind in of_kind
-    )
+    start_loss = Training(job, Part("short", 0, 1, deep.per_epoch), split).loss()
+    of_kind = {"short": _short, "first": _short, "dropout": _dropping, "masks": _masked}
+    readings = (of_kind[part.kind](Training(job, part, split), job) for part in others)
     return Figures(start_loss=_rounded(start_loss), readings=(_exact(training), *readings))
 
 
@@ -86,7 +88,11 @@ def _nudge(weights: Sequence[Values], seed: str, pair: int, nudge: float) -> Non
             value *= 1 + nudge * (2 * seeded.unit_interval(words).reshape(value.shape) - 1)
 
 
-def _dropping(training: Training, job: Job) -> Recomputed:
+def _masked(training: Training, job: Job) -> Recomputed:
+    return _dropping(training, job, SHORT_MASK_DRAWS)
+
+
+def _dropping(training: Training, job: Job, draws: int = MASK_DRAWS) -> Recomputed:
     """Range of loss and movements over Dropout's masks.
 
     The part is trained some times, each with its own masks: uniform numbers of the stream
@@ -98,7 +104,7 @@ def _dropping(training: Training, job: Job) -> Recomputed:
     all movements together, in equal parts (Bonferroni).
     """
     runs = []
-    for draw in range(mask_draws(job.workload)):
+    for draw in range(draws):
         training.restart()
         runs.append((training.train(partial(_masks, job, draw)), *training.movements()))
     losses, *moved = zip(*runs, strict=True)

@@ -8,6 +8,7 @@ timing. Everything follows from the workload and the session's seed; reading it 
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -50,8 +51,8 @@ STEPS_PER_LOOP = 16
 # from starting weights that differ a little.
 SHORT_STEPS, ROUNDING_PAIRS = 3, 3
 # Dropout's masks are the framework's own: what a reading with them may give is the range over this
-# many trainings with other masks.
-MASK_DRAWS = 6
+# many trainings with other masks. In a few steps more are cheap: they show the rate of a layer.
+MASK_DRAWS, SHORT_MASK_DRAWS = 6, 12
 Kind = Literal["deep", "short", "first", "dropout", "masks"]
 DEEP: tuple[Kind, ...] = ("deep", "dropout")
 WITH_DROPOUT: tuple[Kind, ...] = ("dropout", "masks")
@@ -66,7 +67,7 @@ class Part:
     few, dropout off; ``first``: a few, dropout off, the only one from an optimiser's empty state
     and from step 1 by its counter, which shows Adam's bias corrections; ``dropout``: as ``deep``,
     with the framework's own masks; ``masks``: a few with dropout,
-    made twice: the masks must differ.
+    made twice: the masks must differ, and have the layers' rates.
     """
 
     kind: Kind
@@ -128,6 +129,13 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
     return (*made, made[-1]) if drops(workload) else tuple(made)
 
 
+def parts_recomputed(done: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts that a recomputation trains: each once, and those that show masks only where it can
+    afford the range over masks."""
+    with_range = any(part.kind == "dropout" for part in done)
+    return tuple(part for part in dict.fromkeys(done) if part.kind != "masks" or with_range)
+
+
 def restarted(count: int, first: bool) -> int:
     """A counter of steps after a restart; ``first``: for a reading of first steps."""
     return 0 if first else count + COUNTED_ON
@@ -180,8 +188,9 @@ def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int]:
     in ``SECONDS``, or ``LEAST_STEPS`` at the default batch and below; at least one."""
     samples, trainings = recomputed_samples(workload), 1 + mask_draws(workload)
     steps, short = samples // batch_size, 2 * SHORT_STEPS * (1 + 2 * ROUNDING_PAIRS)
-    has_short = steps > short + trainings
-    deep = (steps - has_short * short) // trainings
+    masks = bool(mask_draws(workload)) * SHORT_MASK_DRAWS * SHORT_STEPS
+    has_short = steps > short + masks + trainings
+    deep = (steps - has_short * (short + masks)) // trainings
     least = LEAST_STEPS * batch_size * trainings
     if batch_size <= workload.batch_size and least <= MOST_TIMES * samples:
         deep = max(LEAST_STEPS, deep)

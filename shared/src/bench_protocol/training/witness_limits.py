@@ -37,6 +37,7 @@ _TABLE: tuple[tuple[Kind, _Pair, _Pair, _Pair, _Pair], ...] = (
     ("first", (1e-5, 2e-3), (1e-5, 2e-3), (5e-4, 1.5e-1), (2e-3, 3e-1)),
     ("deep", (2e-3, 2e-2), (2e-3, 2e-1), (1e-2, 5e-2), (2e-2, 5e-1)),
     ("dropout", (1e-3, 2e-3), (1e-3, 2e-3), (2e-2, 1e-1), (2e-2, 3e-1)),
+    ("masks", (1e-3, 2e-3), (1e-3, 2e-3), (2e-2, 1e-1), (2e-2, 3e-1)),
 )
 MEASURED: dict[tuple[Precision, Kind, bool], tuple[float, float]] = {
     (precision, kind, convolves): pairs[2 * number + convolves]

@@ -11,7 +11,7 @@ from ..catalogue.matrix import Cell
 from ..catalogue.workloads import Workload
 from ..payload import witness as payload
 from ..payload.witness import Reading, TrainedTensor, Witness, trained_tensors
-from .reading import Part, parts
+from .reading import Part, parts, parts_recomputed
 from .recomputed import Figures, Recomputed
 from .witness_limits import Limits, can_conform, limits, start_limit, still_limit
 
@@ -87,18 +87,19 @@ def judge(
         return _judged_widely(workload, witness)
     if figures is None:
         return WitnessVerdict("unverified", "the witness was not recomputed")
-    if [len(one.movements) for one in figures.readings] != [
-        len(tensors) for part in done if part.kind != "masks"
-    ]:
+    known = parts_recomputed(done)
+    if [len(one.movements) for one in figures.readings] != [len(tensors)] * len(known):
         return WitnessVerdict("unverified", "its recomputation has other readings or tensors")
     if not may_skip and (wrong := _stands_still(done, tensors, witness, figures)):
         return WitnessVerdict("wrong_result", wrong, 1.0)
     start = figures.start_loss
     off = deviation(witness.start_loss or 0.0, (start, start), LOSS_FLOOR)
     compared = [_Compared(START, off, start_limit(workload, cell))]
-    for part, reading, right in zip(done, witness.readings, figures.readings, strict=False):
-        allowed = limits(workload, cell, part)
-        compared += _reading(part, reading, right, allowed, tensors, may_skip)
+    rights = dict(zip(known, figures.readings, strict=True))
+    for part, reading in zip(done, witness.readings, strict=True):
+        if part in rights:
+            allowed = limits(workload, cell, part)
+            compared += _reading(part, reading, rights[part], allowed, tensors, may_skip)
     factor = allowed.wrong_beyond * architectures.wrong_beyond(cell.device.kind, architecture)
     return _verdict(cell, compared, allowed, factor)
 
@@ -150,7 +151,9 @@ def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
 
 def _name(part: Part) -> str:
     """A reading in sentences."""
-    return "the reading with dropout" if part.kind == "dropout" else f"the {part.kind} reading"
+    return {"dropout": "the reading with dropout", "masks": "a reading of masks"}.get(
+        part.kind, f"the {part.kind} reading"
+    )
 
 
 def _reading(

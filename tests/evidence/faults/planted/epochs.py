@@ -79,26 +79,22 @@ def never_shuffled(_: Any) -> Any:
     return endless
 
 
-SHUFFLE = (
-    "a reading is given its orders, so no proof sees what the loop's own shuffle draws; it is no "
-    "faster, and its test loss is that of an honest one"
-)
 FAULTS = tuple(
-    Fault(name, words, where, setup, plant, in_timed_loop=True, slip=not unseen, unseen=unseen)
-    for name, words, where, setup, plant, unseen in (
+    Fault(name, words, where, setup, plant, in_timed_loop=True)
+    for name, words, where, setup, plant in (
         ("L1", "Adam's state emptied at each epoch's end", "engines/torch/sessions.py", TORCH,
-         at_an_end(torch_emptied), ""),
+         at_an_end(torch_emptied)),
         ("L2", "Adam's state emptied at each epoch's end", "engines/jax/sessions.py", JAX,
-         at_an_end(jax_emptied), ""),
+         at_an_end(jax_emptied)),
         ("L3", "RMSprop's state emptied at each epoch's end", "engines/torch/sessions.py", CNN,
-         at_an_end(torch_emptied), ""),
+         at_an_end(torch_emptied)),
         ("L4", "first batch after an epoch's end repeated", "engines/torch/sessions.py", TORCH,
-         at_an_end(first_repeated), ""),
+         at_an_end(first_repeated)),
         ("L5", "first batch after an epoch's end repeated", "engines/torch/sessions.py", MLP,
-         at_an_end(first_repeated), ""),
+         at_an_end(first_repeated)),
         ("L6", "from the third epoch on the order is kept", "engines/torch/sessions.py", TORCH,
-         lambda here: here.sessions(third_not_shuffled), ""),
+         lambda here: here.sessions(third_not_shuffled)),
         ("L7", "epochs without given orders are not shuffled", "engines/loop.py endless", TORCH,
-         patched("loop:endless", never_shuffled), SHUFFLE),
+         patched("loop:endless", never_shuffled)),
     )
 )  # fmt: skip

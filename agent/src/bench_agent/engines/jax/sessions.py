@@ -141,6 +141,10 @@ class FedSession(JaxSession):
             **self._mixed_settings,
         }
 
+    @property
+    def repeated_epochs(self) -> int:
+        return self._host.repeated_epochs
+
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         batches = self._host.of(orders, first)
         self._batches = _put_ahead(batches) if self._pipeline else batches

@@ -130,6 +130,10 @@ class FedSession(MlxSession):
             **self._mixed_settings,
         }
 
+    @property
+    def repeated_epochs(self) -> int:
+        return self._host.repeated_epochs
+
     def _begin(self, orders: Sequence[NDArray[np.int32]], first: int = 0) -> None:
         self._position = first
         self._batches = map(_on_device, self._host.of(orders, first))

@@ -1,7 +1,6 @@
 """Readings of a result's timed session beside their recomputation."""
 
 from dataclasses import dataclass
-from itertools import chain, repeat
 from operator import truediv
 
 from sqlmodel import Session
@@ -9,7 +8,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Result
 from bench_protocol.training import recomputation
-from bench_protocol.training.reading import parts
+from bench_protocol.training.reading import parts, parts_recomputed
 
 from ...answers.types.results import ResultAnswer
 from ...checks.verdicts import CheckVerdict
@@ -58,16 +57,15 @@ def readings_of(session: Session, answer: ResultAnswer, signed: Result) -> Readi
     done = parts(workload, cell.batch_size, signed.seed)
     if workload.digest != cell.workload_digest or len(told.readings) != len(done):
         return None
-    # The readings that show masks have no recomputation.
-    right = chain(figures.readings if figures else (), repeat(None))
+    right = dict(zip(parts_recomputed(done), figures.readings if figures else (), strict=False))
     rows = [
         ReadingRow(
             *(part.kind, part.first, part.steps, part.per_epoch),
             min(map(truediv, reading.durations_ns, part.calls(blocks.steps_per_block))) / 1e6,
             reading.loss,
-            *(known.loss_range if known else (None, None)),
+            *(right[part].loss_range if part in right else (None, None)),
         )
-        for part, reading, known in zip(done, told.readings, right, strict=False)
+        for part, reading in zip(done, told.readings, strict=True)
     ]
     return Readings(
         witness=verdict,
