@@ -144,7 +144,9 @@ def deep_part(workload, seed, batch):
     drawn = sha256(f"trainmark/reading/v1/{seed}/0".encode())
     shorter, before = (int.from_bytes(drawn[at : at + 8], "big") for at in (0, 8))
     steps = most - shorter % (most // 4 + 1)
-    return per_epoch - 1 - before % max(1, min(steps - 1, per_epoch)), steps
+    most_before = max(1, min(steps - 1, per_epoch))
+    least_before = 16 if most_before >= 16 else 1
+    return per_epoch - least_before - before % (most_before - least_before + 1), steps
 
 
 def reading(workload, nonce, batch):
