@@ -14,7 +14,7 @@ from tests.fakes.engine import FakeEngine, answer, failed, measured
 from tests.fakes.workloads import TINY, job_of
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, ProbeTask
-from bench_agent.engines.seam import WrongResult
+from bench_agent.engines.seam import Products, WrongResult
 from bench_agent.run.worker_process import run_task
 from bench_agent.worker import environment
 from bench_agent.worker import main as worker
@@ -189,6 +189,22 @@ def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
     ended, _ = answer(engine)
     assert measured(ended).gemm is None
     assert [warning.code for warning in ended.warnings] == ["gemm_failed"]
+
+
+def test_the_matrix_product_is_the_last_that_a_worker_does(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes all cores. PyTorch and MLX keep its threads, and a small step was timed with one."""
+    trained: list[int] = []
+    products = engine.products
+
+    def seen(size: int) -> Products:
+        trained.append(sum(engine.session.blocks))
+        return products(size)
+
+    monkeypatch.setattr(engine, "products", seen)
+    assert measured(answer(engine)[0]).gemm is not None
+    assert trained[0] == sum(engine.session.blocks)
 
 
 def test_a_real_probe(tmp_path: Path) -> None:

@@ -133,7 +133,6 @@ def run(
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             data_digest=digest,
-            gemm=_gemm(engine, cell, timed, warnings),
             placement=_placement(session, cell),
             recipe_settings={**session.settings, **frozen, **forms.settings(job.form)},
         )
@@ -145,6 +144,8 @@ def run(
         calls = witness.Calls(blocks.steps_per_block, timed, blocks)
         later["witness"] = witness.read(session, workload, cell, job.seed, start_loss, calls)
         left = steps_after.share_left(session, blocks.steps_per_block, timed)
+        # Last: it takes all cores, and threads that the session was not timed with stay.
+        later["gemm"] = _gemm(engine, cell, timed, warnings)
         measurement = measurement.model_copy(update=later)
         outcome = _judged(job, measurement, left, warnings)
     except Exception as error:
