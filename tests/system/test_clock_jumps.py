@@ -239,9 +239,44 @@ def test_without_a_server_nothing_is_measured_again_and_the_clocks_start_again(
     assert sorted(apart) == [False] * 6 + [True] * 2  # those that were running
 
 
-def test_a_server_that_is_away_after_a_sleep_gives_the_next_challenge(
-    home: Home, world: World
+@pytest.mark.parametrize(
+    ("jumps", "away_at", "measured", "asked", "lost"),
+    [
+        ({2: (SLEEP,)}, (2,), 10, 3, 0),  # back at the end of the second measurement
+        ({2: (SLEEP,)}, (2, 3), 9, 4, 1),  # back when the next repeat begins
+        ({2: (SLEEP,), 3: (SLEEP,)}, (2,), 10, 3, 0),  # asleep again while it was away
+        ({2: (SLEEP,), 3: (SLEEP,)}, (2, 3), 10, 4, 1),  # measured twice again: at most
+        ({}, (1,), 8, 2, 1),  # no challenge was given before
+    ],
+)
+def test_a_server_that_is_away_after_a_sleep_gives_a_challenge_when_it_is_back(
+    home: Home,
+    world: World,
+    jumps: dict[int, tuple[Jump, ...]],
+    away_at: tuple[int, ...],
+    measured: int,
+    asked: int,
+    lost: int,
 ) -> None:
-    world.jumps, world.away_at = {2: (SLEEP,)}, (2,)
+    """The repeat is measured again under it, at most twice."""
+    world.jumps, world.away_at = jumps, away_at
     world.run(home)
-    assert world.effects == [(), ("stale", "stale"), *[()] * 6]
+    assert (world.measured, world.asked) == (measured, asked)
+    assert [effects for effects in world.effects if effects] == [("stale", "stale")] * lost
+    assert len(world.effects) == 8
+
+
+def test_after_a_sleep_a_server_that_did_not_answer_is_asked_again(
+    home: Home, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent(client: Any, outbox: Outbox) -> Iterator[Delivery]:
+        if world.measured == 3:
+            raise ServerUnreachable("away")
+        yield from world.submitted(client, outbox)
+
+    monkeypatch.setattr(posting, "submit", sent)
+    world.jumps = {5: (SLEEP,)}
+    summary, _ = world.run(home)
+    assert (len(world.effects), world.measured, world.asked) == (8, 9, 2)
+    assert not any("stale" in effects for effects in world.effects)
+    assert not summary.server_unreachable

@@ -45,6 +45,8 @@ class Posting:
         Without a server, or if it gives no challenge, the results stay at trust level 1.
         """
         jumped = bool(run.clock.jump_seconds())
+        if jumped:  # a machine that woke may have its network back
+            self._summary.server_unreachable = False
         if self._client is None or self._summary.server_unreachable:
             return replace(run, clock=self._new_clock()) if jumped else run
         used_seconds = run.clock.since_start_ns() / 1e9

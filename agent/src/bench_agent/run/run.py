@@ -81,18 +81,25 @@ def run_plan(journal: Journal, context: RunContext) -> RunSummary:
 def _measured_in_one_go(
     ready: Prepared, run: RunIdentity, post: Posting, context: RunContext
 ) -> tuple[RunIdentity, Result]:
-    """A repeat, measured again where the machine slept or its clock was set meanwhile: such a
-    result would stay at trust level 1. One without a challenge stays there anyway."""
+    """A repeat, measured again where the machine slept or its clock was set meanwhile, and where
+    the server was away when a challenge had to be renewed, and is back: such results would stay at
+    trust level 1. Where no challenge was given before, all of them do."""
+    had_challenge, run = run.challenge is not None, post.bound(run)
     for times_left in reversed(range(1 + MOST_AGAIN)):
-        run = post.bound(run)
+        had_challenge |= run.challenge is not None
         result = measured(ready, run, context)
         jump = run.clock.jump_seconds()
-        if not jump or ready.refusal or run.challenge is None:
+        if ready.refusal or not had_challenge or (run.challenge and not jump):
             break
         again = times_left > 0 and not context.stop.requested
-        context.reporter.note(_jump_words(jump, again))
-        if not again:
+        if jump:
+            context.reporter.note(_jump_words(jump, again))
+        renewed = post.bound(run) if again else run
+        if not again or not (jump or renewed.challenge):
             break
+        if not jump:
+            context.reporter.note("the server answers again: this repeat is measured again")
+        run = renewed
     return run, result
 
 
