@@ -32,10 +32,10 @@ READINGS = ("deep", "short", "first", "dropout", "masks")
 # In the order of the table. Checks that are not listed follow.
 ORDER = (
     *(f"{kind} reading" for kind in READINGS),
-    "start loss", "movements in the timing", "step count", "test loss", "pace", "synchronisation",
-    "window", "own product", "mean over median",
+    "start loss", "shuffled orders", "movements in the timing", "step count", "test loss", "pace",
+    "synchronisation", "window", "own product", "mean over median",
 )  # fmt: skip
-SYNCHRONISATION = "synchronisation"
+SYNCHRONISATION, SHUFFLING = "synchronisation", "shuffled orders"
 COST_NONCE = "5" * 64
 # The package's function has the name of its module.
 _figures = import_module("bench_protocol.recompute.figures")
@@ -109,7 +109,9 @@ def failing(
         found |= set(of_witness(result, _recomputed_here(result)))
         # The worker's own verdicts are checks of the server too, but for this one.
         is_timing = (result.outcome.kind, result.outcome.phase) == ("wrong_result", "timing")
-        if is_timing and not _miscounted(result):
+        if is_timing and result.measurement is None:
+            found.add(SHUFFLING)
+        elif is_timing and not _miscounted(result):
             found.add(SYNCHRONISATION)
     return tuple(sorted(found, key=place))
 
