@@ -34,8 +34,8 @@ its calls in the worker, median and range of the controls. *To recompute*: proce
 mnist-dense, fashion-mlp, mnist-cnn and fashion-lstm at their batch sizes, median and range. The \
 other proofs read what is there."""
 
-# What the page says where faults or checks have changed so much that the last run says nothing.
-NO_RUN = "No full run has ended since the faults were planted in readings."
+# What the page says until a full run has caught every slip of the present faults.
+NO_RUN = "No full run has caught every slip since the faults were planted in readings."
 
 
 def page(
