@@ -14,7 +14,7 @@ def test_planted_faults_are_a_page(http: TestClient) -> None:
     answer = http.get("/documents/faults")
     assert answer.status_code == 200
     assert "<h1>Planted faults</h1>" in answer.text
-    assert re.search(r"\d+ of \d+ caught|No full run has ended", answer.text)
+    assert re.search(r"\d+ of \d+ caught|No full run has caught every slip", answer.text)
     assert 'href="/documents/faults"' in http.get("/methodology").text
 
 
