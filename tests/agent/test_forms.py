@@ -67,7 +67,7 @@ def figures(step_us: float, **changes: Any) -> FormAnswer:
 
 
 def readings(**first: Any) -> Witness:
-    """What a right form reads, or with changes of its first reading."""
+    """The readings of a form that trains right; ``first`` changes fields of the first one."""
     job = SessionJob(MLP, LOCAL_NONCE, MLP.batch_size)
     right = invented(MLP, LOCAL_NONCE, MLP.batch_size)
     made = witness_of(job, make_measurement(planned().cell), right)

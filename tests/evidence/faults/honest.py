@@ -40,7 +40,7 @@ MOST_REFUSED = 0.01
 WAITING = 4
 # Of a repeat with another beside it, before any has ended.
 SECONDS_EACH = 13.0
-# A table is printed after so many repeats: a run that is killed is worth something too.
+# The table is printed after this many repeats, so that a killed run has one as well.
 REPEATS_A_TABLE = 40
 
 

@@ -52,7 +52,7 @@ class Calls:
 
 
 def evaluated_start(session: Session, workload: Workload, cell: Cell, data: Data) -> float | None:
-    """The loss of the first batch, where layers drop: else the first step says it itself."""
+    """The loss of the first batch where layers drop; elsewhere None: the first step tells it."""
     if not drops(workload):
         return None
     rows = data.order[: cell.batch_size]
@@ -60,8 +60,10 @@ def evaluated_start(session: Session, workload: Workload, cell: Cell, data: Data
 
 
 def start_loss(session: Session, evaluated: float | None) -> float | None:
-    """The loss of a session that has trained one step: with which weights, and by which order of
-    the samples, the timing begins. Each reading is given both anew.
+    """The loss of a session that has trained one step.
+
+    It shows the weights and the order of samples with which the timing begins. The readings do not:
+    a restart sets both.
 
     Args:
         evaluated: of :func:`evaluated_start`.

@@ -59,7 +59,7 @@ def _more_than_named(machine: Machine) -> bool:
     return _more(machine, cpu.physical_cores, int(named[1]) * cpu.sockets)
 
 
-# What contradicts what, as the end of a sentence.
+# Each key names a contradiction and ends the sentence of the verdict; its rule finds it.
 RULES: dict[str, Callable[[Machine], bool]] = {
     "no processor of Apple has AVX-512, and Rosetta does not translate it": lambda m: (
         "apple" in clean(m.cpu.brand).lower() and _has(m, AVX_512)
