@@ -15,6 +15,7 @@ from bench_server.ingest import columns
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
 from bench_server.projection.outliers import of_times
+from bench_server.web.description_lists import training_facts
 
 
 def on_gpu(name: str, samples_per_second: float, precision: str = "float32", **more: Any) -> Result:
@@ -194,3 +195,12 @@ def test_an_outlier_far_from_others_is_held_back(faster: float, effect: str) -> 
         assert "held back for review" in str(judged.unranked_reason)
     slow = "far below the other owners of this hardware: a power limit"
     assert (slow in verdicts["outlier"].sentence) is (faster < 1)
+
+
+@pytest.mark.parametrize(("epochs", "words"), [(10, ["0.0 %"]), (0, [])])
+def test_no_accuracy_is_not_an_accuracy_of_zero(epochs: int, words: list[str]) -> None:
+    cell = results.make_cell()
+    evaluation = Evaluation(epochs=epochs, samples=10_000, loss=2.3, accuracy=0.0)
+    measurement = results.make_measurement(cell).model_copy(update={"evaluation": evaluation})
+    facts = training_facts(results.make_result(cell=cell, measurement=measurement))
+    assert [fact.value for fact in facts if fact.label == "Test accuracy"] == words

@@ -50,7 +50,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
             ("Peak device memory", _size(measured.peak_memory_bytes)),
             ("Peak host memory", _size(measured.host_peak_memory_bytes)),
             ("Energy", joules and f"{joules} ({energy.source}){'; ' + problem if problem else ''}"),
-            ("Test accuracy", accuracy and people.percent(accuracy)),
+            ("Test accuracy", None if accuracy is None else people.percent(accuracy)),
             ("Recipe settings", settings),
         ]
     return _present_facts(*pairs)
