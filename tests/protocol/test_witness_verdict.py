@@ -41,7 +41,7 @@ KINDS = ("deep", "short", "first", "dropout", "masks", "masks")
 everywhere = pytest.mark.parametrize(
     ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
 )
-each_number = pytest.mark.parametrize("number", range(4))
+each_number = pytest.mark.parametrize("number", range(5))
 
 
 @cache

@@ -37,7 +37,7 @@ class Recomputed(Wire):
 class Figures(Wire):
     """Figures of a session's recomputation. ``start_loss``: of the first batch of the first epoch
     with the starting weights, dropout off. ``readings``: of the parts
-    (:func:`.reading.parts`) but the two that show masks."""
+    that are recomputed (:func:`.reading.parts_recomputed`)."""
 
     start_loss: Finite
     readings: tuple[Recomputed, ...]

@@ -151,9 +151,7 @@ def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
 
 def _name(part: Part) -> str:
     """A reading in sentences."""
-    return {"dropout": "the reading with dropout", "masks": "a reading of masks"}.get(
-        part.kind, f"the {part.kind} reading"
-    )
+    return "the reading with dropout" if part.kind == "dropout" else f"the {part.kind} reading"
 
 
 def _reading(
