@@ -13,7 +13,7 @@ from bench_agent.worker import main as worker
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.layers import Dense, Dropout, Flatten
 from bench_protocol.payload.witness import Witness
-from bench_protocol.training.reading import DEEP, parts
+from bench_protocol.training.reading import PACED, parts
 
 LAYERS = (Flatten(), Dropout(rate=1 / 3), Dense(units=10, activation="linear"))
 WITH_DROPOUT = variant(TINY, layers=LAYERS)
@@ -50,7 +50,7 @@ def test_the_parts_are_trained_in_calls_as_long_as_blocks(engine: FakeEngine) ->
     # Before each deep reading a step compiles what the restart has changed, and a tenth of a second
     # warms up, or a block; neither is timed.
     warm = min(100, per_call)
-    first = [[1, warm] if part.kind in DEEP else [] for part in PARTS]
+    first = [[1, warm] if part.kind in PACED else [] for part in PARTS]
     read = zip(first, calls, strict=True)
     trained = [*chain.from_iterable([*one, *more] for one, more in read), *[per_call] * TRIES]
     assert engine.session.blocks[-len(trained) :] == trained
@@ -61,7 +61,7 @@ def test_each_part_begins_where_the_seed_says(engine: FakeEngine) -> None:
     seed = job_of(TINY).seed
     told(engine)
     weights = seeded.initial_weights(TINY, seed)
-    begun = [part for part in PARTS for _ in range(1 + (part.kind in DEEP))]
+    begun = [part for part in PARTS for _ in range(1 + (part.kind in PACED))]
     for part, start in zip(begun, engine.session.restarts, strict=True):
         assert (start.first, start.dropout, start.first_steps) == (
             part.first,

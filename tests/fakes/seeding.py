@@ -37,7 +37,7 @@ def invented(workload: Workload, nonce: str, batch_size: int) -> Figures:
     seed = nonces.seed_of(nonce, workload.digest)
     made = []
     for part in parts_recomputed(parts(workload, batch_size, seed)):
-        loss, draws = start * 0.999**part.steps, part.kind in ("dropout", "masks")
+        loss, draws = start * 0.999**part.steps, part.kind == "masks"
         high = {"loss_high": 1.02 * loss, "movements_high": tuple(1.1 * m for m in moved)}
         made.append(Recomputed(loss=loss, movements=moved, **(high if draws else {})))
     return Figures(start_loss=start, readings=tuple(made))

@@ -12,17 +12,18 @@ from bench_protocol.payload.witness import MOST_CALLS, Witness
 from bench_protocol.training import reading
 from bench_protocol.training.reading import (
     DRAWN_PART,
+    MASK_DRAWS,
+    MASK_STEPS,
     MOST_CONVOLVED,
     MOST_STEPS,
     ROUNDING_PAIRS,
-    SHORT_MASK_DRAWS,
     SHORT_STEPS,
     STEPS_PER_LOOP,
     Part,
     drops,
     is_affordable,
-    mask_draws,
     parts,
+    parts_recomputed,
     recomputed_samples,
 )
 
@@ -56,11 +57,7 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
         assert len(starts) in (0, 2)
         kinds = tuple(part.kind for part in made)
         assert kinds in (
-            ("deep", *short, *masked)
-            for short in ((), ("short", "first"))
-            for masked in [
-                (*["dropout"] * bool(mask_draws(workload)), *["masks"] * 2 * drops(workload))
-            ]
+            ("deep", *short, *["masks"] * 2 * drops(workload)) for short in ((), ("short", "first"))
         )
         assert not drops(workload) or made[-1] == made[-2]
         for part in made:
@@ -74,8 +71,8 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
             has_room = min(part.steps - 1, per_epoch) >= STEPS_PER_LOOP
             assert not has_room or until_end >= STEPS_PER_LOOP
             assert part.epochs == -(-(part.first + part.steps) // per_epoch)
-            if part.kind not in ("deep", "dropout"):
-                assert part.steps <= SHORT_STEPS
+            if part.kind != "deep":
+                assert part.steps <= (MASK_STEPS if part.kind == "masks" else SHORT_STEPS)
 
 
 def test_the_calls_that_reach_an_epochs_end() -> None:
@@ -90,12 +87,13 @@ def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> Non
     made = [parts(workload, batch_size, seed) for seed in SEEDS]
     trainings = {
         "deep": 1,
-        "dropout": mask_draws(workload),
         "short": 1 + 2 * ROUNDING_PAIRS,
         "first": 1 + 2 * ROUNDING_PAIRS,
-        "masks": SHORT_MASK_DRAWS * bool(mask_draws(workload)),
+        "masks": MASK_DRAWS,
     }
-    steps = max(sum(trainings[part.kind] * part.steps for part in set(one)) for one in made)
+    steps = max(
+        sum(trainings[part.kind] * part.steps for part in parts_recomputed(one)) for one in made
+    )
     most = recomputed_samples(workload)
     if not any(part.kind == "short" for part in made[0]):
         most *= reading.MOST_TIMES
@@ -104,7 +102,7 @@ def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> Non
 
 def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
     vgg = workload_named("cifar100-vgg16")
-    limit = reading.MOST_TIMES * recomputed_samples(vgg) // (1 + mask_draws(vgg))
+    limit = reading.MOST_TIMES * recomputed_samples(vgg)
     assert is_affordable(vgg, limit)
     assert not is_affordable(vgg, limit + 1)
     dense = workload_named("mnist-dense")  # more samples could be paid than there are

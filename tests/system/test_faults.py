@@ -112,7 +112,7 @@ def test_each_part_of_a_witness_is_a_proof_of_its_own() -> None:
     assert measured is not None
     assert measured.witness is not None
     told, said = measured.witness, seeding.invented_for(job)
-    kinds = ["deep", "short", "first", "dropout", "masks", "masks"]
+    kinds = ["deep", "short", "first", "masks", "masks"]
     assert list(proofs.of_witness(right, said)) == []
 
     def found(**fields: Any) -> list[str]:

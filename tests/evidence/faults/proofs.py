@@ -28,7 +28,7 @@ OF_CHECK = {
     "own_product": "own product",
     "mean_over_median": "mean over median",
 }
-READINGS = ("deep", "short", "first", "dropout", "masks")
+READINGS = ("deep", "short", "first", "masks")
 # In the order of the table. Checks that are not listed follow.
 ORDER = (
     *(f"{kind} reading" for kind in READINGS),
@@ -43,8 +43,7 @@ OF_KIND = {
     "deep": lambda training, _: _figures._exact(training),
     "short": _figures._short,
     "first": _figures._short,
-    "dropout": _figures._dropping,
-    "masks": _figures._masked,
+    "masks": _figures._dropping,
 }
 
 

@@ -19,7 +19,7 @@ from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Blocks, Measurement
 from bench_protocol.payload.witness import Movements, Reading, Witness, trained_tensors
 from bench_protocol.training.pace import DOUBTFUL_PACE, compared, pace_of
-from bench_protocol.training.reading import DEEP, WITH_DROPOUT, Part, drops, parts
+from bench_protocol.training.reading import PACED, Part, drops, parts
 
 from ..engines.seam import Data, Session, Start
 
@@ -106,7 +106,7 @@ def read(
 def _start(workload: Workload, weights: seeded.Weights, part: Part, seed: str) -> Start:
     samples = workload.data_set.train_samples
     orders = tuple(seeded.order(samples, epoch, seed) for epoch in range(part.epochs))
-    return Start(weights, orders, part.first, part.kind in WITH_DROPOUT, part.kind == "first")
+    return Start(weights, orders, part.first, part.kind == "masks", part.kind == "first")
 
 
 def _fastest(make: Callable[[], Reading], cell: Cell, part: Part, blocks: Blocks) -> Reading:
@@ -134,7 +134,7 @@ def _reading(
         session.sync()
 
     session.restart(start)
-    if part.kind in DEEP:
+    if part.kind in PACED:
         train(1)  # compiles what the restart has changed
         if calls.warm_up:
             train(calls.warm_up)

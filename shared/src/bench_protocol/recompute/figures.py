@@ -15,7 +15,6 @@ from ..statistics.student_t import quantile
 from ..training.reading import (
     MASK_DRAWS,
     ROUNDING_PAIRS,
-    SHORT_MASK_DRAWS,
     Part,
     parts,
     parts_recomputed,
@@ -25,8 +24,8 @@ from .arrays import Array, Values
 from .training import Job, Masks, Split, Training
 
 # Chance that an honest value lies outside its range, if logarithms are normal. There are two in
-# each of three readings: the loss, and all movements together. So it is 1e-3 for a session.
-MISSED = 1e-3 / 6
+# each of two readings: the loss, and all movements together. So it is 1e-3 for a session.
+MISSED = 1e-3 / 4
 # Starting weights change by up to this share, some thirty roundings of float32: errors add up over
 # the hundreds of products of a sum. One pair found what rounding decided in 11 to 16 of 16 trials.
 NUDGE, ROUNDINGS = 2e-6, 4
@@ -44,7 +43,7 @@ def figures(workload: Workload, nonce: str, batch_size: int, split: Split | None
     deep, *others = parts_recomputed(parts(workload, batch_size, job.seed))
     training = Training(job, deep, split)
     start_loss = Training(job, Part("short", 0, 1, deep.per_epoch), split).loss()
-    of_kind = {"short": _short, "first": _short, "dropout": _dropping, "masks": _masked}
+    of_kind = {"short": _short, "first": _short, "masks": _dropping}
     readings = (of_kind[part.kind](Training(job, part, split), job) for part in others)
     return Figures(start_loss=_rounded(start_loss), readings=(_exact(training), *readings))
 
@@ -88,11 +87,7 @@ def _nudge(weights: Sequence[Values], seed: str, pair: int, nudge: float) -> Non
             value *= 1 + nudge * (2 * seeded.unit_interval(words).reshape(value.shape) - 1)
 
 
-def _masked(training: Training, job: Job) -> Recomputed:
-    return _dropping(training, job, SHORT_MASK_DRAWS)
-
-
-def _dropping(training: Training, job: Job, draws: int = MASK_DRAWS) -> Recomputed:
+def _dropping(training: Training, job: Job) -> Recomputed:
     """Range of loss and movements over Dropout's masks.
 
     The part is trained some times, each with its own masks: uniform numbers of the stream
@@ -104,7 +99,7 @@ def _dropping(training: Training, job: Job, draws: int = MASK_DRAWS) -> Recomput
     all movements together, in equal parts (Bonferroni).
     """
     runs = []
-    for draw in range(draws):
+    for draw in range(MASK_DRAWS):
         training.restart()
         runs.append((training.train(partial(_masks, job, draw)), *training.movements()))
     losses, *moved = zip(*runs, strict=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..catalogue.matrix import Cell
 from ..payload.result import Blocks
-from .reading import DEEP, STEPS_PER_LOOP, Part
+from .reading import PACED, STEPS_PER_LOOP, Part
 
 DOUBTFUL_PACE, WRONG_PACE = 1.3, 2.0
 # A shorter call says little of longer blocks: its start, the wait for its end and the copy of an
@@ -28,9 +28,12 @@ class Pace(NamedTuple):
 
 
 def compared(parts: Sequence[Part]) -> int:
-    """The number of the reading whose pace counts: that with dropout where there is one, because a
-    step takes less time without it."""
-    return max(number for number, part in enumerate(parts) if part.kind in DEEP)
+    """The number of the reading whose pace counts: the last one that is long enough, with dropout
+    where layers drop, because a step takes less time without it."""
+    long = (
+        one for one, part in enumerate(parts) if part.kind in PACED and part.steps >= STEPS_PER_LOOP
+    )
+    return max(long, default=0)
 
 
 def pace_of(cell: Cell, blocks: Blocks, part: Part, durations_ns: Sequence[int]) -> Pace | None:

@@ -51,11 +51,12 @@ STEPS_PER_LOOP = 16
 # from starting weights that differ a little.
 SHORT_STEPS, ROUNDING_PAIRS = 3, 3
 # Dropout's masks are the framework's own: what a reading with them may give is the range over this
-# many trainings with other masks. In a few steps more are cheap: they show the rate of a layer.
-MASK_DRAWS, SHORT_MASK_DRAWS = 6, 12
-Kind = Literal["deep", "short", "first", "dropout", "masks"]
-DEEP: tuple[Kind, ...] = ("deep", "dropout")
-WITH_DROPOUT: tuple[Kind, ...] = ("dropout", "masks")
+# many trainings with other masks. Fewer steps show another rate less clearly; at most this part of
+# the budget pays for them.
+MASK_DRAWS, MASK_STEPS, MASKS_PART = 12, 24, 2
+Kind = Literal["deep", "short", "first", "masks"]
+# Those whose calls are compared with the timed blocks.
+PACED: tuple[Kind, ...] = ("deep", "masks")
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,8 @@ class Part:
 
     ``kind``: ``deep``: as many steps as can be recomputed and compared, dropout off; ``short``: a
     few, dropout off; ``first``: a few, dropout off, the only one from an optimiser's empty state
-    and from step 1 by its counter, which shows Adam's bias corrections; ``dropout``: as ``deep``,
-    with the framework's own masks; ``masks``: a few with dropout,
-    made twice: the masks must differ, and have the layers' rates.
+    and from step 1 by its counter, which shows Adam's bias corrections; ``masks``: some with the
+    framework's own dropout, made twice: the masks must differ, and have the layers' rates.
     """
 
     kind: Kind
@@ -93,23 +93,18 @@ class Part:
 
 def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
     """The parts of its job that a session trains again: a deep one, two short ones where they are
-    affordable; where layers drop, one with dropout, if that is affordable, and twice one that shows
-    its masks.
+    affordable; where layers drop, twice one that shows its masks.
 
     The seed draws how many of the steps come before the epoch's end: at least ``STEPS_PER_LOOP``,
-    or 1 where it has no more; of two or more, not all. It draws the length of deep readings, from
-    three quarters of what is affordable. The two short ones begin at different places, so that one
-    goes two steps beyond the end.
+    or 1 where it has no more; of two or more, not all. It draws the length of the deep reading,
+    from three quarters of what is affordable. The two short ones begin at different places, so that
+    one goes two steps beyond the end.
 
     Args:
         seed: of the session, hexadecimal.
     """
-    has_short, most = _affordable(workload, batch_size)
-    kinds: list[Kind] = ["deep"]
-    if has_short:
-        kinds += ["short", "first"]
-    if mask_draws(workload):
-        kinds.append("dropout")
+    has_short, most, masks = _affordable(workload, batch_size)
+    kinds: list[Kind] = ["deep", *(("short", "first") if has_short else ())]
     if drops(workload):
         kinds.append("masks")
     # A batch beyond the training split fails another check.
@@ -119,9 +114,9 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
         digest = hashlib.sha256(f"trainmark/reading/v1/{seed}/{number}".encode()).digest()
         shorter, drawn = (int.from_bytes(digest[at : at + 8]) for at in (0, 8))
         before = before + 1 if kind == "first" else drawn
-        steps = most - shorter % (most // DRAWN_PART + 1)
-        if kind not in DEEP:
-            steps = min(SHORT_STEPS, most)
+        steps = min(masks if kind == "masks" else SHORT_STEPS, most)
+        if kind == "deep":
+            steps = most - shorter % (most // DRAWN_PART + 1)
         most_before = max(1, min(steps - 1, per_epoch))
         least_before = STEPS_PER_LOOP if most_before >= STEPS_PER_LOOP else 1
         until_end = least_before + before % (most_before - least_before + 1)
@@ -131,8 +126,8 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
 
 def parts_recomputed(done: Sequence[Part]) -> tuple[Part, ...]:
     """The parts that a recomputation trains: each once, and those that show masks only where it can
-    afford the range over masks."""
-    with_range = any(part.kind == "dropout" for part in done)
+    afford the range over masks, beside short ones."""
+    with_range = any(part.kind == "short" for part in done)
     return tuple(part for part in dict.fromkeys(done) if part.kind != "masks" or with_range)
 
 
@@ -160,16 +155,9 @@ def convolves(workload: Workload) -> bool:
 def is_affordable(workload: Workload, batch_size: int) -> bool:
     """Whether a server recomputes the readings: one step of all takes at most ``MOST_TIMES`` times
     ``SECONDS``, and its samples exist."""
-    trainings = 1 + mask_draws(workload)
     if batch_size > workload.data_set.train_samples:
         return False
-    return batch_size * trainings <= MOST_TIMES * recomputed_samples(workload)
-
-
-def mask_draws(workload: Workload) -> int:
-    """Number of trainings behind the range of a reading with dropout; 0 without such a reading."""
-    affordable = MASK_DRAWS * workload.batch_size <= recomputed_samples(workload)
-    return MASK_DRAWS if drops(workload) and affordable else 0
+    return batch_size <= MOST_TIMES * recomputed_samples(workload)
 
 
 def recomputed_samples(workload: Workload) -> int:
@@ -183,16 +171,23 @@ def recomputed_samples(workload: Workload) -> int:
     return max(1, int(SECONDS / seconds))
 
 
-def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int]:
-    """Whether there are short readings, and the most steps of a deep one: as many as are recomputed
-    in ``SECONDS``, or ``LEAST_STEPS`` at the default batch and below; at least one."""
-    samples, trainings = recomputed_samples(workload), 1 + mask_draws(workload)
-    steps, short = samples // batch_size, 2 * SHORT_STEPS * (1 + 2 * ROUNDING_PAIRS)
-    masks = bool(mask_draws(workload)) * SHORT_MASK_DRAWS * SHORT_STEPS
-    has_short = steps > short + masks + trainings
-    deep = (steps - has_short * (short + masks)) // trainings
-    least = LEAST_STEPS * batch_size * trainings
-    if batch_size <= workload.batch_size and least <= MOST_TIMES * samples:
+def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int, int]:
+    """Whether there are short readings, the most steps of a deep one, and the steps of one that
+    shows masks.
+
+    A deep one has as many as are recomputed in ``SECONDS``, or ``LEAST_STEPS`` at the default batch
+    and below; at least one. Without short readings, masks are only compared with each other.
+    """
+    steps = recomputed_samples(workload) // batch_size
+    short = 2 * SHORT_STEPS * (1 + 2 * ROUNDING_PAIRS)
+    has_short, masks, deep = steps > short + 1, SHORT_STEPS, steps
+    if has_short and drops(workload):
+        masks = min(MASK_STEPS, (steps - short) // (MASKS_PART * MASK_DRAWS))
+        has_short = masks >= SHORT_STEPS
+    if has_short:
+        deep = steps - short - drops(workload) * MASK_DRAWS * masks
+    least = LEAST_STEPS * batch_size
+    if batch_size <= workload.batch_size and least <= MOST_TIMES * recomputed_samples(workload):
         deep = max(LEAST_STEPS, deep)
     most = MOST_CONVOLVED if convolves(workload) else MOST_STEPS
-    return has_short, max(1, min(most, deep))
+    return has_short, max(1, min(most, deep)), max(SHORT_STEPS, masks)

@@ -151,7 +151,7 @@ def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
 
 def _name(part: Part) -> str:
     """A reading in sentences."""
-    return "the reading with dropout" if part.kind == "dropout" else f"the {part.kind} reading"
+    return f"the {part.kind} reading"
 
 
 def _reading(
