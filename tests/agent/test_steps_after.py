@@ -44,6 +44,24 @@ def test_a_missing_synchronisation_is_seen() -> None:
     assert left > steps_after.MOST_LEFT
 
 
+def test_one_preempted_reading_is_no_missing_synchronisation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen where another program began beside a session whose calls are long."""
+
+    class Preempted(FakeSession):
+        def trained_parameters(self):  # type: ignore[no-untyped-def]
+            if not self.readings:
+                self.clock.now_ns += 200_000_000
+            self.readings += 1
+            return super().trained_parameters()
+
+    monkeypatch.setattr(steps_after, "LONG_ENOUGH_NS", 1)
+    left, session = shown(Preempted)
+    assert left < steps_after.MOST_LEFT
+    assert session.blocks == [25] * 3
+
+
 def test_a_long_call_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps_after, "LONG_ENOUGH_NS", 1)
     _, session = shown(FakeSession)
