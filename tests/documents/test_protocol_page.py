@@ -209,6 +209,7 @@ def test_the_measured_limits_are_those_in_use() -> None:
         )
         cells = " | ".join(f"{loss:g}, {movement:g}" for loss, movement in limits)
         assert f"| `{kind}` | {cells} |\n" in PAGE
+    assert f"may be {witness_limits.MEDIAN:.0e}".replace("e-0", "e-") in PAGE
 
 
 def test_the_page_names_every_layer_and_optimiser() -> None:

@@ -46,10 +46,17 @@ MEASURED: dict[tuple[Precision, Kind, bool], tuple[float, float]] = {
 }
 
 
+# Largest median of the deviations of a deep reading's movements in float32, with convolutions.
+# Rounding changes single tensors far, steps that are left out change all of them (docs/results.md,
+# "Readings").
+MEDIAN = 5e-2
+
+
 @dataclass(frozen=True)
 class Limits:
     """Largest relative deviations of a loss and of a movement.
 
+    ``median``: of the median of a reading's movements; None where it has no limit of its own.
     ``wrong_beyond``: how many times a limit is certainly wrong. ``source``: their origin, formatted
     to end a sentence.
     """
@@ -58,6 +65,7 @@ class Limits:
     movement: float
     source: str
     wrong_beyond: float = 1.0
+    median: float | None = None
 
 
 def start_limit(workload: Workload, cell: Cell) -> float:
@@ -73,12 +81,14 @@ def limits(workload: Workload, cell: Cell, part: Part) -> Limits:
     is_short = part.kind == "deep" and part.steps <= SHORT_STEPS and not convolves(workload)
     kind: Kind = "short" if is_short else part.kind
     measured = MEASURED.get((cell.precision, kind, convolves(workload)))
+    is_float32 = cell.precision == "float32"
+    median = MEDIAN if kind == "deep" and is_float32 and convolves(workload) else None
     if cell.device.kind == "cpu" and measured is not None:
-        return Limits(*measured, "measured")
+        return Limits(*measured, "measured", median=median)
     derived = derived_limit(workload, cell.precision, part.steps)
     loss, movement = MEASURED["float32", kind, convolves(workload)]
     source = f"derived from a unit roundoff of {UNIT_ROUNDOFF[cell.precision]:.1e}"
-    return Limits(max(derived, loss), max(derived, movement), source, WRONG_BEYOND)
+    return Limits(max(derived, loss), max(derived, movement), source, WRONG_BEYOND, median)
 
 
 def still_limit(tensor: TrainedTensor, steps: int) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from ..base import format as people
@@ -165,11 +166,15 @@ def _reading(
     name = _name(part)
     off = deviation(reading.loss or 0.0, right.loss_range, LOSS_FLOOR)
     yield _Compared(f"the loss of {name} after {part.steps} steps", off, allowed.loss)
-    ranges = zip(tensors, reading.movements, right.movement_ranges, strict=True)
-    for tensor, moved, (low, high) in ranges:
-        ends = (0.0 if may_skip else low, high)
-        off = deviation(moved or 0.0, ends, LEAST_MOVEMENT)
+    ranges = zip(reading.movements, right.movement_ranges, strict=True)
+    offs = [
+        deviation(moved or 0.0, (0.0 if may_skip else low, high), LEAST_MOVEMENT)
+        for moved, (low, high) in ranges
+    ]
+    for tensor, off in zip(tensors, offs, strict=True):
         yield _Compared(f"the movement of {tensor} in {name}", off, allowed.movement)
+    if allowed.median is not None:
+        yield _Compared(f"the median movement in {name}", median(offs), allowed.median)
 
 
 def _verdict(
