@@ -123,7 +123,8 @@ def can_i_believe_it(api: Api, workload: str) -> str:
     row = measured(api.board(workload))[0]
     return (
         f"{row['runs']} runs on {row['machines']} machines of {row['owners']} owners, trust level "
-        f"{row['trust_level']}, {row['tier']}; signed bytes: /results/{row['result_id']}/envelope"
+        f"{row['trust_level']}, backed by {row['backing']}; signed bytes: "
+        f"/results/{row['result_id']}/envelope"
     )
 
 

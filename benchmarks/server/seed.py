@@ -132,7 +132,7 @@ class Seeding:
         key_id = hashlib.sha256(b"seeded %d" % number).hexdigest()
         machine_id = measurements.machine_id(key_id, f"{number + 1:064x}")
         owner = f"seeded-{number}"
-        self._add(OWNERS, label=owner, confirmed=False, established=False)
+        self._add(OWNERS, label=owner, confirmed=False, established=False, origin="")
         self._add(
             KEYS, key_id=key_id, spki=bytes(44), status="active", owner=owner,
             first_key_id=key_id, enrolled_at=BEGAN,

@@ -1,12 +1,25 @@
 """Figures of hardware, computed from repeats without a database."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from bench_server.ranking.figures import Figure
-from bench_server.ranking.medians import ALL_NEW, combined, of_machines
+from bench_server.ranking.medians import combined, of_machines
+from bench_server.ranking.owners import NEW, OwnerFacts
 
 
-def figures(repeats: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
-    """One figure for each hardware, workload and set-up, fastest first."""
-    made = of_machines(combined(combined(repeats, "run"), "machine"), kinds)
+def figures(
+    repeats: Iterable[Figure],
+    kinds: Mapping[str, int] = MappingProxyType({}),
+    origins: Mapping[str, str] = MappingProxyType({}),
+) -> list[Figure]:
+    """One figure for each hardware, workload and set-up, fastest first.
+
+    Args:
+        kinds: of owners, by label; others are new.
+        origins: of owners; others have one each.
+    """
+    labels = kinds.keys() | origins.keys()
+    facts = {one: OwnerFacts(kinds.get(one, NEW), origins.get(one, one)) for one in labels}
+    made = of_machines(combined(combined(repeats, "run"), "machine"), facts)
     return sorted(made, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select, update
 from tests.fakes import results as fakes
-from tests.fakes.medians import figures
 
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner, table_of
@@ -20,7 +19,8 @@ from bench_server.ingest import columns
 from bench_server.ranking import aggregates, children
 from bench_server.ranking.aggregates import Stale
 from bench_server.ranking.figures import Figure, at_level
-from bench_server.ranking.owners import kinds_of
+from bench_server.ranking.medians import combined, of_machines
+from bench_server.ranking.owners import facts_of
 from bench_server.ranking.rows import (
     FIGURE_COLUMNS,
     RESULTS,
@@ -121,7 +121,8 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     """Figures of hardware from the ranked results, without any aggregate."""
     rows = connection.execute(select(RESULTS).where(RESULTS.c.rankable))
     repeats = [figure_of_result(row) for row in rows]
-    return {f.id: f for f in figures(repeats, kinds_of(connection, "abc"))}
+    machines = combined(combined(repeats, "run"), "machine")
+    return {f.id: f for f in of_machines(machines, facts_of(connection, "abc"))}
 
 
 @quick

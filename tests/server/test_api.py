@@ -53,7 +53,7 @@ def test_board(post: Poster) -> None:
     assert second["samples_per_second"] == pytest.approx(32_000)
     assert second["epoch_seconds"] == pytest.approx(937 * 64 / 32_000)
     assert (second["repeats"], second["machines"], second["owners"]) == (3, 1, 1)
-    assert (second["runs"], second["tier"], second["setups"]) == (1, "new", 1)
+    assert (second["runs"], second["backing"], second["setups"]) == (1, "one", 1)
     assert first["setups"] == 2
     assert second["data"] == "generated"
 

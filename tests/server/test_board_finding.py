@@ -12,7 +12,7 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue.matrix import Device
 from bench_server.answers.board_filters import BoardFilters
 from bench_server.answers.types.leaderboard import HardwareScore
-from bench_server.ranking.owners import Tier
+from bench_server.ranking.owners import Backing
 from bench_server.ranking.score import Score
 from bench_server.web.pages.board_finding import finding
 from bench_server.web.pages.board_links import METRICS
@@ -26,8 +26,8 @@ def heading(*scores: HardwareScore, **filters: Any) -> str:
     return finding(BoardFilters.model_validate(filters), METRICS["throughput"], (), scores)
 
 
-def unranked(tier: Tier | None, **changes: Any) -> HardwareScore:
-    return replace(BEST, rank=None, score=replace(SCORE, tier=tier, **changes))
+def unranked(backing: Backing | None, **changes: Any) -> HardwareScore:
+    return replace(BEST, rank=None, score=replace(SCORE, backing=backing, **changes))
 
 
 def test_the_best_score_is_the_finding() -> None:
@@ -39,14 +39,14 @@ def test_the_best_score_is_the_finding() -> None:
 @pytest.mark.parametrize(
     ("best", "ends"),
     [
-        (unranked("provisional"), "trains about 31.0 times as fast as Intel Core i7-8700"),
+        (unranked("one"), "trains about 31.0 times as fast as Intel Core i7-8700"),
         (
             unranked("several", covered=3, missing=("a", "b")),
             "as fast as Intel Core i7-8700, in 3 of 5 workloads",
         ),
         (replace(unranked(None), published=True), "as fast as Intel Core i7-8700, as published"),
         (
-            unranked("new", value=0.5),
+            unranked("one", value=0.5),
             "NVIDIA H200 takes about 2.00 times as long as Intel Core i7-8700",
         ),
     ],
@@ -95,7 +95,7 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
     both = home()
     assert '<figure class="dots">' in both
-    assert "A hollow dot is a score that has no rank of its own yet" in both
+    assert "A hollow dot is a score of one owner" in both
 
 
 @pytest.fixture

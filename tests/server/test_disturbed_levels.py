@@ -87,7 +87,7 @@ def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Pos
     assert http.get(f"/machines/{machine}/feed.atom").text.count("#change") == 1
     old, new = http.get("/api/v1/trends").json()["versions"]
     update = new["update"]
-    assert update["held"]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9)
+    assert update["compared"]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9)
     assert update["left_out"] == 0
     assert [(one["disturbed"], one["left_out"]) for one in (old, new)] == [(False, 6)] * 2
     assert "6 disturbed repeats not counted" in http.get("/trends").text
@@ -103,8 +103,8 @@ def test_a_machine_that_was_busy_under_one_version_is_left_out(
     _run(post, 1, 1_000_000, "2.18.0", 4)
     _run(post, 2, 3_000_000, "2.18.1", 4, disturbed=True)
     update = http.get("/api/v1/trends").json()["versions"][1]["update"]
-    assert update["held"]["speed_up"] == pytest.approx(1.25, rel=1e-3)
-    assert (update["held"]["n"], update["left_out"], update["only_one"]) == (3, 1, 0)
+    assert update["compared"]["speed_up"] == pytest.approx(1.25, rel=1e-3)
+    assert (update["compared"]["n"], update["left_out"], update["only_one"]) == (3, 1, 0)
     assert "1 machine with both versions not counted: disturbed" in http.get("/trends").text
 
 

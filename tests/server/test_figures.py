@@ -59,7 +59,7 @@ def test_median_of_owners_of_machines_of_runs_of_repeats() -> None:
     (figure,) = figures(rows)
     assert figure.ns_per_sample == 140
     assert (figure.repeats, figure.runs, figure.machines, figure.owners.new) == (7, 5, 4, 3)
-    assert figure.tier == "new"
+    assert figure.backing == "several"
     assert (figure.fastest_ns, figure.slowest_ns) == (90, 400)
 
 
@@ -130,13 +130,13 @@ def test_disturbed_values_are_left_out_while_there_are_others() -> None:
     assert (alone.disturbed, alone.left_out, alone.repeats) == (True, 0, 5)
 
 
-def test_one_undisturbed_owner_of_three_is_provisional() -> None:
-    """A tier is of the owners that count: else one stranger would set the figure of several."""
+def test_one_undisturbed_owner_of_three_is_one() -> None:
+    """Backing is of the owners that count: else one stranger would set the figure of several."""
     kinds = dict.fromkeys(("o0", "o1", "o2", "o3"), ESTABLISHED)
     disturbed = [repeat(100, f"o{n}", f"m{n}", disturbed=True) for n in range(3)]
-    assert [one.tier for one in figures(disturbed, kinds)] == ["several"]
+    assert [one.backing for one in figures(disturbed, kinds)] == ["several"]
     (figure,) = figures([*disturbed, repeat(1, "o3", "m3")], kinds)
-    assert (figure.ns_per_sample, figure.owners.total, figure.tier) == (1, 4, "provisional")
+    assert (figure.ns_per_sample, figure.owners.total, figure.backing) == (1, 4, "one")
 
 
 def test_confirmed_owners_decide_before_disturbances() -> None:
@@ -144,19 +144,10 @@ def test_confirmed_owners_decide_before_disturbances() -> None:
     rows = [repeat(100, c, c, disturbed=True) for c in sorted(confirmed)]
     stranger = repeat(10, "stranger", "s")
     (figure,) = figures([*rows, stranger], confirmed)
-    assert (figure.ns_per_sample, figure.disturbed, figure.tier) == (100, True, "confirmed")
+    assert (figure.ns_per_sample, figure.disturbed, figure.backing) == (100, True, "confirmed")
     (cleaner,) = figures([*rows, stranger, repeat(90, "c1", "c1")], confirmed)
     assert (cleaner.ns_per_sample, cleaner.disturbed, cleaner.left_out) == (90, False, 2)
-    assert (cleaner.owners, cleaner.tier) == (OwnerCounts(2, 0, 1), "provisional")
-
-
-def test_below_three_established_owners_a_figure_is_provisional() -> None:
-    kinds = dict.fromkeys(("o1", "o2", "o3"), ESTABLISHED)
-    rows = [repeat(1, "o1"), repeat(2, "o2", "m2")]
-    assert [one.tier for one in figures(rows, kinds)] == ["provisional"]
-    rows.append(repeat(3, "o3", "m3"))
-    assert not figures(rows, kinds)[0].provisional
-    assert figures(rows)[0].provisional
+    assert (cleaner.owners, cleaner.backing) == (OwnerCounts(2, 0, 1), "one")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +173,9 @@ def test_a_hundred_new_owners_move_no_median(
     (before,), (after,) = figures(rows, of_kind), figures([*rows, *fresh], of_kind)
     assert after == before._replace(owners=OwnerCounts(*kinds))
     assert (after.values.n, after.owners.words) == (counted, words)
-    assert after.tier == before.tier
+    assert after.backing == before.backing
     (alone,) = figures(fresh)
-    assert (alone.tier, alone.ns_per_sample) == ("new", 10)
+    assert (alone.backing, alone.ns_per_sample) == ("several", 10)
 
 
 def test_repeats_of_a_run_are_one_value() -> None:
@@ -212,8 +203,8 @@ def test_generated_and_real_data_never_share_a_figure() -> None:
     made = figures([repeat(100), repeat(50, setup=generated)])
     assert [(f.setup.data, f.ns_per_sample) for f in made] == [("generated", 50), ("real", 100)]
     (row,) = ranked(made, one_each=True)
-    assert row.figure.setup.data == "real"
-    assert [other.setup.data for other in row.others] == ["generated"]
+    assert row.figure.setup.data == "generated"
+    assert [other.setup.data for other in row.others] == ["real"]
 
 
 def test_each_hardware_stands_once_with_its_fastest_setup() -> None:

@@ -1,6 +1,8 @@
 """Board, score and comparison give one number for the same two machines, and ranks survive a
 search."""
 
+import csv
+import io
 from math import prod
 
 import pytest
@@ -75,6 +77,35 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
         one for one in get(fleet.http, "/leaderboard")["scores"] if one["hardware_slug"] == BOX
     )
     assert page == own["score"]
+
+
+def test_five_lines_over_the_csv_give_the_same_ratio(fleet: Poster) -> None:
+    """The fastest set-up of each with a rank, as a notebook takes it."""
+    for workload, expected in BEST.items():
+        address = f"/api/v1/leaderboard.csv?workload={workload}&group=setup"
+        read = csv.DictReader(io.StringIO(fleet.http.get(address).text))
+        rows = [row for row in read if row["rank"]]
+        best = {
+            slug: max(
+                float(row["samples_per_second"]) for row in rows if row["hardware_slug"] == slug
+            )
+            for slug in (MAC, BOX)
+        }
+        assert best[BOX] / best[MAC] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_further_thing_changes_nothing_between_two(fleet: Poster) -> None:
+    """Not even one that was measured in one workload alone."""
+    slow = results.make_machine("Intel(R) Core(TM) i7-8700", seed=3)
+    fleet.made(cell=results.make_cell("mnist-cnn"), machine=slow, step_ns=9_000_000)
+    for mode in ("best", "same_software"):
+        asked = f"/compare?mode={mode}&ids={MAC},{BOX}"
+        two, three = (get(fleet.http, asked + more) for more in ("", ",intel-core-i7-8700"))
+        assert three["things"][:2] == two["things"]
+        rows = [row["cells"][:2] for row in three["rows"] if any(row["cells"][:2])]
+        assert rows == [row["cells"] for row in two["rows"]]
+    page = fleet.http.get(f"/compare?ids={MAC},{BOX},intel-core-i7-8700").text
+    assert "over the 1 to 2 of 2 workloads that both have" in page
 
 
 def test_the_other_mode_compares_the_same_software(fleet: Poster) -> None:

@@ -11,7 +11,7 @@ from tests.fakes.crowds import bounds, crowd
 from tests.fakes.projected import project, settle
 from tests.fakes.statements import statements
 from tests.server.test_plans import plan
-from tests.server.test_tiers import decide
+from tests.server.test_ranks import decide
 
 from bench_protocol.payload import acts
 from bench_server.db.store import Store
@@ -93,24 +93,28 @@ def test_many_new_owners_move_no_place_median_or_bound(
     assert bound[0].owners == 1
     app.state.clock = lambda: LATER
     crowd(post.http, store, range(100, 100 + many), STEP_NS // 2, LATER)
-    first, *others = board(post)
+    lone, tuned, first = board(post)
     counts = ("owners", "new_owners")
     assert [first[name] for name in counts] == [many + 1, many]
-    same = ("rank", "result_id", "samples_per_second", "tier", "repeats", "trust_level")
+    same = ("rank", "result_id", "samples_per_second", "backing", "repeats", "trust_level")
     assert [first[name] for name in same] == [before[name] for name in same]
-    assert (first["tier"], first["owners_that_decide"]) == ("provisional", "established")
-    assert [(row["hardware_slug"], row["rank"], row["tier"]) for row in others] == [
-        ("intel-core-i3-8100", 2, "new")
-    ]
+    assert (first["backing"], first["owners_that_decide"]) == ("one", "established")
+    held = {
+        (row["hardware_slug"], row["recipe"], row["rank"], row["held"]) for row in (lone, tuned)
+    }
+    assert held == {
+        ("intel-core-i3-8100", "naive", None, True),
+        ("intel-core-i7-8700", "tuned", None, True),
+    }
     assert bounds(store) == bound
     words = f"1 {kind}, {many} new; only the 1 {kind} counts"
     for address in ("/?workload=mnist-cnn", "/hardware/intel-core-i7-8700"):
         assert words in post.http.get(address).text
     # With a filter the figure is computed from its runs, by the same rule.
     filtered = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&where=os=linux").json()
-    assert filtered["rows"][0]["result_id"] == first["result_id"]
+    assert filtered["rows"][-1]["result_id"] == first["result_id"]
     reindex.reindex(store)
-    assert board(post) == [first, *others]
+    assert board(post) == [lone, tuned, first]
 
 
 def test_what_establishes_an_owner_is_read_from_an_index(store: Store) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from tests.fakes import results, said, trusted
 from tests.fakes.client import Poster
 from tests.fakes.statements import statements
-from tests.server.test_tiers import decide
+from tests.server.test_ranks import decide
 
 from bench_protocol.payload import acts
 from bench_server.db.store import Store

@@ -1,4 +1,4 @@
-"""Long and short timings: kept apart in figures, places, comparisons, histories and scores."""
+"""Long and short timings: figures and histories of their own, and compared with each other."""
 
 from typing import Any
 
@@ -37,17 +37,14 @@ def place(*setups: tuple[float, Setup]) -> tuple[float, int]:
     return row.figure.ns_per_sample, row.setups
 
 
-def test_a_place_prefers_long_timings_after_real_data() -> None:
+def test_a_place_is_the_fastest_whatever_its_data_and_timing() -> None:
     generated = SETUP._replace(data="generated")
-    assert place((100, SETUP), (10, SHORT)) == (100, 1)
-    assert place((100, SHORT), (10, generated)) == (100, 1)
-    assert place((100, SHORT), (90, SHORT._replace(recipe="tuned"))) == (90, 2)
+    assert place((100, SETUP), (10, SHORT)) == (10, 2)
+    assert place((100, SHORT), (10, generated)) == (10, 2)
 
 
-def test_scores_compare_like_timings() -> None:
-    """A short timing of one hardware is never set against a long one of another."""
-
-    def of(name: str, *made: tuple[int, Setup]) -> dict[str, score.Bests]:
+def test_a_score_compares_the_fastest_of_both() -> None:
+    def of(name: str, *made: tuple[int, Setup]) -> score.Bests:
         made_figures = figures(
             repeat(ns, owner, owner, name, setup=setup) for ns, setup in made for owner in "abc"
         )
@@ -57,13 +54,10 @@ def test_scores_compare_like_timings() -> None:
             for one in made_figures
         )
 
-    fast, slow = of("fast", (50, SHORT)), of("slow", (100, SETUP))
-    alone = score.score(fast, slow)
-    assert (alone.value, alone.covered, alone.terms) == (None, 0, 1)
-    both = score.score(fast, of("slow", (100, SETUP), (80, SHORT)))
-    assert (both.value, both.covered) == (pytest.approx(1.6), 1)
-    least = score.score(of("fast", (50, SHORT), (40, SETUP)), of("slow", (100, SETUP), (80, SHORT)))
-    assert least.value == pytest.approx(2.5)
+    slow = of("slow", (100, SETUP))
+    assert score.score(of("fast", (50, SHORT)), slow).value == pytest.approx(2)
+    both = score.score(of("fast", (50, SHORT), (40, SETUP)), slow)
+    assert (both.value, both.covered, both.terms) == (pytest.approx(2.5), 1, 1)
 
 
 def test_the_last_block_counts_and_a_failure_is_short() -> None:
@@ -90,16 +84,16 @@ def board(http: TestClient, **filters: str) -> list[tuple[str, str, int]]:
     return [(row["hardware_slug"], row["timing"], round(row["samples_per_second"])) for row in rows]
 
 
-def test_a_short_run_has_a_place_until_there_is_a_long_one(http: TestClient, post: Poster) -> None:
-    slug, mark = "intel-core-i7-8700", ">short</span>"
-    post.made(step_ns=1_000_000)
-    assert board(http) == [(slug, "short", 64_000)]
-    post.made(measurement=long(1_250_000))
-    assert board(http) == [(slug, "long", 51_200)]
+def test_a_place_names_its_timing(http: TestClient, post: Poster) -> None:
+    slug = "intel-core-i7-8700"
+    post.made(step_ns=1_250_000)
+    assert board(http) == [(slug, "short", 51_200)]
+    post.made(measurement=long(1_000_000))
+    assert board(http) == [(slug, "long", 64_000)]
     page = http.get("/?workload=mnist-cnn").text
-    assert mark not in page
+    assert ">short</span>" not in page
     assert '1 more<span class="hidden"> set-ups' in page
-    assert board(http, timing="short") == [(slug, "short", 64_000)]
+    assert board(http, timing="short") == [(slug, "short", 51_200)]
     assert len(board(http, group="setup")) == 2
     for timing in ("long", "short"):
         listed = http.get("/api/v1/results", params={"timing": timing}).json()["results"]
@@ -118,33 +112,32 @@ def test_a_board_of_short_timings_says_so_once(http: TestClient, post: Poster) -
     assert (page.count(said), page.count(mark)) == (0, 1)
 
 
-def test_only_like_timings_are_compared(http: TestClient, post: Poster) -> None:
+def test_a_short_timing_is_compared_with_a_long_one(http: TestClient, post: Poster) -> None:
     for run in range(3):
         post.made(step_ns=1_000_000 + run)
         post.made(measurement=long(1_250_000 + run), machine=OTHER)
     ask = {"ids": "intel-core-i7-8700,intel-core-i9-9900"}
-    answer = http.get("/api/v1/compare", params=ask).json()
-    assert (answer["common_cells"], answer["comparisons"]) == (0, 0)
-    assert [row["timing"] for row in answer["rows"]] == ["long", "short"]
-    post.made(step_ns=1_000_000, machine=OTHER)
-    answer = http.get("/api/v1/compare", params=ask).json()
-    assert [row["timing"] for row in answer["rows"] if row["common"]] == ["short"]
-    assert answer["things"][1]["speed_up"] == pytest.approx(1, abs=1e-5)
-    assert http.get("/compare", params=ask).status_code == 200
+    for mode in ("best", "same_software"):
+        answer = http.get("/api/v1/compare", params={**ask, "mode": mode}).json()
+        assert (answer["common_cells"], answer["all_cells"]) == (1, 1)
+        (row,) = answer["rows"]
+        assert [cell["timing"] for cell in row["cells"]] == ["short", "long"]
+        assert answer["things"][1]["speed_up"] == pytest.approx(0.8, abs=1e-5)
+        page = http.get("/compare", params={**ask, "mode": mode}).text
+        assert "short timing" in page
+        assert "measured there" not in page
 
 
-def test_studies_mix_no_timings(http: TestClient, post: Poster) -> None:
-    """The long timings of a hardware where it has some; so a boost makes no framework faster."""
-    mlx = results.make_cell(framework="mlx")
-    post.made(step_ns=500_000, cell=mlx)
+def test_a_study_is_of_the_fastest(http: TestClient, post: Poster) -> None:
+    post.made(step_ns=500_000, cell=results.make_cell(framework="mlx"))
     for recipe in ("naive", "tuned"):
         post.made(cell=results.make_cell(recipe=recipe), measurement=long())
     (table,) = http.get("/api/v1/frameworks").json()["tables"]
-    assert (table["timing"], [row["framework"] for row in table["rows"]]) == (
-        "long",
-        ["tensorflow"],
-    )
-    assert "long timings" in http.get("/frameworks").text
+    assert [row["framework"] for row in table["rows"]] == ["mlx", "tensorflow"]
+    assert [row["best"] and row["best"]["speed_up"] for row in table["rows"]] == [
+        None,
+        pytest.approx(0.5),
+    ]
 
 
 def test_a_history_is_of_one_timing(http: TestClient, post: Poster) -> None:

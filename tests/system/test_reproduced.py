@@ -98,7 +98,7 @@ def test_three_confirmed_owners_reproduce_each_other(
             f"{address}/api/v1/leaderboard", params={"workload": "mnist-dense", **filters}
         )
         rows = answer.json()["rows"]
-        return [(row["trust_level"], row["owners"], row["tier"]) for row in rows]
+        return [(row["trust_level"], row["owners"], row["backing"]) for row in rows]
 
     # Conformant, plausible, fresh: but nobody vouches for anybody yet.
     assert levels() == [3, 3, 3]

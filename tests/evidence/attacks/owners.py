@@ -51,7 +51,7 @@ def _beside(scene: Scene, older: str) -> Iterator[Line]:
         moved = [name for name in before[0] if before[0][name] != after[0][name]]
         moved += ["outlier bound"] if before[1] != after[1] else []
         said = f"moves {', '.join(moved)}" if moved else "no place, median or outlier bound moves"
-        first = scene.board()[0]
+        first = _first(scene)
         yield Line(
             f"{count} fresh owners of one address beside {older}",
             f"place {rank}, {rate:,.0f} samples/s: {said}",
@@ -63,20 +63,24 @@ def _alone(scene: Scene) -> Line:
     """Where everybody is new, a crowd decides, and the row says that new owners do."""
     before = _figure(scene)["samples_per_second"]
     crowd(scene.http, scene.store, CROWDS[20], FAST_NS, scene.now)
-    row = scene.board()[0]
-    after, decides, tier = (
-        row[name] for name in ("samples_per_second", "owners_that_decide", "tier")
+    row = _first(scene)
+    after, decides, backing = (
+        row[name] for name in ("samples_per_second", "owners_that_decide", "backing")
     )
     return Line(
         "20 fresh owners beside two fresh ones",
         f"{before:,.0f} samples/s become {after:,.0f}; the row says that {row['new_owners']} new "
-        f"owners decide, and has tier {tier!r}",
-        (decides, tier) == ("new", "new") and after > before,
+        f"owners decide, and is backed by {backing}",
+        (decides, backing) == ("new", "one") and after > before,
         defended=False,
     )
 
 
 def _figure(scene: Scene) -> dict[str, Any]:
-    """The place and the median of the first row."""
-    row = scene.board()[0]
-    return {name: row[name] for name in ("rank", "result_id", "samples_per_second", "tier")}
+    """The place and the median of the first ranked row."""
+    row = _first(scene)
+    return {name: row[name] for name in ("rank", "result_id", "samples_per_second", "backing")}
+
+
+def _first(scene: Scene) -> dict[str, Any]:
+    return next(row for row in scene.board() if row["rank"] == 1)

@@ -10,6 +10,7 @@ from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import Workload
 
 from ..errors import InvalidQuery
+from ..ranking.owners import Backing
 from . import cursors
 from .criteria import Criteria, Search
 from .filters import CellFilters
@@ -27,22 +28,28 @@ class BoardFilters(CellFilters):
     )
     group: Chosen[Group] = Field(
         None,
-        description="a place for each hardware (its best set-up in its best tier; the default), "
-        "machine, or result, or for every set-up of each hardware",
+        description="a row for each hardware (its fastest set-up; the default), machine, or "
+        "result, or for every set-up of each hardware; machines and results have no ranks",
         examples=["setup"],
     )
     rank_by: Chosen[RankBy] = Field(
         None,
-        description="what ranks rows within a tier. time and throughput: fastest first (the "
-        "default); energy: least joules per sample, within one energy_scope; mfu, accuracy: "
-        "highest. Rows without the figure are left out",
+        description="what ranks rows. time and throughput: fastest first (the default); energy: "
+        "least joules per sample, within one energy_scope; mfu, accuracy: highest. Rows without "
+        "the figure are left out",
         examples=["energy"],
     )
     sort: Chosen[Sort] = Field(
         None,
-        description="the field that rows are sorted by within a tier, smallest first, with a - "
-        "before it greatest first; ranks stay. Empty: by rank. With group=result: newest_at alone",
+        description="the field that rows are sorted by, smallest first, with a - before it "
+        "greatest first; ranks stay. Empty: by rank. With group=result: newest_at alone",
         examples=["-spread"],
+    )
+    backing: Chosen[Backing] = Field(
+        None,
+        description="what backs a figure at least, and ranks are among those: several owners, or "
+        "two confirmed ones",
+        examples=["confirmed"],
     )
     energy_scope: Chosen[Name] = Field(
         None,
@@ -60,7 +67,7 @@ class BoardFilters(CellFilters):
     cursor: Chosen[Cursor] = Field(
         None,
         description="next_cursor of the page before; needs workload",
-        examples=[cursors.write(0, 0, 1234.5, 1234.5, "0" * 32)],
+        examples=[cursors.write(0, 1234.5, 1234.5, "0" * 32)],
     )
 
     @property
@@ -107,11 +114,8 @@ class BoardFilters(CellFilters):
 
     @property
     def ranks_rows(self) -> bool:
-        """Whether rows have ranks: not those that a search selected before, and not results in
-        another order than that of the ranks."""
-        search = self.criteria.search or self.machine_id
-        sorted_results = self.group == "result" and self.sort is not None
-        return not (self._searches_first and search) and not sorted_results
+        """Whether rows have ranks: those of hardware, unless a search selected them before."""
+        return not self._searches_first
 
 
 class BoardPageFilters(BoardFilters):

@@ -1,13 +1,13 @@
-"""Compare two to twenty things: query, rank, answer. The others are compared with the first, and
-only rows that all things have enter the overall figure.
+"""Compare two to twenty things: query, rank, answer. The others are compared with the first, each
+over the rows that both have, so a further thing changes nothing between two.
 
 A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is all
 ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
 Hardware and machines are compared each at its best: a row is a workload, and each thing has its
-fastest set-up there, of one kind of data and timing, as scores have them. Or on the same software:
-a row is a cell, which consists of workload, framework, recipe, batch size, precision, data and
-timing.
+fastest set-up there, as scores have them. Or on the same software: a row is a cell, which consists
+of workload, framework, recipe, batch size and precision, and each thing has its fastest figure
+there. Data and timing are the cell's own: unlike ones are marked.
 
 If no thing is a hardware or a machine, each is one set-up, and the question may be which framework
 or recipe is faster on one machine. Then a cell omits framework and recipe (null), and the names of
@@ -28,7 +28,7 @@ from ..errors import InvalidQuery
 from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure
-from ..ranking.score import alike, best_of, place
+from ..ranking.score import best_of
 from .compared_things import ComparedId, find, names_of
 from .prices import NO_PRICES, Price, Prices
 from .types.comparison import (
@@ -54,8 +54,6 @@ class CellKey(NamedTuple):
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str
-    timing: str
 
 
 Side = dict[CellKey, Figure]
@@ -95,7 +93,7 @@ def compare(
     left_out = _left_out(kinds, across)
     mode = _mode(kinds, mode)
     if mode == "best":
-        sides = _at_best([figures for _, figures in named])
+        sides = [_at_best(figures) for _, figures in named]
     else:
         sides = [_side(figures, left_out) for _, figures in named]
     columns = [
@@ -104,15 +102,12 @@ def compare(
     ]
     keys = sorted({key for side in sides for key in side}, key=_order)
     base, *others = sides
-    pairs = [(side[key], base[key]) for key in base for side in others if key in side]
-    found = verdicts(session, pairs)
+    # Each pair of things is a question of its own: a further column corrects no other one.
+    shared = [[(side[key], base[key]) for key in base if key in side] for side in others]
+    found = [verdicts(session, pairs) for pairs in shared]
     rows = [_row(key, columns, prices, found) for key in keys]
-    common = [row for row in rows if row.common]
-    keys_of_all = [key for key in base if all(key in side for side in sides)]
-    of_first = dict.fromkeys(FIELDS) | {"speed_up": 1.0 if common else None}
-    of_others = verdicts_over_rows(
-        [[(side[key], base[key]) for key in keys_of_all] for side in others], found
-    )
+    of_first = dict.fromkeys(FIELDS) | {"speed_up": 1.0 if any(shared) else None}
+    overall = [of_first, *map(verdicts_over_rows, shared, found)]
     names = names_of([column.thing for column in columns])
     things = tuple(
         ComparedThing(
@@ -120,9 +115,10 @@ def compare(
             column.thing.kind,
             names[place],
             column.thing.hardware_slug,
-            **([of_first, *of_others][place]),
-            scope=_scope(common, place),
-            relative_energy=_relative_energy(common, place),
+            **overall[place],
+            common_cells=sum(row.cells[0] is not None is not row.cells[place] for row in rows),
+            scope=_scope(rows, place),
+            relative_energy=_relative_energy(rows, place),
             price=column.price,
         )
         for place, column in enumerate(columns)
@@ -132,9 +128,9 @@ def compare(
     return CompareAnswer(
         as_of=as_of,
         things=things,
-        common_cells=len(common),
+        common_cells=sum(row.common for row in rows),
         all_cells=len(rows),
-        comparisons=found.count,
+        comparisons=max(one.count for one in found),
         across=across,
         mode=mode,
         energy_currency=prices.energy_currency,
@@ -143,8 +139,7 @@ def compare(
 
 
 def _side(figures: Iterable[Figure], left_out: tuple[str, ...]) -> Side:
-    """Figures by cell, without the axes that are compared; the fastest if a machine has a cell on
-    several devices."""
+    """The fastest figure of each cell, without the axes that are compared."""
     side: Side = {}
     nothing: dict[str, Any] = dict.fromkeys(left_out)
     for figure in figures:
@@ -152,21 +147,12 @@ def _side(figures: Iterable[Figure], left_out: tuple[str, ...]) -> Side:
     return side
 
 
-def _at_best(figures: Sequence[Sequence[Figure]]) -> list[Side]:
-    """Each thing at its best by workload, all in figures of one kind where they have a common one,
-    else each in its own place."""
-    bests = [best_of(of_thing) for of_thing in figures]
-    sides: list[Side] = [{} for _ in figures]
-    for workload in CATALOGUE:
-        of_workload = [best.get(workload.name) for best in bests]
-        having = [best for best in of_workload if best]
-        common = alike(having) if len(having) == len(sides) else None
-        chosen = iter(common or [place(best) for best in having])
-        for side, best in zip(sides, of_workload, strict=True):
-            if best:
-                figure = next(chosen)
-                side[_key(figure)._replace(framework=None, recipe=None)] = figure
-    return sides
+def _at_best(figures: Iterable[Figure]) -> Side:
+    """A thing at its best: its fastest figure by workload."""
+    return {
+        _key(figure)._replace(framework=None, recipe=None): figure
+        for figure in best_of(figures).values()
+    }
 
 
 def _mode(kinds: set[ThingKind], mode: Mode | None) -> Mode | None:
@@ -194,18 +180,20 @@ def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
 
 
 def _row(
-    key: CellKey, columns: Sequence[Column], prices: Prices, found: Comparisons
+    key: CellKey, columns: Sequence[Column], prices: Prices, found: Sequence[Comparisons]
 ) -> ComparedRow:
     base, cells = columns[0].side.get(key), []
-    for column in columns:
+    for place, column in enumerate(columns):
         figure = column.side.get(key)
         verdict: dict[str, Any] = dict.fromkeys(Comparison.__dataclass_fields__)
-        if column is columns[0]:
+        if place == 0:
             verdict["speed_up"] = 1.0
         elif figure is not None and base is not None:
-            verdict = asdict(found.of[figure, base])
+            verdict = asdict(found[place - 1].of[figure, base])
         cells.append(figure and _cell(figure, column.price, prices, verdict))
-    return ComparedRow(**key._asdict(), common=None not in cells, cells=tuple(cells))
+    return ComparedRow(
+        **key._asdict(), common=any(cells[1:]) and cells[0] is not None, cells=tuple(cells)
+    )
 
 
 def _cell(
@@ -221,7 +209,7 @@ def _cell(
         **rate_fields(figure),
         repeats=figure.repeats,
         trust_level=figure.trust_level,
-        provisional=figure.provisional,
+        backing=figure.backing,
         published=figure.published,
         joules_per_epoch=per_epoch,
         samples_per_joule=1 / joules if joules else None,
@@ -232,13 +220,14 @@ def _cell(
     )
 
 
-def _relative_energy(common: Sequence[ComparedRow], place: int) -> float | None:
-    """The energy of a sample over that of the first thing, over the common rows."""
-    pairs = [(row.cells[place], row.cells[0]) for row in common]
+def _relative_energy(rows: Sequence[ComparedRow], place: int) -> float | None:
+    """The energy of a sample over that of the first thing, over the rows that both have."""
+    cells = [(row.cells[place], row.cells[0]) for row in rows]
+    pairs = [(own, base) for own, base in cells if own and base]
     ratios = [
         base.samples_per_joule / own.samples_per_joule
         for own, base in pairs
-        if own and base and own.samples_per_joule and base.samples_per_joule
+        if own.samples_per_joule and base.samples_per_joule
         if own.energy_scope == base.energy_scope
     ]
     return geometric_mean(ratios) if ratios and len(ratios) == len(pairs) else None
@@ -251,14 +240,14 @@ def _joules_per_epoch(figure: Figure) -> float | None:
     return joules * epoch_samples(workload, figure.setup.batch_size)
 
 
-def _scope(common: list[ComparedRow], place: int) -> Scope | None:
-    scopes = {cell.scope for row in common if (cell := row.cells[place])}
+def _scope(rows: Sequence[ComparedRow], place: int) -> Scope | None:
+    scopes = {cell.scope for row in rows if (cell := row.cells[place])}
     return "machines" if "machines" in scopes else "hardware" if "hardware" in scopes else None
 
 
 def _key(figure: Figure) -> CellKey:
     setup = figure.setup
-    fields = {name: value for name, value in setup._asdict().items() if name != "device"}
+    fields = {name: getattr(setup, name) for name in CellKey._fields[1:]}
     return CellKey(figure.subject.workload, **fields)
 
 
@@ -272,8 +261,6 @@ def _order(key: CellKey) -> tuple[Any, ...]:
         _position(key.recipe, RECIPES),
         key.batch_size or 0,
         _position(key.precision, PRECISIONS),
-        key.data,
-        key.timing,
     )
 
 

@@ -13,7 +13,7 @@ from ..db.tables import Submission
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
-from ..ranking.score import Score, best_of, place, score
+from ..ranking.score import Score, best_of, score
 from . import query_names, stored_figures
 from .baseline import baseline
 from .cell_figures import CellFigure, in_catalogue_order
@@ -106,7 +106,7 @@ def hardware(
     relative_to = baseline(session, of_operator)
     of_baseline = relative_to.slug and stored_figures.hardware_figures(session, relative_to.slug)
     best = best_of(figures)
-    on_board = next((place(of_kinds) for of_kinds in best.values()), None)
+    on_board = next(iter(best.values()), None)
     machines, described = _machines(session, slug, on_board)
     return HardwareAnswer(
         slug=slug,

@@ -14,7 +14,8 @@ from bench_protocol.trust.omissions import Omissions
 
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
-from ..ranking.score import Bests, bests, kind_of, place, score
+from ..ranking.owners import BACKINGS
+from ..ranking.score import Bests, score
 from . import leaderboard_sql, omissions, query_names, unranked
 from .baseline import baseline
 from .board_filters import BoardFilters
@@ -43,13 +44,13 @@ class Leaderboard(NamedTuple):
 
 class Ranking(NamedTuple):
     """All rows of a workload's board, those of the hardware that is searched for (``shown``), and
-    the baseline's best figures. By energy the rows are of one of the ``energy_scopes``, the most
+    the baseline's fastest figure. By energy the rows are of one of the ``energy_scopes``, the most
     common one if none was asked for."""
 
     workload: Workload
     rows: Sequence[RankedRow]
     shown: Sequence[RankedRow]
-    baseline: Bests
+    baseline: Figure | None
     energy_scope: str | None
     energy_scopes: tuple[str, ...]
 
@@ -111,16 +112,16 @@ def rankings(
         scope = filters.energy_scope or next(iter(scopes), None)
         rows = _ranked(of_workload, scope, filters)
         shown = [row for row in rows if criteria.search.finds(row.figure)]
-        best = bests(relative_to.counted(baselines.get(workload.digest, ())))
-        found.append(Ranking(workload, rows, shown, best, scope, scopes))
+        counted = relative_to.counted(baselines.get(workload.digest, ()))
+        base = min((one for one in counted if not one.held), key=_time, default=None)
+        found.append(Ranking(workload, rows, shown, base, scope, scopes))
     return found
 
 
 def _page(session: Session, ranking: Ranking, filters: BoardFilters) -> Page:
     if filters.group == "result":
         results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
-        rows = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
-        cursor = results.next_cursor
+        rows, cursor = ranked(results.figures, one_each=False), results.next_cursor
     else:
         order = Order.of(filters, ranking.baseline)
         rows, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
@@ -136,14 +137,13 @@ def _board(
     unranked_rows: tuple[UnrankedRow, ...],
     missing: Mapping[str, Omissions],
 ) -> Board:
-    baselines, by_result = ranking.baseline, filters.group == "result"
-    base = place(baselines) if baselines else None
+    base, by_result = ranking.baseline, filters.group == "result"
     return Board(
         workload=workload_answer(ranking.workload),
         baseline=base.hardware if base else None,
         baseline_slug=base.hardware_slug if base else None,
         baseline_setup=base.setup.words if base else None,
-        rows=tuple(_row(row, baselines.get(kind_of(row.figure)), missing) for row in page.rows),
+        rows=tuple(_row(row, base, missing) for row in page.rows),
         row_count=None if by_result else len(ranking.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
@@ -156,15 +156,18 @@ def _board(
 def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore, ...]:
     """Scores of a family's hardware, the best first, with ranks among all. A rank needs a place on
     every board that the baseline is on, else the best rank could be had by measuring one workload
-    alone; and no provisional place, else one owner could take it."""
-    best: defaultdict[tuple[str, str, bool], dict[str, Bests]] = defaultdict(dict)
-    baselines: dict[str, Bests] = {}
+    alone."""
+    best: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
+    baselines: Bests = {}
     found: set[str] = set()
     for ranking in rankings:
         for row in ranking.rows:
             figure = row.figure
+            if figure.held:
+                continue
             key = (figure.hardware_slug, figure.hardware, figure.published)
-            best[key][ranking.workload.name] = bests([figure, *row.others])
+            counted = [figure, *(other for other in row.others if not other.held)]
+            best[key][ranking.workload.name] = min(counted, key=_time)
             if family.finds(figure):
                 found.add(figure.hardware_slug)
         if ranking.baseline:
@@ -183,6 +186,10 @@ def _score_order(one: HardwareScore) -> tuple[bool, float, str]:
     return bool(one.score.missing), -(one.score.value or 0), one.hardware_slug
 
 
+def _time(figure: Figure) -> tuple[float, str]:
+    return figure.ns_per_sample, figure.id
+
+
 def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
     """The energy scopes on the board, the most common first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
@@ -192,20 +199,21 @@ def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
 def _ranked(
     figures: Sequence[Figure], energy_scope: str | None, filters: BoardFilters
 ) -> list[RankedRow]:
-    """All rows of a board with their ranks, by tier, then by what ranks them."""
+    """All rows of a board with their ranks, by what ranks them."""
     value = RANK_BY[filters.ranked_by]
+    enough = BACKINGS[: BACKINGS.index(filters.backing) + 1] if filters.backing else ()
     keyed = [
         (value(figure), figure.id, figure)
         for figure in figures
         if energy_scope in (None, figure.evidence.energy_scope)
+        if not enough or figure.backing in enough
     ]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
 
 def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) -> BoardRow:
-    """A row of the board, against the baseline's figure of the same kind. Its own row has no
-    interval."""
+    """A row of the board, against the baseline's figure. Its own row has no interval."""
     workload = workload_named(row.figure.subject.workload)
     found = compare(row.figure, base) if base else None
     bounded = found if base and row.figure.id != base.id else None

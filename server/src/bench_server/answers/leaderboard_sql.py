@@ -11,7 +11,8 @@ from bench_protocol.catalogue.workloads import Workload
 from ..errors import InvalidQuery
 from ..ranking import medians
 from ..ranking.figures import Figure
-from ..ranking.owners import kinds_of
+from ..ranking.held import with_holds
+from ..ranking.owners import facts_of
 from ..ranking.rows import RESULTS, TABLE, figure_of_result
 from . import cursors
 from .board_filters import BoardFilters
@@ -51,7 +52,8 @@ def figures(
         found = figures_where(session, level, *conditions)
     if not of_machines and (criteria.where or "machine_id" in criteria.equal):
         owners = (figure.subject.owner for figure in found)
-        found = medians.of_machines(found, kinds_of(session.connection(), owners))
+        of_hardware = medians.of_machines(found, facts_of(session.connection(), owners))
+        found = with_holds(session.connection(), of_hardware)
     by_workload: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
     for figure in found:
         if figure.trust_level >= (criteria.trust or 0):
@@ -60,10 +62,9 @@ def figures(
 
 
 class ResultsPage(NamedTuple):
-    """One page of a board of results. ``ranks_before``: the number of rows on earlier pages."""
+    """One page of a board of results."""
 
     figures: list[Figure]
-    ranks_before: int
     next_cursor: str | None
 
 
@@ -71,7 +72,7 @@ def results(
     session: Session, workload: Workload, filters: BoardFilters, energy_scope: str | None
 ) -> ResultsPage:
     """Ranked results of a workload in the order of ``sort`` or ``rank_by``, at most ``limit`` after
-    the cursor. The cursor carries the number of rows before it, so no page counts them again.
+    the cursor.
 
     Raises:
         InvalidQuery: results are not sorted by that field.
@@ -93,9 +94,9 @@ def results(
     )
     if energy_scope is not None:
         query = query.where(RESULTS.c.energy_scope == energy_scope)
-    key, ranks_before = RESULTS.c.submission_id, 0
+    key = RESULTS.c.submission_id
     if filters.cursor is not None:
-        place, last, ranks_before = _place(filters)
+        place, last = _place(filters)
         beyond = value < place if descending else value > place
         query = query.where(or_(beyond, and_(value == place, key > last)))
     query = query.order_by(value.desc() if descending else value.asc(), key)
@@ -104,12 +105,11 @@ def results(
     if len(rows) > filters.limit:
         place = getattr(page[-1], str(value.key))
         words = place.isoformat() if filters.sort else float(place)
-        cursor = cursors.write(words, page[-1].submission_id, ranks_before + len(page))
-    return ResultsPage([figure_of_result(row) for row in page], ranks_before, cursor)
+        cursor = cursors.write(words, page[-1].submission_id)
+    return ResultsPage([figure_of_result(row) for row in page], cursor)
 
 
-def _place(filters: BoardFilters) -> tuple[Any, str, int]:
-    """The last row before the page: its value, id and rank."""
-    kind = str if filters.sort else float
-    value, last, rank = cursors.read(filters.cursor or "", kind, str, int)
-    return (cursors.moment_of(value) if filters.sort else value), last, rank
+def _place(filters: BoardFilters) -> tuple[Any, str]:
+    """The last row before the page: its value and id."""
+    value, last = cursors.read(filters.cursor or "", str if filters.sort else float, str)
+    return (cursors.moment_of(value) if filters.sort else value), last

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
-from ..ranking.score import best_of, kind_of, place
+from ..ranking.score import best_of
 from . import leaderboard, stored_figures
 from .board_filters import BoardFilters
 from .types.leaderboard import rate_fields
@@ -46,7 +46,7 @@ SHOWN = ("framework", "device", "recipe", "data", "timing")
 
 def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace, ...]:
     """A machine's places by workload, in the catalogue's order, from all of its figures."""
-    best = {workload: place(of_kinds) for workload, of_kinds in best_of(figures).items()}
+    best = best_of(figures)
     if not best:
         return ()
     boards = {
@@ -61,7 +61,8 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
 def _place(
     session: Session, workload: str, figure: Figure, rows: Sequence[RankedRow]
 ) -> MachinePlace:
-    row = next((row for row in rows if row.figure.hardware_slug == figure.hardware_slug), None)
+    of_hardware = (row for row in rows if row.figure.hardware_slug == figure.hardware_slug)
+    row = next((row for row in of_hardware if row.rank), None)
     setup = figure.setup
     in_setup = stored_figures.in_setup_of(figure)
     same = stored_figures.figures_where(session, TABLE.c.level == "hardware", *in_setup)
@@ -83,9 +84,7 @@ def _place(
         percentile=100 * (ranked - rank) / (ranked - 1) if rank and ranked > 1 else None,
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         in_ranked_setup=row is None or row.figure.setup == setup,
-        of_ranked=row.figure.ns_per_sample / figure.ns_per_sample
-        if row and kind_of(row.figure) == kind_of(figure)
-        else None,
+        of_ranked=row.figure.ns_per_sample / figure.ns_per_sample if row else None,
         machines=machines,
         slower=int(slower_ones),
     )

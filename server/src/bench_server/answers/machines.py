@@ -13,7 +13,7 @@ from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
-from ..ranking.score import best_of, place
+from ..ranking.score import best_of
 from . import asks, stored_figures, stored_results
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
@@ -113,7 +113,7 @@ def shown_figure(figures: Sequence[Figure]) -> CellFigure:
     Raises:
         NotFound: none is of a workload that this server knows.
     """
-    on_board = [place(of_kinds) for of_kinds in best_of(figures).values()]
+    on_board = [*best_of(figures).values()]
     if shown := in_catalogue_order(on_board[:1] or figures, NO_PRICES):
         return shown[0]
     raise NotFound("no figure of a workload that this server knows", field="id")

@@ -1,7 +1,6 @@
 """The order of a board's rows: what ranks them, and how they are sorted for reading.
 
-Ranks follow from ``rank_by`` alone. ``sort`` moves rows within their tier and leaves ranks as they
-are.
+Ranks follow from ``rank_by`` alone. ``sort`` moves rows and leaves ranks as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,9 +9,8 @@ from typing import NamedTuple
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.peaks import peak_flops
 
-from ..ranking.compare import RankedRow, section
+from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
-from ..ranking.score import Bests, kind_of
 from . import cursors
 from .board_filters import BoardFilters
 
@@ -46,10 +44,9 @@ FIELDS: dict[str, Callable[[Figure], Value]] = {
 
 
 class Place(NamedTuple):
-    """The place of a row: its part of the board, whether it has no value, its value, and then the
-    faster row and the smaller id first."""
+    """The place of a row: whether it has no value, its value, and then the faster row and the
+    smaller id first."""
 
-    section: int
     missing: int
     value: float | str
     ns_per_sample: float
@@ -62,14 +59,13 @@ class Order(NamedTuple):
     kind: type
 
     @classmethod
-    def of(cls, filters: BoardFilters, baselines: Bests) -> "Order":
+    def of(cls, filters: BoardFilters, baseline: Figure | None) -> "Order":
         """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
             return cls(RANK_BY[filters.ranked_by], False, float)
         name = filters.sort.removeprefix("-")
 
         def speed_up(figure: Figure) -> Value:
-            baseline = baselines.get(kind_of(figure))
             return baseline.ns_per_sample / figure.ns_per_sample if baseline else None
 
         value = speed_up if name == "speed_up" else FIELDS[name]
@@ -82,9 +78,9 @@ class Order(NamedTuple):
         def at(row: RankedRow) -> Place:
             return places[row.figure.id]
 
-        by_speed = sorted(rows, key=lambda row: at(row)[3:])
+        by_speed = sorted(rows, key=lambda row: at(row)[2:])
         by_value = sorted(by_speed, key=lambda row: at(row).value, reverse=self.descending)
-        return sorted(by_value, key=lambda row: at(row)[:2])
+        return sorted(by_value, key=lambda row: at(row).missing)
 
     def page(
         self, rows: list[RankedRow], limit: int, cursor: str | None
@@ -95,7 +91,7 @@ class Order(NamedTuple):
             InvalidQuery: the cursor is not of this order.
         """
         if cursor is not None:
-            last = Place(*cursors.read(cursor, int, int, self.kind, float, str))
+            last = Place(*cursors.read(cursor, int, self.kind, float, str))
             rows = [row for row in rows if self._follows(self.place(row), last)]
         page = rows[:limit]
         return page, cursors.write(*self.place(page[-1])) if len(rows) > len(page) else None
@@ -104,7 +100,6 @@ class Order(NamedTuple):
         figure = row.figure
         value = self.value(figure)
         return Place(
-            section(figure),
             int(value is None),
             self.kind() if value is None else value,
             float(figure.ns_per_sample),
@@ -112,11 +107,11 @@ class Order(NamedTuple):
         )
 
     def _follows(self, place: Place, last: Place) -> bool:
-        if place[:2] != last[:2]:
-            return place[:2] > last[:2]
+        if place.missing != last.missing:
+            return place.missing > last.missing
         if place.value != last.value:
             return (place.value > last.value) != self.descending  # type: ignore[operator]
-        return place[3:] > last[3:]
+        return place[2:] > last[2:]
 
 
 def _peak_use(figure: Figure) -> float | None:

@@ -12,6 +12,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue.workloads import Workload
 
 from ..ranking.figures import Figure
+from ..ranking.held import with_holds
 from ..ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from . import cursors
 from .criteria import Search
@@ -22,9 +23,10 @@ FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
-    """Stored figures, fastest first."""
-    query = FIGURES.where(*conditions)
-    return [figure(row) for row in session.connection().execute(query).all()]
+    """Stored figures, fastest first, those that are held marked."""
+    connection = session.connection()
+    rows = connection.execute(FIGURES.where(*conditions)).all()
+    return with_holds(connection, [figure(row) for row in rows])
 
 
 def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:

@@ -52,12 +52,14 @@ def accept(
     authority: Authority,
     policy: str,
     now: datetime,
+    origin: str = "",
     spend: Callable[[], None] = lambda: None,
 ) -> KeyEventResult:
     """Verify a key event, apply and log it.
 
     Args:
         policy: who may enroll: ``open``, ``invite`` or ``approval``.
+        origin: the keyed hash of the network that the event came from.
         spend: counts a new key that nobody invited in the rate of its address; it may raise an
             error, and then nothing has happened.
 
@@ -86,6 +88,7 @@ def accept(
         leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
+            key_registry.set_origin(session, key, origin)
             if body.invite is None:
                 spend()
             if owner is not None:

@@ -17,9 +17,11 @@ from .measurements import ResultEntry
 def findings(connection: Connection, entries: Sequence[ResultEntry]) -> dict[str, Finding]:
     """Compare results with other owners and store the findings, which are returned by result id."""
     labels = {entry.subject.owner for entry in entries}
-    kinds = owners.kinds_of(connection, labels) if labels else {}
+    facts = owners.facts_of(connection, labels) if labels else {}
     places = {
-        entry.submission_id: _place(entry.subject, kinds.get(entry.subject.owner, owners.NEW))
+        entry.submission_id: _place(
+            entry.subject, owners.facts_about(facts, entry.subject.owner).kind
+        )
         for entry in entries
     }
     others = outliers.others(connection, places.values())

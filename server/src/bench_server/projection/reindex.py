@@ -1,9 +1,9 @@
 """Reindex: clear every projected table, so that the projector applies the log from entry 0.
 
-Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Three things
-are not in the log and do not change: names of keys, pending approvals, and the findings of the
-outlier check. Environments stay too, and are written again: those of withdrawn results cannot be
-read from the log any more, and name nobody.
+Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Four things
+are not in the log and do not change: names of keys, pending approvals, origins of owners, and the
+findings of the outlier check. Environments stay too, and are written again: those of withdrawn
+results cannot be read from the log any more, and name nobody.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ middle is found among the ids and times of all if they are few; else the databas
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -15,9 +15,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    Float,
     Integer,
     Row,
     Select,
+    String,
     bindparam,
     cast,
     func,
@@ -28,7 +30,7 @@ from sqlalchemy import (
 
 from ..db.lists import among
 from .figures import Figure
-from .medians import LOG_SCALE, Children, counting
+from .medians import AS_FAST, LOG_SCALE, Children, counting, origins_of
 from .owners import OwnerCounts
 from .rows import FIGURE_COLUMNS, RESULT_COLUMNS, RESULTS, TABLE, figure, figure_of_result
 from .spread import Range, range_ends
@@ -40,14 +42,15 @@ TRUST_LEVELS = (4, 3, 2, 1, 0)
 
 
 class ChildTable(NamedTuple):
-    """How to read the children of a level: their parent and id, which of them are ranked, the kind
-    of their owner, whether they were disturbed, the columns that are summed (constants for results,
-    which are one repeat each), and how to read a middle one."""
+    """How to read the children of a level: their parent and id, which of them are ranked, kind and
+    origin of their owner, whether they were disturbed, the columns that are summed (constants for
+    results, which are one repeat each), and how to read a middle one."""
 
     parent: ColumnElement[str]
     id: ColumnElement[str]
     ranked: ColumnElement[bool]
     kind: ColumnElement[int] | None
+    origin: ColumnElement[str]
     disturbed: ColumnElement[bool]
     time: ColumnElement[float]
     fastest: ColumnElement[float]
@@ -64,14 +67,14 @@ class ChildTable(NamedTuple):
 
 _R, _A = RESULTS.c, TABLE.c
 CHILD_RESULTS = ChildTable(
-    *(_R.run_aggregate, _R.submission_id, _R.rankable, None, _R.disturbed),
+    *(_R.run_aggregate, _R.submission_id, _R.rankable, None, literal("", String), _R.disturbed),
     *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
     *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
     figure_columns=RESULT_COLUMNS,
     figure=figure_of_result,
 )
 CHILD_AGGREGATES = ChildTable(
-    *(_A.parent_id, _A.id, true(), _A.owner_kind, _A.disturbed),
+    *(_A.parent_id, _A.id, true(), _A.owner_kind, _A.origin, _A.disturbed),
     *(_A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
     *(_A.repeats, _A.runs, _A.machines, _A.left_out, _A.trust_level, _A.newest_at),
     figure_columns=FIGURE_COLUMNS,
@@ -133,15 +136,18 @@ class Group:
             log_sum=self.sum("log_sum"),
             log_square_sum=self.sum("log_square_sum"),
             range=place.range,
+            origins=place.origins,
             middle=middle,
         )
 
 
 class Place(NamedTuple):
-    """The id of the child in the middle, and the range of those that count."""
+    """The id of the child in the middle, the range of those that count, and from how many places
+    those come that are as fast as the middle."""
 
     middle_id: str
     range: Range
+    origins: int
 
 
 def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
@@ -154,32 +160,38 @@ def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
 def _places(
     connection: Connection, table: ChildTable, groups: Mapping[str, Group]
 ) -> dict[str, Place]:
-    """The position of the middle of each parent's children, and their range."""
+    """The middle of each parent's children, their range and their origins."""
     few = [parent for parent, group in groups.items() if group.owners.total <= FEW]
-    ordered: dict[str, list[tuple[str, float]]] = {parent: [] for parent in few}
+    ordered: dict[str, list[Row[Any]]] = {parent: [] for parent in few}
     for row in connection.execute(_ordered(table), {"ids": few}) if few else ():
         if groups[row.parent].counts(row):
-            ordered[row.parent].append((row.id, row.time))
-    places = {
-        parent: _place(len(children), children.__getitem__) for parent, children in ordered.items()
-    }
+            ordered[row.parent].append(row)
+    places = {parent: _place_among(children) for parent, children in ordered.items()}
     for parent in groups.keys() - set(few):
-        group = groups[parent]
-        places[parent] = _place(group.sum("number"), partial(_nth, connection, table, group))
+        places[parent] = _place_of_many(connection, table, groups[parent])
     return places
 
 
-def _place(count: int, child: Callable[[int], tuple[str, float]]) -> Place:
-    """Read the middle and range by a function that gives id and time of the nth child."""
-    fastest, slowest = range_ends(count)
-    return Place(child(count // 2)[0], Range(child(fastest)[1], child(slowest)[1]))
+def _place_among(children: Sequence[Row[Any]]) -> Place:
+    fastest, slowest = range_ends(len(children))
+    middle = children[len(children) // 2]
+    origins = origins_of([(child.origin, child.time) for child in children], middle.time)
+    return Place(middle.id, Range(children[fastest].time, children[slowest].time), origins)
 
 
-def _nth(connection: Connection, table: ChildTable, group: Group, number: int) -> tuple[str, float]:
-    deciding = {} if table.kind is None else {"deciding": group.owners.deciding}
-    place = {"parent": group.parent, "disturbed": group.disturbed, "skip": number, **deciding}
-    row = connection.execute(skipped_to(table), place).one()
-    return row.id, row.time
+def _place_of_many(connection: Connection, table: ChildTable, group: Group) -> Place:
+    """The place among many children: the database skips to each that is needed."""
+    those = {"parent": group.parent, "disturbed": group.disturbed}
+    if table.kind is not None:
+        those["deciding"] = group.owners.deciding
+    count = group.sum("number")
+    fastest, slowest, middle = (
+        connection.execute(skipped_to(table), {**those, "skip": number}).one()
+        for number in (*range_ends(count), count // 2)
+    )
+    as_fast = {**those, "most": AS_FAST * middle.time}
+    origins = connection.scalar(origins_among(table), as_fast) or 1
+    return Place(middle.id, Range(fastest.time, slowest.time), origins)
 
 
 # -- statements, each built once -------------------------------------------------------------------
@@ -223,8 +235,7 @@ def _ordered(c: ChildTable) -> Executable:
     return (
         select(
             *(c.parent.label("parent"), c.id.label("id"), c.time.label("time")),
-            c.disturbed.label("disturbed"),
-            _kind(c),
+            *(c.origin.label("origin"), c.disturbed.label("disturbed"), _kind(c)),
         )
         .where(among(c.parent, "ids"), c.ranked)
         .order_by(c.parent, c.time, c.id)
@@ -235,12 +246,25 @@ def _ordered(c: ChildTable) -> Executable:
 def skipped_to(c: ChildTable) -> Executable:
     return (
         select(c.id.label("id"), c.time.label("time"))
-        .where(c.parent == bindparam("parent"), c.ranked)
-        .where(c.disturbed == bindparam("disturbed", type_=Boolean))
-        .where(true() if c.kind is None else c.kind <= bindparam("deciding", type_=Integer))
+        .where(*_counted(c))
         .order_by(c.time, c.id)
         .limit(1)
         .offset(bindparam("skip", type_=Integer))
+    )
+
+
+@cache
+def origins_among(c: ChildTable) -> Executable:
+    as_fast = c.time <= bindparam("most", type_=Float)
+    return select(func.count(c.origin.distinct())).where(*_counted(c), as_fast)
+
+
+def _counted(c: ChildTable) -> tuple[ColumnElement[bool], ...]:
+    """The children of a parent that count in its figure."""
+    return (
+        *(c.parent == bindparam("parent"), c.ranked),
+        c.disturbed == bindparam("disturbed", type_=Boolean),
+        true() if c.kind is None else c.kind <= bindparam("deciding", type_=Integer),
     )
 
 

@@ -1,8 +1,9 @@
 """Rank figures, and compare two of them with an interval."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Literal
 
 from bench_protocol.statistics import comparison
@@ -10,7 +11,6 @@ from bench_protocol.statistics.comparison import LogSample, SpeedVerdict
 
 from .figures import UNITS, Figure, Kind, Unit
 from .medians import sample_of_one
-from .owners import TIERS
 
 Pair = tuple[Figure, Figure]
 Scope = Literal["hardware", "machines"]
@@ -18,10 +18,10 @@ Scope = Literal["hardware", "machines"]
 
 @dataclass(frozen=True)
 class RankedRow:
-    """A row with its rank; published figures have none. ``others``: further set-ups of the same
-    hardware or machine, in the given order. ``setups``: the set-ups among which the row's is the
-    first, itself included: of the same tier, on the same kind of data, of the same kind of timing.
-    The fastest of several equal set-ups is too fast by chance (docs/methodology.md)."""
+    """A row with its rank; published and held figures have none. ``others``: further set-ups of the
+    same hardware or machine, in the given order. ``setups``: how many set-ups the row's was the
+    first of, itself included. The fastest of several equal set-ups is too fast by chance
+    (docs/methodology.md)."""
 
     rank: int | None
     figure: Figure
@@ -29,48 +29,37 @@ class RankedRow:
     setups: int = 1
 
 
-def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) -> list[RankedRow]:
-    """Rank figures by tier, then in the given order, after ``ranks_before`` ranks on earlier pages.
+def ranked(ordered: Sequence[Figure], *, one_each: bool) -> list[RankedRow]:
+    """Rank figures in the given order.
 
-    With ``one_each``, each hardware or machine has one row: its first set-up in its best tier, on
-    real data if that tier has one, of a long timing if that data has one. So a set-up that few
-    measured takes no place from one that many did, and a short timing none from a long one.
+    With ``one_each``, each hardware or machine has one row, its first set-up. A held one before it
+    has a row as well.
     """
+    rows = _one_each(ordered) if one_each else [RankedRow(None, figure) for figure in ordered]
+    ranks = count(1)
+    return [
+        row if row.figure.published or row.figure.held else replace(row, rank=next(ranks))
+        for row in rows
+    ]
+
+
+def _one_each(ordered: Sequence[Figure]) -> list[RankedRow]:
     groups: defaultdict[object, list[Figure]] = defaultdict(list)
-    for number, figure in enumerate(ordered):
+    for figure in ordered:
         subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
-        groups[subject if one_each else number].append(figure)
-    numbers = {figure.id: number for number, figure in enumerate(ordered)}
-    rows = sorted(
-        map(_row, groups.values()), key=lambda row: (section(row.figure), numbers[row.figure.id])
-    )
-    return list(_numbered(rows, ranks_before))
+        groups[subject].append(figure)
+    rows = [row for setups in groups.values() for row in _rows(setups)]
+    places = {figure.id: place for place, figure in enumerate(ordered)}
+    return sorted(rows, key=lambda row: places[row.figure.id])
 
 
-def section(figure: Figure) -> int:
-    """The part of a board in which a figure is, from 0 on. Published figures are in the last one;
-    so are figures of machines and results, which have no tier."""
-    return TIERS.index(figure.tier or TIERS[-1])
-
-
-def _row(setups: Sequence[Figure]) -> RankedRow:
-    """The row of one hardware or machine, without its rank."""
-
-    def candidate(figure: Figure) -> tuple[int, bool, bool]:
-        setup = figure.setup
-        return section(figure), setup.data != "real", setup.timing != "long"
-
-    keys = [candidate(figure) for figure in setups]
-    best = min(keys)
-    first = setups[keys.index(best)]
-    others = tuple(figure for figure in setups if figure is not first)
-    return RankedRow(None, first, others, keys.count(best))
-
-
-def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
-    for row in rows:
-        rank += not row.figure.published
-        yield replace(row, rank=None if row.figure.published else rank)
+def _rows(setups: Sequence[Figure]) -> list[RankedRow]:
+    """The rows of one hardware or machine."""
+    free = [figure for figure in setups if not figure.held]
+    shown = [setups[0], *free[:1]] if setups[0].held else free[:1]
+    others = tuple(figure for figure in setups if figure not in shown)
+    rows = [RankedRow(None, figure) for figure in shown]
+    return [*rows[:-1], replace(rows[-1], others=others, setups=max(len(free), 1))]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import orjson
 from bench_protocol.statistics import comparison
 from bench_protocol.statistics.comparison import LogSample
 
-from .owners import ONE_OWNER, OwnerCounts, Tier
+from .owners import CONFIRMED_FOR_A_FIGURE, ONE_OWNER, Backing, OwnerCounts
 from .spread import NO_SPREAD, Between, Range, Spread
 
 Level = Literal["run", "machine", "owner", "hardware"]
@@ -110,7 +110,9 @@ class Figure(NamedTuple):
     independent values of a comparison, each a ``unit``: owners if there are several, else machines,
     else runs. ``trust_level``: more than half of the figures below have it or a higher one.
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure, by kind; all
-    else is of those that count in the figure. ``machines_range``: of the machines, None where there
+    else is of those that count in the figure. ``origins``: from how many places those come that
+    are as fast as the figure (:data:`.medians.AS_FAST`). ``held``: it waits for a second owner
+    (:mod:`.held`). ``machines_range``: of the machines, None where there
     is one. ``disturbed``: what counts was disturbed
     (:func:`bench_protocol.payload.doubts.disturbances`); ``left_out``: disturbed results that do
     not count because others do.
@@ -130,11 +132,13 @@ class Figure(NamedTuple):
     runs: int = 1
     machines: int = 1
     owners: OwnerCounts = ONE_OWNER
+    origins: int = 1
     published: bool = False
     spread: Spread = NO_SPREAD
     machines_range: Range | None = None
     disturbed: bool = False
     left_out: int = 0
+    held: bool = False
 
     @property
     def setup(self) -> Setup:
@@ -149,19 +153,21 @@ class Figure(NamedTuple):
         return self.subject.hardware_slug
 
     @property
-    def tier(self) -> Tier | None:
-        """The tier of a hardware's figure, by the owners that count in it. None for a
-        published figure, and below the level of hardware: nobody else can measure the same
-        machine."""
+    def backing(self) -> Backing | None:
+        """What backs a hardware's figure, by the owners that count in it. None for a published
+        figure, and below the level of hardware: nobody else can measure the same machine."""
         if self.published or self.subject.level != "hardware":
             return None
-        return self.owners.tier(self.values.n if self.unit == "owners" else 1)
+        counted = self.values.n if self.unit == "owners" else 1
+        if min(counted, self.owners.confirmed) >= CONFIRMED_FOR_A_FIGURE:
+            return "confirmed"
+        return "several" if counted > 1 and self.backed else "one"
 
     @property
-    def provisional(self) -> bool:
-        """Whether too few owners measured a hardware, or new ones alone, so that one person could
-        set its figure."""
-        return self.tier in ("provisional", "new")
+    def backed(self) -> bool:
+        """Whether more than one new owner stands behind the figure: a confirmed or established
+        one, or new ones of different origin. Only such a figure holds others (:mod:`.held`)."""
+        return self.owners.older > 0 or self.origins > 1
 
 
 # The fields that are empty in a level's subjects.

@@ -24,12 +24,14 @@ from typing import Protocol, TypeVar
 from bench_protocol.statistics.comparison import LogSample
 
 from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Figure, Level, Subject, at_level
-from .owners import NEW, ONE_OWNER, OwnerCounts
+from .owners import ONE_OWNER, OwnerCounts, OwnerFacts, facts_about
 from .spread import Range, Spread, range_of
 
 # Logarithms are summed as integers of this part of 1, so that a sum depends on no order.
 LOG_SCALE = 100_000
-ALL_NEW: Mapping[str, int] = MappingProxyType({})
+# An owner is as fast as a figure if its time is at most this multiple of the figure's.
+AS_FAST = 1.1
+ALL_NEW: Mapping[str, OwnerFacts] = MappingProxyType({})
 
 
 class _Disturbable(Protocol):
@@ -51,6 +53,7 @@ class Children:
     then id; of an even number ``middle`` is the slower of the two in the middle. ``owners`` counts
     all, by the kind of their owner. ``left_out`` counts disturbed results of the deciding ones that
     do not count, and what was left out below.
+    ``origins``: from how many places the owners come that are as fast as the middle.
     ``log_sum`` and ``log_square_sum`` add their times' logarithms as integers of 1/``LOG_SCALE``.
     """
 
@@ -68,15 +71,19 @@ class Children:
     log_sum: int
     log_square_sum: int
     range: Range
+    origins: int
     middle: Figure
 
     @classmethod
-    def of(cls, children: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> "Children":
+    def of(
+        cls, children: Iterable[Figure], facts: Mapping[str, OwnerFacts] = ALL_NEW
+    ) -> "Children":
         """Summarise figures that are in memory; :mod:`.children` does the same in SQL."""
         every = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
-        owners = OwnerCounts.add_up((kinds.get(child.subject.owner, NEW), 1) for child in every)
+        about = [facts_about(facts, child.subject.owner) for child in every]
+        owners = OwnerCounts.add_up((one.kind, 1) for one in about)
         deciding = [
-            child for child in every if kinds.get(child.subject.owner, NEW) <= owners.deciding
+            child for child, one in zip(every, about, strict=True) if one.kind <= owners.deciding
         ]
         ordered = counting(deciding)
         logs = [scaled_log(child.ns_per_sample) for child in ordered]
@@ -97,6 +104,13 @@ class Children:
             log_sum=sum(logs),
             log_square_sum=sum(log * log for log in logs),
             range=range_of([child.ns_per_sample for child in ordered]),
+            origins=origins_of(
+                [
+                    (facts_about(facts, one.subject.owner).origin, one.ns_per_sample)
+                    for one in ordered
+                ],
+                middle.ns_per_sample,
+            ),
             middle=middle,
         )
 
@@ -107,6 +121,12 @@ class Children:
         spread = n * self.log_square_sum - total * total
         variance = spread / (n * (n - 1) * LOG_SCALE**2) if n > 1 else 0.0
         return LogSample(n, total / (n * LOG_SCALE), variance)
+
+
+def origins_of(children: Iterable[tuple[str, float]], middle_ns: float) -> int:
+    """From how many places those owners come that are as fast as the one in the middle, from the
+    origin and the time of each."""
+    return len({origin for origin, time in children if time <= AS_FAST * middle_ns})
 
 
 def scaled_log(ns_per_sample: float) -> int:
@@ -146,6 +166,7 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
         runs=1 if level == "run" else children.runs,
         machines=1 if level in ("run", "machine") else children.machines,
         owners=children.owners if level == "hardware" else ONE_OWNER,
+        origins=children.origins if level == "hardware" else 1,
         trust_level=children.trust_level,
         newest_at=children.newest_at,
         evidence=middle.evidence,
@@ -161,22 +182,24 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
 
 
 def combined(
-    children: Iterable[Figure], level: Level, kinds: Mapping[str, int] = ALL_NEW
+    children: Iterable[Figure], level: Level, facts: Mapping[str, OwnerFacts] = ALL_NEW
 ) -> list[Figure]:
     """The figures of a level from those of the level below, or of some of them.
 
     Args:
-        kinds: the kinds of owners (:func:`.owners.kinds_of`); others are new.
+        facts: about owners (:func:`.owners.facts_of`); others are new.
     """
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for child in children:
         groups[at_level(level, child.subject)].append(child)
-    return [combine(Children.of(group, kinds), level, subject) for subject, group in groups.items()]
+    return [combine(Children.of(group, facts), level, subject) for subject, group in groups.items()]
 
 
-def of_machines(machines: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
+def of_machines(
+    machines: Iterable[Figure], facts: Mapping[str, OwnerFacts] = ALL_NEW
+) -> list[Figure]:
     """Figures of hardware from figures of machines."""
-    return combined(combined(machines, "owner"), "hardware", kinds)
+    return combined(combined(machines, "owner"), "hardware", facts)
 
 
 def names_machine(figures: Sequence[Figure]) -> Figure:

@@ -22,11 +22,18 @@ ESTABLISHED_AFTER = timedelta(days=30)
 # From this number of confirmed owners on, they alone make a hardware's figure. One is not enough:
 # nobody would have reproduced it.
 CONFIRMED_FOR_A_FIGURE = 2
-OWNERS_FOR_A_FIGURE = 3
-# Evidence of a hardware's figure, best first: two or more confirmed owners, three or more confirmed
-# or established ones, fewer, new owners alone.
-Tier = Literal["confirmed", "several", "provisional", "new"]
-TIERS: tuple[Tier, ...] = ("confirmed", "several", "provisional", "new")
+# What backs a hardware's figure: two or more confirmed owners, several owners, or one. New owners
+# of one origin are one.
+Backing = Literal["confirmed", "several", "one"]
+BACKINGS: tuple[Backing, ...] = ("confirmed", "several", "one")
+
+
+class OwnerFacts(NamedTuple):
+    """The place of an owner's kind in ``OWNER_KINDS``, and its origin: the keyed hash of the
+    network that its first key was enrolled from. An owner of unknown origin is one of its own."""
+
+    kind: int
+    origin: str
 
 
 class OwnerCounts(NamedTuple):
@@ -75,20 +82,6 @@ class OwnerCounts(NamedTuple):
         verb = "counts" if self.older == 1 else "count"
         return f"{kinds}; only the {self.older:,} {first} {verb}"
 
-    def tier(self, counted: int) -> Tier:
-        """The tier of a figure.
-
-        Args:
-            counted: how many of the deciding owners count in it; disturbed ones may not.
-        """
-        if not self.older:
-            return "new"
-        if counted < CONFIRMED_FOR_A_FIGURE:
-            return "provisional"
-        if self.deciding == CONFIRMED:
-            return "confirmed"
-        return "several" if counted >= OWNERS_FOR_A_FIGURE else "provisional"
-
 
 # Below the level of hardware a figure has one owner, whose kind does not matter.
 ONE_OWNER = OwnerCounts(new=1)
@@ -98,13 +91,21 @@ def confirmed_owners(connection: Connection) -> frozenset[str]:
     return frozenset(connection.scalars(CONFIRMED_LABELS))
 
 
-def kinds_of(connection: Connection, labels: Iterable[str]) -> Mapping[str, int]:
-    """The place of each owner's kind in ``OWNER_KINDS``, by label."""
-    rows = connection.execute(KINDS, {"ids": sorted(set(labels))})
+def facts_of(connection: Connection, labels: Iterable[str]) -> Mapping[str, OwnerFacts]:
+    """Kind and origin of each owner, by label."""
+    rows = connection.execute(FACTS, {"ids": sorted(set(labels))})
     return {
-        row.label: CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW
+        row.label: OwnerFacts(
+            CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW,
+            row.origin or row.label,
+        )
         for row in rows
     }
+
+
+def facts_about(facts: Mapping[str, OwnerFacts], label: str) -> OwnerFacts:
+    """The facts about an owner; one without any is new and an origin of its own."""
+    return facts.get(label) or OwnerFacts(NEW, label)
 
 
 def first_trusted(connection: Connection, labels: Iterable[str]) -> dict[str, datetime]:
@@ -137,7 +138,7 @@ def _spans(first: datetime | None, last: datetime | None) -> bool:
 # -- statements, each built once -------------------------------------------------------------------
 
 _OWNERS, _RESULTS = table_of(Owner), table_of(Measurement)
-KINDS = select(_OWNERS.c.label, _OWNERS.c.confirmed, _OWNERS.c.established).where(
+FACTS = select(_OWNERS.c.label, _OWNERS.c.confirmed, _OWNERS.c.established, _OWNERS.c.origin).where(
     among(_OWNERS.c.label, "ids")
 )
 CONFIRMED_LABELS = select(_OWNERS.c.label).where(_OWNERS.c.confirmed)

@@ -9,7 +9,7 @@ from bench_protocol.statistics.comparison import LogSample
 from ..db.tables import Aggregate, Measurement, table_of
 from .figures import Evidence, Figure, Level, Setup, Subject, at_level
 from .medians import sample_of_one
-from .owners import NEW, OwnerCounts
+from .owners import NEW, OwnerCounts, OwnerFacts
 from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
@@ -84,7 +84,7 @@ FIGURE_COLUMNS = tuple(
         *("ns_per_sample", "fastest_ns", "slowest_ns"),
         *("value_count", "value_log_mean", "value_log_variance", "value_unit"),
         *("repeats", "runs", "machines", "owners"),
-        *("confirmed_owners", "established_owners", "trust_level", "newest_at"),
+        *("confirmed_owners", "established_owners", "origins", "trust_level", "newest_at"),
         *("result_id", "accuracy", "joules_per_sample", "energy_scope"),
         *("spread", "spread_between", "machines_fastest_ns", "machines_slowest_ns"),
         *("disturbed", "left_out"),
@@ -99,7 +99,7 @@ def figure(row: Sequence[Any]) -> Figure:
         framework, device, recipe, batch_size, precision, data, timing,
         owner, machine_id, run_id, environment_id, time, fastest, slowest,
         count, log_mean, log_variance, unit,
-        repeats, runs, machines, owners, confirmed, established, trust_level, newest_at,
+        repeats, runs, machines, owners, confirmed, established, origins, trust_level, newest_at,
         result_id, accuracy, joules_per_sample, energy_scope,
         spread, spread_between, machines_fastest_ns, machines_slowest_ns, disturbed, left_out,
     ) = row  # fmt: skip
@@ -120,6 +120,7 @@ def figure(row: Sequence[Any]) -> Figure:
         runs=runs,
         machines=machines,
         owners=OwnerCounts(confirmed, established, owners - confirmed - established),
+        origins=origins,
         trust_level=trust_level,
         newest_at=newest_at,
         evidence=Evidence(result_id, accuracy, joules_per_sample, energy_scope),
@@ -133,11 +134,13 @@ def figure(row: Sequence[Any]) -> Figure:
     )
 
 
-def aggregate_columns(level: str, aggregate: Figure, kind: int = NEW) -> dict[str, Any]:
+def aggregate_columns(
+    level: str, aggregate: Figure, owner: OwnerFacts = OwnerFacts(NEW, "")
+) -> dict[str, Any]:
     """The columns of a figure of this level.
 
     Args:
-        kind: the kind of an owner; no matter at other levels.
+        owner: kind and origin of an owner; no matter at other levels.
     """
     subject = aggregate.subject
     fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
@@ -155,7 +158,9 @@ def aggregate_columns(level: str, aggregate: Figure, kind: int = NEW) -> dict[st
         "owners": aggregate.owners.total,
         "confirmed_owners": aggregate.owners.confirmed,
         "established_owners": aggregate.owners.established,
-        "owner_kind": kind,
+        "origins": aggregate.origins,
+        "owner_kind": owner.kind,
+        "origin": owner.origin,
         "spread": aggregate.spread.share,
         "spread_between": aggregate.spread.between,
         "machines_fastest_ns": fastest_machine,

@@ -1,28 +1,25 @@
 """The score: one number for a hardware, the same on its page, on the home page and in a comparison.
 
 Each hardware counts at its best: for each workload of the catalogue, at its batch size in
-float32, the fastest set-up of the best evidence, on both sides of one kind: the same kind of data
-and of timing (:func:`alike`). The score is the geometric mean (Fleming and Wallace, How not to lie
-with statistics, 1986) of the speed-ups over the baseline, over all workloads in which both have a
-kind in common.
+float32, its fastest set-up that is not held (:mod:`.held`). The score is the geometric mean
+(Fleming and Wallace, How not to lie with statistics, 1986) of the speed-ups over the baseline, over
+all workloads that both have.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from .compare import Comparison, compare, section
+from .compare import Comparison, compare
 from .figures import Figure
-from .owners import TIERS, Tier
+from .owners import BACKINGS, Backing
 
 VERSION = 1
 PRECISION = "float32"
-# Kind of data and of timing.
-Kind = tuple[str, str]
-Bests = dict[Kind, Figure]
+# The figures of one hardware or machine at its best, by workload.
+Bests = dict[str, Figure]
 
 
 @dataclass(frozen=True)
@@ -45,75 +42,37 @@ class Score:
     value_high: float | None
     baseline: str | None
     baseline_slug: str | None
-    tier: Tier | None
+    backing: Backing | None
     covered: int
     terms: int
     missing: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether it has a rank: all workloads, measured here, none provisional."""
-        return not self.missing and self.tier in ("confirmed", "several")
+        """Whether it has a rank: all workloads, measured here."""
+        return not self.missing and self.backing is not None
 
 
-def kind_of(figure: Figure) -> Kind:
-    return figure.setup.data, figure.setup.timing
-
-
-def bests(figures: Iterable[Figure]) -> Bests:
-    """The best figure of each kind: of its best tier the fastest."""
-    found: Bests = {}
-    for figure in sorted(figures, key=lambda f: (section(f), f.ns_per_sample, f.id)):
-        found.setdefault(kind_of(figure), figure)
-    return found
-
-
-def best_of(figures: Iterable[Figure]) -> dict[str, Bests]:
-    """A hardware's or machine's best figures by workload, in the catalogue's order, at the
+def best_of(figures: Iterable[Figure]) -> Bests:
+    """A hardware's or machine's fastest figures by workload, in the catalogue's order, at the
     workload's batch size in float32, from all of its figures."""
-    groups: defaultdict[tuple[str, int], list[Figure]] = defaultdict(list)
-    for figure in figures:
-        if figure.setup.precision == PRECISION:
-            groups[figure.subject.workload_digest, figure.setup.batch_size].append(figure)
+    cells: dict[tuple[str, int], Figure] = {}
+    for figure in sorted(figures, key=lambda figure: (figure.ns_per_sample, figure.id)):
+        if figure.setup.precision == PRECISION and not figure.held:
+            cells.setdefault((figure.subject.workload_digest, figure.setup.batch_size), figure)
     return {
-        workload.name: bests(groups[key])
+        workload.name: cells[key]
         for workload in CATALOGUE
-        if (key := (workload.digest, workload.batch_size)) in groups
+        if (key := (workload.digest, workload.batch_size)) in cells
     }
 
 
-def place(best: Bests) -> Figure:
-    """The figure that a board shows (:func:`.compare.ranked`): of the best tier, then on real data,
-    then of a long timing."""
-    return min(best.values(), key=lambda figure: (section(figure), *_last(kind_of(figure))))
-
-
-def alike(sides: Sequence[Bests]) -> list[Figure] | None:
-    """One figure a side, all of one kind: of the kinds that all sides have, the one with most
-    evidence on its weakest side, then as a place prefers them; None without such a kind."""
-    common = [kind for kind in sides[0] if all(kind in side for side in sides)]
-    if not common:
-        return None
-    best = min(common, key=lambda kind: (max(section(side[kind]) for side in sides), *_last(kind)))
-    return [side[best] for side in sides]
-
-
-def _last(kind: Kind) -> tuple[bool, bool]:
-    data, timing = kind
-    return data != "real", timing != "long"
-
-
-def score(best: Mapping[str, Bests], baseline: Mapping[str, Bests]) -> Score:
+def score(best: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
     """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
-    pairs = [
-        (workload, pair)
-        for workload, base in baseline.items()
-        if workload in best and (pair := alike([best[workload], base]))
-    ]
-    found = overall([compare(own, base) for _, (own, base) in pairs])
-    itself = all(own.id == base.id for _, (own, base) in pairs)
-    covered = {workload for workload, _ in pairs}
-    first = next((place(one) for one in baseline.values()), None)
+    pairs = [(best[workload], base) for workload, base in baseline.items() if workload in best]
+    found = overall([compare(own, base) for own, base in pairs])
+    itself = all(own.id == base.id for own, base in pairs)
+    first = next(iter(baseline.values()), None)
     return Score(
         VERSION,
         found.speed_up if found else None,
@@ -121,10 +80,10 @@ def score(best: Mapping[str, Bests], baseline: Mapping[str, Bests]) -> Score:
         None if itself or not found else found.speed_up_high,
         first.hardware if first else None,
         first.hardware_slug if first else None,
-        _least([own for _, (own, _) in pairs]),
-        len(covered),
+        _least([own for own, _ in pairs]),
+        len(pairs),
         len(baseline),
-        tuple(workload for workload in baseline if workload not in covered),
+        tuple(workload for workload in baseline if workload not in best),
     )
 
 
@@ -148,7 +107,9 @@ def overall(found: Sequence[Comparison]) -> Overall | None:
     )
 
 
-def _least(places: Sequence[Figure]) -> Tier | None:
-    if not places or any(figure.tier is None for figure in places):
+def _least(figures: Sequence[Figure]) -> Backing | None:
+    """The weakest backing; None without figures, or of one that was published elsewhere."""
+    backings = [figure.backing for figure in figures]
+    if not backings or None in backings:
         return None
-    return TIERS[max(map(section, places))]
+    return max(filter(None, backings), key=BACKINGS.index)

@@ -1,11 +1,14 @@
 """Client addresses as limits count them: an IPv4 address, or the /64 network of an IPv6 address."""
 
+import hashlib
 import hmac
 import ipaddress
 import secrets
 from functools import lru_cache
 
 from starlette.requests import Request
+
+from ..log.server_keys import Authority
 
 # A key of this process: no address is kept, and the hashes reveal nothing after it has ended.
 _HASH_KEY = secrets.token_bytes(32)
@@ -28,6 +31,13 @@ def network(host: str) -> str:
 def sender(host: str) -> str:
     """The keyed hash of a client's network, for limits that remember it for hours."""
     return hmac.digest(_HASH_KEY, network(host).encode(), "sha256").hex()
+
+
+def origin(host: str, authority: Authority) -> str:
+    """Where a key was enrolled from: 32 hex digits, equal for one network, that only this server's
+    own key can compute. A signature of Ed25519 is deterministic, so its digest is a keyed hash."""
+    signed = authority.log.sign(b"trainmark origin\n" + network(host).encode())
+    return hashlib.sha256(signed).hexdigest()[:32]
 
 
 def host_of(request: Request) -> str:

@@ -141,7 +141,7 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
     bars = [
         bar._replace(label=f"{row.rank}. {bar.label}") if row.rank else bar
-        for row in board.rows
+        for row in _free(board.rows)
         for bar in (_bar(row),)
     ]
     of = f" of {board.row_count:,}" if board.row_count else ""
@@ -229,11 +229,15 @@ def _shown(answer: hardware.HardwareAnswer) -> CellFigure:
 
 
 def _board(session: Session, name: str, same: dict[str, object]) -> tuple[BoardRow, ...]:
-    """Every row of a workload's board in a set-up, or of its usual board."""
+    """Every row of a workload's board in a set-up, or of its usual board, that is not held."""
     if name not in WORKLOADS:
         return ()
     filters = BoardFilters.model_validate(same | {"workload": name, "limit": 500})
-    return leaderboard.leaderboard(session, filters).boards[0].rows
+    return _free(leaderboard.leaderboard(session, filters).boards[0].rows)
+
+
+def _free(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
+    return tuple(row for row in rows if not row.held)
 
 
 def _setup(row: Any) -> str:

@@ -30,8 +30,6 @@ class BatchStudy:
 
     workload: str
     precision: str
-    data: str
-    timing: str
     lines: tuple[BatchLine, ...]
 
 
@@ -66,22 +64,26 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
 
 
 def _lines(figures: list[Figure]) -> list[list[Figure]]:
-    """The figures of each set-up that has several batch sizes, the smallest first."""
-    lines: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
-    for figure in sorted(figures, key=lambda figure: figure.setup.batch_size):
-        lines[figure.setup.framework, figure.setup.device, figure.setup.recipe].append(figure)
-    return [line for _, line in sorted(lines.items()) if len(line) > 1]
+    """The fastest figure of each batch size in every set-up that has several, the smallest batch
+    first."""
+    lines: dict[tuple[str, str, str], dict[int, Figure]] = defaultdict(dict)
+    for figure in figures:
+        setup = figure.setup
+        line = lines[setup.framework, setup.device, setup.recipe]
+        line.setdefault(setup.batch_size, figure)
+    ordered = [[line[size] for size in sorted(line)] for _, line in sorted(lines.items())]
+    return [line for line in ordered if len(line) > 1]
 
 
 def _study(name: str, lines: list[list[Figure]], found: Comparisons) -> BatchStudy:
     setup = lines[0][0].setup
     answers = tuple(_batch_line(line, found) for line in lines)
-    return BatchStudy(name, setup.precision, setup.data, setup.timing, answers)
+    return BatchStudy(name, setup.precision, answers)
 
 
 def _batch_line(line: list[Figure], found: Comparisons) -> BatchLine:
     first, *larger = line
     cells = [(first, None), *((figure, found.of[figure, first]) for figure in larger)]
     setup = first.setup
-    figures = tuple(setup_figure(figure, held) for figure, held in cells)
+    figures = tuple(setup_figure(figure, compared) for figure, compared in cells)
     return BatchLine(setup.framework, setup.device, setup.recipe, figures)

@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue.workloads import Workload
 
-from ...ranking.compare import Comparison, section
+from ...ranking.compare import Comparison
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .. import query_names, stored_figures
@@ -28,7 +28,7 @@ class HardwareChoice(BaseModel):
 
 @dataclass(frozen=True)
 class SetupFigure:
-    """One set-up's figure; ``held``: its comparison with the study's reference, if there is one."""
+    """One set-up's figure; ``compared``: with the study's reference, if there is one."""
 
     framework: str
     device: str
@@ -40,7 +40,7 @@ class SetupFigure:
     repeats: int
     published: bool
     result_id: str
-    held: Comparison | None
+    compared: Comparison | None
 
 
 def devices(session: Session) -> list[tuple[str, str, str]]:
@@ -85,25 +85,19 @@ def of_choice(session: Session, choice: HardwareChoice, *axes: Any) -> list[Figu
 def of_cells(
     figures: Sequence[Figure], workload: Workload, batch_size: int | None = None
 ) -> list[Figure]:
-    """The figures of a workload in float32, of one kind of data and of timing, that of a board's
-    place: of the best tier, then on real data, then of a long timing. Kinds are never mixed.
+    """The figures of a workload in float32 that are not held, the fastest first.
 
     Args:
         batch_size: of this one alone.
     """
-
-    def kind(figure: Figure) -> tuple[bool, bool]:
-        return figure.setup.data != "real", figure.setup.timing != "long"
-
-    fitting = [
+    return [
         figure
         for figure in figures
         if figure.subject.workload_digest == workload.digest
         and figure.setup.precision == "float32"
         and batch_size in (None, figure.setup.batch_size)
+        and not figure.held
     ]
-    best = min(((section(figure), kind(figure)) for figure in fitting), default=None)
-    return [figure for figure in fitting if best and kind(figure) == best[1]]
 
 
 def _richest(session: Session, *axes: Any) -> str | None:
@@ -119,18 +113,7 @@ def _richest(session: Session, *axes: Any) -> str | None:
     return default_slug
 
 
-def by_evidence(figure: Figure) -> tuple[int, float]:
-    """A sort key: the best tier first, then the fastest, as in a board's places; so no stranger's
-    set-up takes the place of one that several owners measured."""
-    return section(figure), figure.ns_per_sample
-
-
-def peers(ordered: Sequence[Figure]) -> int:
-    """The number of figures among which the first is the fastest: its tier, itself included."""
-    return sum(section(figure) == section(ordered[0]) for figure in ordered)
-
-
-def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:
+def setup_figure(figure: Figure, compared: Comparison | None) -> SetupFigure:
     return SetupFigure(
         framework=figure.setup.framework,
         device=figure.setup.device,
@@ -140,5 +123,5 @@ def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:
         repeats=figure.repeats,
         published=figure.published,
         result_id=figure.evidence.result_id,
-        held=held,
+        compared=compared,
     )

@@ -18,11 +18,11 @@ from ...ranking.rows import RESULTS, TABLE
 from .. import stored_figures
 from ..parameters import Empty, HardwareSlug
 from ..verdicts import verdicts
-from .common import SetupFigure, by_evidence, of_hardware, peers, setup_figure
+from .common import SetupFigure, of_hardware, setup_figure
 
 WORKLOADS = {workload.digest: workload for workload in CATALOGUE}
-# Digest of the workload, batch size, data, timing.
-Cell = tuple[str, int, str, str]
+# Digest of the workload, batch size.
+Cell = tuple[str, int]
 
 
 class PairChoice(BaseModel):
@@ -46,21 +46,19 @@ class PairChoice(BaseModel):
 
 @dataclass(frozen=True)
 class PairRow:
-    """One cell on both devices, each in its fastest framework and recipe of the best tier.
-    ``held``: the GPU compared with the CPU. ``flops_per_step``: training FLOPs of a batch.
+    """One cell on both devices, each in its fastest framework and recipe.
+    ``compared``: the GPU compared with the CPU. ``flops_per_step``: training FLOPs of a batch.
     ``cpu_setups`` and ``gpu_setups``: of how many set-ups the figure is the fastest."""
 
     workload: str
     parameter_count: int
     batch_size: int
     flops_per_step: int
-    data: str
-    timing: str
     cpu: SetupFigure
     gpu: SetupFigure
     cpu_setups: int
     gpu_setups: int
-    held: Comparison
+    compared: Comparison
 
 
 @dataclass(frozen=True)
@@ -154,36 +152,34 @@ def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, st
 
 
 def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
-    """The figures of each cell in float32, by evidence, then by speed."""
+    """The figures of each cell in float32 that are not held, the fastest first."""
     cells: dict[Cell, list[Figure]] = defaultdict(list)
-    for figure in sorted(figures, key=by_evidence):
+    for figure in figures:
         digest, setup = figure.subject.workload_digest, figure.setup
-        if setup.precision == "float32" and digest in WORKLOADS:
-            cells[digest, setup.batch_size, setup.data, setup.timing].append(figure)
+        if setup.precision == "float32" and digest in WORKLOADS and not figure.held:
+            cells[digest, setup.batch_size].append(figure)
     return cells
 
 
 def _work(cell: Cell) -> tuple[int, str]:
-    digest, batch_size, *_ = cell
+    digest, batch_size = cell
     workload = WORKLOADS[digest]
     return workload.training_flops_per_sample * batch_size, workload.name
 
 
 def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparisons) -> PairRow:
-    digest, batch_size, data, timing = cell
+    digest, batch_size = cell
     workload, cpu, gpu = WORKLOADS[digest], of_cpu[0], of_gpu[0]
     return PairRow(
         workload=workload.name,
         parameter_count=workload.parameter_count,
         batch_size=batch_size,
         flops_per_step=workload.training_flops_per_sample * batch_size,
-        data=data,
-        timing=timing,
         cpu=setup_figure(cpu, None),
         gpu=setup_figure(gpu, None),
-        cpu_setups=peers(of_cpu),
-        gpu_setups=peers(of_gpu),
-        held=found.of[gpu, cpu],
+        cpu_setups=len(of_cpu),
+        gpu_setups=len(of_gpu),
+        compared=found.of[gpu, cpu],
     )
 
 
@@ -191,7 +187,7 @@ def _pays_from(rows: Sequence[PairRow]) -> int | None:
     """The least work from which no cell is slower on the GPU; rows are sorted by work."""
     least = None
     for row in reversed(rows):
-        if row.held.speed_up < 1:
+        if row.compared.speed_up < 1:
             break
         least = row.flops_per_step
     return least

@@ -16,10 +16,8 @@ from ..verdicts import verdicts
 from .common import (
     HardwareChoice,
     SetupFigure,
-    by_evidence,
     of_cells,
     of_choice,
-    peers,
     setup_figure,
 )
 
@@ -29,27 +27,22 @@ ByFramework = dict[str, list[Figure]]
 @dataclass(frozen=True)
 class FrameworkRow:
     """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
-    null if not measured. ``best``: its fastest set-up of the best tier compared with that of the
-    other frameworks, which is of the framework ``rival``; ``setups`` and ``other_setups``: of how
-    many each is the fastest."""
+    null if not measured. ``best``: its fastest set-up compared with the fastest of all; null for
+    that one. ``setups``: of how many it is the fastest."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
     best: Comparison | None
-    rival: str | None
     setups: int
-    other_setups: int
 
 
 @dataclass(frozen=True)
 class FrameworkTable:
-    """Frameworks on one workload at one batch size, by tier, then fastest first."""
+    """Frameworks on one workload at one batch size, fastest first."""
 
     workload: str
     batch_size: int
     precision: str
-    data: str
-    timing: str
     rows: tuple[FrameworkRow, ...]
 
 
@@ -88,23 +81,23 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
 
 
 def _by_framework(figures: list[Figure]) -> ByFramework:
-    """The figures of each framework by evidence, then by speed, and frameworks by their first."""
+    """The figures of each framework, and frameworks, the fastest first."""
     by_framework: ByFramework = defaultdict(list)
-    for figure in sorted(figures, key=by_evidence):
+    for figure in figures:
         by_framework[figure.setup.framework].append(figure)
     return by_framework
 
 
 def _pairs(table: ByFramework) -> Iterator[Pair]:
-    """The compared figures: each recipe with naive, each framework's fastest with its rival."""
-    for name, figures in table.items():
+    """The compared figures: each recipe with naive, each framework's fastest with the fastest."""
+    fastest = _fastest(table)
+    for figures in table.values():
         recipes = _by_recipe(figures)
         naive = recipes.pop("naive", None)
         if naive is not None:
             yield from ((figure, naive) for figure in recipes.values())
-        rivals = _rivals(table, name)
-        if rivals:
-            yield figures[0], rivals[0]
+        if figures[0] is not fastest:
+            yield figures[0], fastest
 
 
 def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
@@ -112,27 +105,23 @@ def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
     return {figure.setup.recipe: figure for figure in reversed(figures)}
 
 
-def _rivals(table: ByFramework, name: str) -> list[Figure]:
-    """The figures of the other frameworks, by evidence, then by speed."""
-    others = [figure for other, figures in table.items() if other != name for figure in figures]
-    return sorted(others, key=by_evidence)
+def _fastest(table: ByFramework) -> Figure:
+    return next(iter(table.values()))[0]
 
 
 def _framework_table(table: ByFramework, found: Comparisons) -> FrameworkTable:
-    first = next(iter(table.values()))[0]
+    first = _fastest(table)
     setup = first.setup
     return FrameworkTable(
         first.subject.workload,
         setup.batch_size,
         setup.precision,
-        setup.data,
-        setup.timing,
         tuple(_row(table, name, found) for name in table),
     )
 
 
 def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
-    figures, rivals = table[name], _rivals(table, name)
+    figures = table[name]
     by_recipe = _by_recipe(figures)
     naive = by_recipe.get("naive")
     cells = [
@@ -142,8 +131,6 @@ def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
     return FrameworkRow(
         framework=name,
         recipes=(cells[0], cells[1], cells[2]),
-        best=found.of[figures[0], rivals[0]] if rivals else None,
-        rival=rivals[0].setup.framework if rivals else None,
-        setups=peers(figures),
-        other_setups=peers(rivals) if rivals else 0,
+        best=found.of.get((figures[0], _fastest(table))),
+        setups=len(figures),
     )

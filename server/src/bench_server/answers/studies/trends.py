@@ -21,7 +21,7 @@ from ...db.tables import EnvironmentRow
 from ...errors import NotFound
 from ...ranking.figures import Figure, Setup
 from ...ranking.medians import of_machines
-from ...ranking.owners import kinds_of
+from ...ranking.owners import facts_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
@@ -108,8 +108,8 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         for name in sorted(versions, key=lambda name: (version_key(name) or "", name))
     ]
     owners = (one.subject.owner for version in ordered for one in version.machines.values())
-    kinds = kinds_of(session.connection(), owners)
-    figures = [of_machines(version.machines.values(), kinds)[0] for version in ordered]
+    facts = facts_of(session.connection(), owners)
+    figures = [of_machines(version.machines.values(), facts)[0] for version in ordered]
     changed, count = updates(session, ordered)
     return TrendsAnswer(
         hardware=figures[0].hardware,

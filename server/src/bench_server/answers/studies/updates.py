@@ -56,13 +56,13 @@ class MachineUpdate:
 class Update:
     """What a version changed against the version before.
 
-    ``held``: over the machines that have both, at most 100, those with most runs; null if there are
-    none. ``only_one``: machines that have one of the two versions only, and are not in it;
+    ``compared``: over the machines that have both, at most 100, those with most runs; null if there
+    are none. ``only_one``: machines that have one of the two versions only, and are not in it;
     ``left_out``: those that have both and are not in it because their results of one of the two
     are disturbed and others' are not. ``machines``: named where one or two are in it.
     """
 
-    held: Comparison | None
+    compared: Comparison | None
     only_one: int
     left_out: int
     machines: tuple[MachineUpdate, ...]

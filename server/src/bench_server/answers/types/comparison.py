@@ -5,6 +5,7 @@ from typing import Literal
 
 from ...ranking.compare import Scope
 from ...ranking.figures import Kind as VerdictKind
+from ...ranking.owners import Backing
 from ..prices import Price
 
 ThingKind = Literal["hardware", "machine", "result", "setup", "published"]
@@ -15,7 +16,7 @@ Mode = Literal["best", "same_software"]
 
 @dataclass(frozen=True)
 class ComparedThing:
-    """One compared thing, with its verdict over the common rows."""
+    """One compared thing, with its verdict over the rows that it and the first thing have."""
 
     id: str
     kind: ThingKind
@@ -26,6 +27,7 @@ class ComparedThing:
     speed_up_high: float | None
     verdict_kind: VerdictKind | None
     verdict: str | None
+    common_cells: int
     scope: Scope | None
     relative_energy: float | None
     price: Price | None
@@ -46,7 +48,7 @@ class ComparedCell:
     samples_per_second_high: float | None
     repeats: int
     trust_level: int
-    provisional: bool
+    backing: Backing | None
     published: bool
     joules_per_epoch: float | None
     samples_per_joule: float | None
@@ -76,16 +78,13 @@ class ComparedRow:
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str
-    timing: str
     common: bool
     cells: tuple[ComparedCell | None, ...]
 
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """Things as columns, workloads and set-ups as rows. Generated data never meet real data, nor
-    short timings long ones."""
+    """Things as columns, workloads and set-ups as rows."""
 
     as_of: int
     things: tuple[ComparedThing, ...]

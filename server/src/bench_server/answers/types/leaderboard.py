@@ -11,14 +11,14 @@ from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust.omissions import Omissions
 
 from ...ranking.figures import Figure, Unit
-from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier
+from ...ranking.owners import OWNER_KINDS, Backing, OwnerCounts, OwnerKind
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
 
 # Fields of an answer that a figure has under the same name.
 SAME_NAMES = (
     *("hardware", "hardware_slug", "unit", "disturbed", "left_out", "repeats", "runs"),
-    *("machines", "tier", "trust_level", "published", "newest_at"),
+    *("machines", "backing", "held", "trust_level", "published", "newest_at"),
 )
 Made = TypeVar("Made", bound="FigureAnswer")
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
@@ -88,7 +88,8 @@ class FigureAnswer:
     established_owners: int
     new_owners: int
     owners_that_decide: OwnerKind
-    tier: Tier | None
+    backing: Backing | None
+    held: bool
     trust_level: int
     published: bool
     newest_at: datetime

@@ -28,7 +28,7 @@ def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | Non
                     one.score.value_high,
                     vendor(one.hardware),
                     f"{one.hardware}: {people.ratio(one.score.value)}",
-                    hollow=not one.score.complete,
+                    hollow=not one.score.complete or one.score.backing == "one",
                 ),
             ),
             text=people.ratio(one.score.value),
@@ -41,7 +41,7 @@ def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | Non
     ]
     baseline = scores[0].score.baseline
     hollow = any(value.hollow for row in rows for value in row.values)
-    key = "; hollow: provisional or incomplete" if hollow else ""
+    key = "; hollow: one owner, or not all workloads" if hollow else ""
     return dot_plot(f"Speed in multiples of {baseline}{key}", rows, UNFOLDED_ROWS)
 
 

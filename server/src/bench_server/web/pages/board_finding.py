@@ -7,7 +7,6 @@ from bench_protocol.base import format as people
 
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
-from ...answers.orders import RANK_BY
 from ...answers.types.leaderboard import HardwareScore
 from . import board_form
 from .board_links import Metric
@@ -20,9 +19,8 @@ def finding(
     scores: Sequence[HardwareScore],
     any_rows: bool = False,
 ) -> str:
-    """The first of a board. Of all boards: the best score, else who is first on most of them. It is
-    called fastest only where nothing with less evidence has a better figure (:func:`contested`).
-    Of hardware that is searched for, where the best of it is. The rows that are asked for
+    """The first of a board. Of all boards: the best score, else who is first on most of them. Of
+    hardware that is searched for, where the best of it is. The rows that are asked for
     come first, in words. Without results it says so.
 
     Args:
@@ -42,11 +40,7 @@ def finding(
         ((first, count),) = Counter(firsts.values()).most_common(1)
         several = f"{count} of {len(firsts)} workloads" if len(firsts) > 1 else ""
         where = several or filters.workload or next(iter(firsts))
-        behind = any(
-            _ahead(filters, one) for one in rankings if firsts.get(one.workload.name) == first
-        )
-        words = f"ranks first on {{}}{_by(metric)}" if behind else metric.first
-        found = f"{first} {words.format(where)}"
+        found = f"{first} {metric.first.format(where)}"
     elif asked or filters.workload is None:
         found = "no ranked results yet"
     else:
@@ -54,28 +48,12 @@ def finding(
     return f"{asked}: {found}" if asked else found[:1].upper() + found[1:]
 
 
-def contested(
-    filters: BoardFilters, metric: Metric, rankings: Sequence[leaderboard.Ranking]
-) -> str:
-    """``NVIDIA B200 looks faster, but ranks lower``: hardware whose figure is better than that of
-    the first of a workload's board, with less evidence. Empty without any, or for a search."""
-    if len(rankings) != 1 or filters.criteria.search.is_of_one:
+def rests_on(rankings: Sequence[leaderboard.Ranking]) -> str:
+    """Says so if the first of a workload's board was measured by one owner alone."""
+    if len(rankings) != 1:
         return ""
-    best = _ahead(filters, rankings[0])
-    if best is None:
-        return ""
-    return f"{best} {metric.ahead}, but ranks lower: fewer owners, or new ones, measured it."
-
-
-def _ahead(filters: BoardFilters, ranking: leaderboard.Ranking) -> str | None:
-    """The hardware whose figure is better than that of the first of a board, if there is one."""
-    value = RANK_BY[filters.ranked_by]
-    rows = [row for row in ranking.shown if row.rank]
-    if not filters.is_of_hardware or not rows:
-        return None
-    first, best = rows[0].figure, min(rows, key=lambda row: value(row.figure) or 0).figure
-    same = first.hardware_slug == best.hardware_slug or value(first) == value(best)
-    return None if same else best.hardware
+    first = next((row.figure for row in rankings[0].shown if row.rank), None)
+    return "Measured by one owner." if first and first.backing == "one" else ""
 
 
 def _of_search(
@@ -139,5 +117,5 @@ def _by_score(
     why = ", as published" if best.published else ""
     some = f", in {score.covered} of {score.terms} workloads" if score.missing else why
     verb, _, ratio = people.faster_than(score.value or 1, "trains").partition(" ")
-    about = "" if some or best.rank else "about "
+    about = "about " if score.backing == "one" and not some else ""
     return f"{best.hardware} {verb} {about}{ratio} {score.baseline}{some}"

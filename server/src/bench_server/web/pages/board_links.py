@@ -24,36 +24,27 @@ BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "eviden
 
 class Metric(NamedTuple):
     """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
-    link, the field that sets the length of bars, the head of the next column, what the first of
-    the board does, and what one with a better figure does."""
+    link, the field that sets the length of bars, the head of the next column, and what the first of
+    the board does."""
 
     value: str
     label: str
     bar: str
     beside: str
     first: str
-    ahead: str
 
 
 SPEED = "fastest_samples_per_second"
 METRICS = {
-    "throughput": Metric(
-        "throughput", "Throughput", SPEED, "time", "trains {} fastest", "looks faster"
-    ),
-    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest", "looks faster"),
+    "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
+    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),
     "energy": Metric(
-        *("energy", "Energy", "joules_per_epoch", "throughput"),
-        *("trains {} with the least energy", "seems to need less"),
+        "energy", "Energy", "joules_per_epoch", "throughput", "trains {} with the least energy"
     ),
-    "mfu": Metric(
-        *("mfu", "MFU", "mfu", "throughput"),
-        *("uses most of its peak on {}", "seems to use more"),
-    ),
+    "mfu": Metric("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
 }
 # Accuracy has no column of its own.
-ACCURACY = METRICS["throughput"]._replace(
-    first="trains {} to the highest accuracy", ahead="looks more accurate"
-)
+ACCURACY = METRICS["throughput"]._replace(first="trains {} to the highest accuracy")
 
 
 class SortHead(NamedTuple):

@@ -195,7 +195,7 @@ def _chart(answer: CompareAnswer) -> DotPlot | None:
                     cell.speed_up_high,
                     f"c{place % COLOURS + 1}",
                     f"{thing.name}: {people.ratio(cell.speed_up)}",
-                    hollow=cell.provisional,
+                    hollow=cell.backing == "one",
                 )
                 for place, (thing, cell) in enumerate(zip(answer.things, row.cells, strict=True))
                 if place and cell and cell.speed_up
@@ -213,8 +213,6 @@ def _note(row: ComparedRow, alike: Sequence[ComparedRow]) -> str:
     further = {
         "batch_size": f"batch {row.batch_size:,}" if row.batch_size else "",
         "precision": row.precision.replace("_", " "),
-        "data": f"{row.data} data",
-        "timing": f"{row.timing} timing",
     }
     words = [" ".join(word for word in (row.framework, row.recipe) if word)]
     words += [

@@ -80,7 +80,7 @@ def _rank(session: Session, answer: hardware.HardwareAnswer) -> str:
     workload = answer.place.workload
     filters = BoardFilters.model_validate({"hardware": answer.slug, "workload": workload})
     board = leaderboard.leaderboard(session, filters).boards[0]
-    rank = next((row.rank for row in board.rows), None)
+    rank = next((row.rank for row in board.rows if row.rank), None)
     return f"{people.ordinal(rank)} of {board.ranked_count} on {workload}" if rank else ""
 
 

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlmodel import Session
 
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
 from ...answers.facets import facets
-from ...answers.types.leaderboard import Board, BoardRow
-from ...ranking.owners import TIERS, Tier
+from ...answers.types.leaderboard import Board
 from ..dots import DotPlot
 from .board_chart import score_chart
 from .board_controls import Controls, controls
-from .board_finding import contested, finding
+from .board_finding import finding, rests_on
 from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
 from .common import address
 
@@ -25,35 +23,19 @@ NOT_ALL_HAVE = {
     "mfu": "has hardware with a known peak",
     "accuracy": "has an accuracy",
 }
-HEADINGS: dict[Tier, str] = {
-    "confirmed": "Measured by two or more confirmed owners",
-    "several": "Measured by three or more established owners",
-    "provisional": (
-        "Provisional: measured by one confirmed owner, or by fewer than three established ones"
-    ),
-    "new": "Provisional: measured by new owners alone",
-}
 
 # ``nobody_yet``: no filter is set and there are no results.
 Results = Literal["some", "none_here", "nobody_yet"]
 
 
-class Section(NamedTuple):
-    """Rows of one tier on a board. No heading where all rows are of one tier."""
-
-    heading: str | None
-    rows: tuple[BoardRow, ...]
-
-
 @dataclass(frozen=True)
 class ShownBoard:
     """One board. ``href``: this board alone, with these filters; ``next_href``: its next rows;
-    ``sections``: its rows; ``only_short``: all their timings are short."""
+    ``only_short``: all timings of its rows are short."""
 
     board: Board
     href: str
     next_href: str | None
-    sections: tuple[Section, ...]
     only_short: bool
 
 
@@ -73,15 +55,15 @@ class Boards:
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``heading`` states the finding; ``contested``: which
-    hardware with less evidence has a better figure, in words; ``chart``: all hardware by score."""
+    """``/``: how fast does hardware train? ``heading`` states the finding; ``rests_on``: that
+    it rests on one owner, in words; ``chart``: all hardware by score."""
 
     title: str
     json_href: str
     csv_href: str
     image_href: str
     heading: str
-    contested: str
+    rests_on: str
     filters: BoardFilters
     chart: DotPlot | None
     controls: Controls
@@ -111,7 +93,7 @@ def leaderboard_page(
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address("/card.png", of_card),
         heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),
-        contested=contested(filters, metric, rankings),
+        rests_on=rests_on(rankings),
         filters=filters,
         chart=score_chart(scores, filters.q),
         controls=controls(
@@ -145,21 +127,5 @@ def _shown(board: Board, chosen: dict[str, Any]) -> ShownBoard:
         board=board,
         href=with_value(chosen, "workload", board.workload.name),
         next_href=with_value(chosen, "cursor", following) if following else None,
-        sections=_sections(board.rows),
         only_short={one.timing for one in measured} == {"short"},
     )
-
-
-def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
-    """A board's rows, which are in the order of their tiers, by tier."""
-    parts = [tuple(part) for _, part in groupby(rows, key=lambda row: row.tier or TIERS[-1])]
-    return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
-
-
-def _heading(rows: Sequence[BoardRow]) -> str:
-    """The heading of rows that are of one tier, or published."""
-    tiers = {row.tier for row in rows}
-    words = [HEADINGS[tier] for tier in TIERS if tier in tiers]
-    if None in tiers:
-        words.append("published elsewhere" if words else "Published elsewhere")
-    return ", or ".join(words)

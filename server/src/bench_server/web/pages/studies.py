@@ -83,17 +83,22 @@ def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
 def _fastest_framework(answer: FrameworksAnswer) -> str:
     """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several. Where the
     first is not clearly faster, no framework is the fastest."""
-    leaders = [table.rows[0] for table in answer.tables if len(table.rows) > 1]
-    if not leaders:
+    # The second of a table is compared with the first.
+    pairs = [table.rows[:2] for table in answer.tables if len(table.rows) > 1]
+    if not pairs:
         return "Which framework is fastest?"
-    clear = [row for row in leaders if row.best is None or row.best.verdict_kind != "no_difference"]
-    firsts = Counter(row.framework for row in clear)
+    clear = [
+        (first.framework, second.best)
+        for first, second in pairs
+        if second.best and second.best.verdict_kind != "no_difference"
+    ]
+    firsts = Counter(framework for framework, _ in clear)
     if not firsts:
         return f"No framework is clearly the fastest on {answer.hardware}"
-    (name, count), of = firsts.most_common(1)[0], len(leaders)
+    (name, count), of = firsts.most_common(1)[0], len(pairs)
     workload = next(table.workload for table in answer.tables if len(table.rows) > 1)
     where = f"in {count} of {of} workloads" if of > 1 else f"in {workload}"
-    verb, rest = _sureness([row.best for row in clear if row.framework == name and row.best])
+    verb, rest = _sureness([best for framework, best in clear if framework == name])
     like = "" if verb == "is" else " like"
     return f"{name} {verb}{like} the fastest framework {where} on {answer.hardware}{rest}"
 
@@ -123,7 +128,7 @@ def _which_pays(answer: PairAnswer) -> str:
         return "CPU or GPU?"
     least = answer.pays_from_flops
     if least is None:
-        verb, rest = _sureness([row.held for row in answer.rows[-1:]])
+        verb, rest = _sureness([row.compared for row in answer.rows[-1:]])
         return f"{answer.cpu} {verb} faster than {answer.gpu}, even in the largest workload{rest}"
     where = (
         "in every workload"
@@ -131,7 +136,7 @@ def _which_pays(answer: PairAnswer) -> str:
         else f"from {flops(least)} per training step"
     )
     deciding = [row for row in answer.rows if row.flops_per_step >= least]
-    verb, rest = _sureness([row.held for row in deciding])
+    verb, rest = _sureness([row.compared for row in deciding])
     return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
 
 
@@ -153,14 +158,14 @@ def _gain_of_batches(answer: BatchAnswer) -> str:
     is the fastest in its workload."""
     gains = [
         (
-            *(figure.held.verdict_kind == "faster", line is _fastest(study)),
-            *(figure.held.speed_up, study.workload, f"{line.framework} {line.recipe}"),
-            *(line.figures[0].batch_size, figure.batch_size, figure.held.verdict_kind),
+            *(figure.compared.verdict_kind == "faster", line is _fastest(study)),
+            *(figure.compared.speed_up, study.workload, f"{line.framework} {line.recipe}"),
+            *(line.figures[0].batch_size, figure.batch_size, figure.compared.verdict_kind),
         )
         for study in answer.studies
         for line in study.lines
         for figure in line.figures
-        if figure.held
+        if figure.compared
     ]
     _, _, gain, workload, setup, small, large, kind = max(
         gains, default=(False, False, 0.0, "", "", 0, 0, "too_few_runs")
@@ -204,19 +209,19 @@ def _newest_update(answer: TrendsAnswer) -> str:
     """The heading: the effect of the newest version."""
     words = VERSION_WORDS[answer.by]
     newest = answer.versions[-1] if answer.versions else None
-    held = newest.update.held if newest and newest.update else None
-    if newest is None or held is None:
+    compared = newest.update.compared if newest and newest.update else None
+    if newest is None or compared is None:
         return f"What did the newest {words} change?"
     name = words[:1].upper() + words[1:]
     if answer.by == "framework_version" and answer.setup:
         name = answer.setup["framework"]
     version = f"{name} {newest.version}"
-    if held.verdict_kind == "no_difference":
+    if compared.verdict_kind == "no_difference":
         return f"{version} brings no clear change"
     before = answer.versions[-2].version
-    few = held.verdict_kind == "too_few_runs"
-    where = f", on {held.n} machine{'s' * (held.n != 1)}" if few else ""
-    return f"{version} {people.faster_than(held.speed_up)} {before}{where}"
+    few = compared.verdict_kind == "too_few_runs"
+    where = f", on {compared.n} machine{'s' * (compared.n != 1)}" if few else ""
+    return f"{version} {people.faster_than(compared.speed_up)} {before}{where}"
 
 
 def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:

@@ -46,10 +46,10 @@ def cpu_against_gpu(answer: PairAnswer) -> Plot:
     points = tuple(
         Point(
             row.flops_per_step,
-            row.held.speed_up,
-            f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
-            row.held.speed_up_low,
-            row.held.speed_up_high,
+            row.compared.speed_up,
+            f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.compared.speed_up)}",
+            row.compared.speed_up_low,
+            row.compared.speed_up_high,
             f"{row.workload}, batch {row.batch_size:,}" if dots[row.workload] > 1 else row.workload,
         )
         for row in answer.rows
@@ -86,14 +86,14 @@ def trend(answer: TrendsAnswer) -> Plot:
         joined=False,
         x_ticks=list(range(len(points))),
         marks=[
-            _mark(place, version.update.held)
+            _mark(place, version.update.compared)
             for place, version in enumerate(answer.versions)
-            if version.update and version.update.held
+            if version.update and version.update.compared
         ],
     )
 
 
-def _mark(place: int, held: Comparison) -> Mark:
+def _mark(place: int, compared: Comparison) -> Mark:
     """``1.11×`` between a version and the one before: no figure of the plot has that ratio."""
-    kind = held.verdict_kind if held.verdict_kind in ("faster", "slower") else ""
-    return Mark(place - 0.5, people.ratio(held.speed_up), kind)
+    kind = compared.verdict_kind if compared.verdict_kind in ("faster", "slower") else ""
+    return Mark(place - 0.5, people.ratio(compared.speed_up), kind)

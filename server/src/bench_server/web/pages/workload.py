@@ -14,15 +14,14 @@ from ...answers.parameters import WORKLOADS
 from ...answers.types.leaderboard import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ..description_lists import Fact
-from .board_finding import contested
-from .board_links import METRICS
+from .board_finding import rests_on
 from .common import address
 
 
 @dataclass(frozen=True)
 class WorkloadPage:
     """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
-    ``contested``: which hardware with less evidence is faster, in words."""
+    ``rests_on``: that the fastest rests on one owner, in words."""
 
     title: str
     json_href: str
@@ -30,7 +29,7 @@ class WorkloadPage:
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]
     board: Board
-    contested: str
+    rests_on: str
 
 
 def workload_called(name: str) -> Workload:
@@ -63,7 +62,7 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=boards[0],
-        contested=contested(filters, METRICS["throughput"], rankings),
+        rests_on=rests_on(rankings),
     )
 
 
