@@ -37,10 +37,14 @@ class MachinePlace:
     of_hardware: float | None
     in_ranked_setup: bool
     of_ranked: float | None
+    ranked_framework: str | None
+    ranked_recipe: str | None
     machines: int
     slower: int
 
 
+# A strip of more points shows no more.
+MOST_LIKE_IT = 200
 SHOWN = ("framework", "device", "recipe", "data", "timing")
 
 
@@ -56,6 +60,18 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
     return tuple(
         _place(session, workload, figure, boards[workload]) for workload, figure in best.items()
     )
+
+
+def like_it(session: Session, figure: Figure) -> list[tuple[str, float]]:
+    """Ids and samples per second of the machines of the same hardware in a machine's set-up, itself
+    included, the fastest first, at most ``MOST_LIKE_IT``."""
+    query = (
+        select(TABLE.c.machine_id, TABLE.c.ns_per_sample)
+        .where(TABLE.c.level == "machine", *stored_figures.in_setup_of(figure))
+        .order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+        .limit(MOST_LIKE_IT)
+    )
+    return [(id, 1e9 / ns) for id, ns in session.connection().execute(query)]
 
 
 def _place(
@@ -85,6 +101,8 @@ def _place(
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         in_ranked_setup=row is None or row.figure.setup == setup,
         of_ranked=row.figure.ns_per_sample / figure.ns_per_sample if row else None,
+        ranked_framework=row.figure.setup.framework if row else None,
+        ranked_recipe=row.figure.setup.recipe if row else None,
         machines=machines,
         slower=int(slower_ones),
     )

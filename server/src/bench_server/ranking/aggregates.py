@@ -16,7 +16,7 @@ from ..db.upsert import upsert
 from .children import CHILD_AGGREGATES, CHILD_RESULTS, children_of
 from .figures import Level, Subject, at_level
 from .medians import combine
-from .owners import facts_about, facts_of
+from .owners import NO_OWNER, facts_about, facts_of
 from .rows import LEVELS, TABLE, aggregate_columns, lineage
 
 
@@ -73,10 +73,11 @@ def _refresh(connection: Connection, level: Level, subjects: Mapping[str, Subjec
     if gone := subjects.keys() - children.keys():
         connection.execute(DELETE, {"ids": sorted(gone)})
     of_owners = [subject.owner for subject in subjects.values()] if level == "owner" else []
-    facts = facts_of(connection, of_owners) if of_owners else {}
+    known = facts_of(connection, of_owners) if of_owners else {}
+    facts = {label: facts_about(known, label) for label in of_owners}
     figures = [combine(summary, level, subjects[id]) for id, summary in sorted(children.items())]
     rows = [
-        aggregate_columns(level, figure, facts_about(facts, figure.subject.owner))
+        aggregate_columns(level, figure, facts.get(figure.subject.owner, NO_OWNER))
         for figure in figures
     ]
     upsert(connection, TABLE, rows)

@@ -36,6 +36,10 @@ class OwnerFacts(NamedTuple):
     origin: str
 
 
+# Below and above the level of owners.
+NO_OWNER = OwnerFacts(NEW, "")
+
+
 class OwnerCounts(NamedTuple):
     """Numbers of owners with a figure, by kind."""
 

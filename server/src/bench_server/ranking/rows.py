@@ -9,7 +9,7 @@ from bench_protocol.statistics.comparison import LogSample
 from ..db.tables import Aggregate, Measurement, table_of
 from .figures import Evidence, Figure, Level, Setup, Subject, at_level
 from .medians import sample_of_one
-from .owners import NEW, OwnerCounts, OwnerFacts
+from .owners import NO_OWNER, OwnerCounts, OwnerFacts
 from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
@@ -135,7 +135,7 @@ def figure(row: Sequence[Any]) -> Figure:
 
 
 def aggregate_columns(
-    level: str, aggregate: Figure, owner: OwnerFacts = OwnerFacts(NEW, "")
+    level: str, aggregate: Figure, owner: OwnerFacts = NO_OWNER
 ) -> dict[str, Any]:
     """The columns of a figure of this level.
 

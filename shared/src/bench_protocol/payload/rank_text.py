@@ -1,10 +1,38 @@
-"""The rank of a machine in words: its hardware's rank, and the machine beside the figure that has
-this rank. The page of a machine and the end of a run say the same."""
+"""A machine in words: beside those of its kind, beside its fastest set-up, and the rank of its
+hardware. The page of a machine and the end of a run say the same."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ..base import format as people
+
+# A machine is typical up to this ratio of its speed and the median of its kind, either way.
+TYPICAL = 1.05
+
+
+def kind_words(name: str, place: Mapping[str, Any]) -> str:
+    """``This Apple M2 Max is typical: 1.02 times the median of 5 like it (tensorflow tuned,
+    mnist-cnn)``, from a place of the API; of the only one, that nothing like it was measured."""
+    setup = f"({place['framework']} {place['recipe']}, {place['workload']})"
+    ratio, machines = place["of_hardware"], place["machines"]
+    if not ratio or machines < 2:
+        return f"This {name} is the only one of its kind here {setup}"
+    median = f"the median of {machines} like it {setup}"
+    if 1 / TYPICAL <= ratio <= TYPICAL:
+        return f"This {name} is typical: {people.times(ratio)} times {median}"
+    if 0.5 < ratio < 2:
+        more = "faster" if ratio > 1 else "slower"
+        return f"This {name} is {100 * abs(ratio - 1):.0f} % {more} than {median}"
+    return f"This {name} trains {people.times(ratio)} times as fast as {median}"
+
+
+def faster_setup_words(place: Mapping[str, Any]) -> str:
+    """``mlx tuned on the same chip is 1.60 times as fast``; empty where the machine was measured in
+    the fastest set-up of its hardware, or none is faster."""
+    if not place["of_ranked"] or place["in_ranked_setup"] or place["of_ranked"] >= 1:
+        return ""
+    faster = f"{place['ranked_framework']} {place['ranked_recipe']}"
+    return f"{faster} on the same chip is {people.times(1 / place['of_ranked'])} times as fast"
 
 
 def rank_words(place: Mapping[str, Any]) -> str:

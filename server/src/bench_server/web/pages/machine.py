@@ -10,19 +10,22 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.machine import Environment, Machine
-from bench_protocol.payload.rank_text import beside_words, rank_words
+from bench_protocol.payload.rank_text import faster_setup_words, kind_words, rank_words
 
 from ...answers import machines
 from ...answers.cell_figures import CellFigure
 from ...answers.filters import HistoryFilters
 from ...answers.history import HistoryAnswer, HistoryPoint, history
-from ...answers.machine_places import MachinePlace
+from ...answers.machine_places import MachinePlace, like_it
 from ...answers.prices import NO_PRICES, Prices
 from ...errors import NotFound
+from ...ranking.figures import Figure
+from ...ranking.score import best_of
 from ..changes import ChangeWords, in_words
 from ..description_lists import Fact, environment_facts, machine_facts
+from ..dots import DotPlot, Row, Value, dot_plot
 from ..plots import Mark, Plot, Point, Series, plot
-from .common import Choice, WorkloadFigures, address, by_workload
+from .common import Choice, WorkloadFigures, address, by_workload, vendor
 
 CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
 
@@ -55,13 +58,17 @@ class Share:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``heading``: the rank of its hardware in the first place that has one; ``beside``: the machine
-    beside the figure that has it, in words, empty where nothing is compared.
+    ``heading``: the machine among those of its kind, in its first place; ``strip``: their speeds,
+    none where there is no other; ``faster``: which set-up of its hardware is faster, in words, and
+    ``command`` measures it; ``rank``: of its hardware, in words. Empty where there is none.
     """
 
     title: str
     heading: str
-    beside: str
+    strip: DotPlot | None
+    faster: str
+    command: str
+    rank: str
     json_href: str
     feed_href: str
     answer: machines.MachineAnswer
@@ -86,14 +93,21 @@ def machine_page(
     cell = _cell(charted)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     shown_history = history(session, machine_id, HistoryFilters.model_validate(cell))
-    first = next((place for place in answer.places if place.rank), None)
-    # As the end of a run says it: ``M2 Max: 15th of 47 on mnist-cnn``.
-    found = f"{first.hardware}: {rank_words(asdict(first))}" if first else answer.name
+    # The first place with other machines of its kind, else the first.
+    first = max(answer.places, key=lambda place: place.machines > 1, default=None)
+    found = kind_words(first.hardware, asdict(first)) if first else answer.name
+    faster = faster_setup_words(asdict(first)) if first else ""
+    rank = f"{first.hardware} is {rank_words(asdict(first))}" if first and first.rank else ""
     changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=found,
-        beside=beside_words(asdict(first)).removeprefix("; ") if first else "",
+        strip=_strip(session, machine_id, figures, first) if first else None,
+        faster=faster,
+        command=f"bench-agent run --framework {first.ranked_framework} --workload {first.workload}"
+        if first and faster
+        else "",
+        rank=rank,
         json_href=api,
         feed_href=f"{here}/feed.atom",
         answer=answer,
@@ -113,21 +127,48 @@ def machine_page(
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
         ),
-        sharing=Share(
-            _share_words(answer, first, found), f"{here}/badge.svg", f"{here}/card.png", shown
-        ),
+        sharing=Share(_share_words(answer, first), f"{here}/badge.svg", f"{here}/card.png", shown),
     )
 
 
-def _share_words(answer: machines.MachineAnswer, first: MachinePlace | None, found: str) -> str:
-    """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
+def _strip(
+    session: Session, machine_id: str, figures: Sequence[Figure], place: MachinePlace
+) -> DotPlot | None:
+    """The machines like it, with this one marked; None where it is the only one."""
+    own = best_of(figures)[place.workload]
+    machines = like_it(session, own)
+    if len(machines) < 2 or not place.of_hardware:
+        return None
+    median = place.samples_per_second / place.of_hardware
+    colour = vendor(place.hardware)
+    values = [
+        Value(
+            speed / median,
+            None,
+            None,
+            colour,
+            f"{'this machine' if id == machine_id else f'machine {id[:8]}'}: "
+            f"{people.rate(speed)} samples/s",
+            hollow=id != machine_id,
+        )
+        for id, speed in sorted(machines, key=lambda one: one[0] == machine_id)
+    ]
+    row = Row(
+        f"{len(machines)} machines",
+        f"/hardware/{place.hardware_slug}",
+        tuple(values),
+        people.ratio(place.of_hardware),
+        note="filled: this one",
+    )
+    return dot_plot("Times the median of its kind", [row])
+
+
+def _share_words(answer: machines.MachineAnswer, first: MachinePlace | None) -> str:
+    """A sentence to share: its speed, and where it is among those of its kind."""
     if first is None:
         return f"How fast this {answer.name} trains:"
     rate = people.rate(first.samples_per_second)
-    words = f"{found}; this machine trains {rate} samples/s"
-    if first.machines > 1:
-        words += f", faster than {first.slower} of {first.machines - 1} other machines with it"
-    return f"{words}."
+    return f"{kind_words(first.hardware, asdict(first))}; it trains {rate} samples/s."
 
 
 def _cell(figure: CellFigure) -> dict[str, Any]:
