@@ -127,7 +127,7 @@ def scene(database_url: str, settings: Settings = NO_LIMITS) -> Iterator[Scene]:
     migrate.migrate(store.engine)
     with store.writing() as session:
         writer.begin(session, AUTHORITY)
-    app = create_app(settings, store, lambda: made.now, AUTHORITY, fresh_seconds=0)
+    app = create_app(settings, store, lambda: made.now, AUTHORITY, stale_seconds=0)
     listening = Listening(Projected(app))
     with httpx.Client(base_url=listening.address, timeout=60) as http:
         made = Scene(http, store)

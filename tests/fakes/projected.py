@@ -24,7 +24,7 @@ from bench_server.db.tables import (
 from bench_server.projection import position
 from bench_server.projection.projector import Projector
 from bench_server.recompute.worker import Compute, Recomputer
-from bench_server.web.response_cache import FRESH_SECONDS
+from bench_server.web.kept_answers import STALE_SECONDS
 
 from .authority import AUTHORITY
 from .seeding import invented
@@ -103,7 +103,7 @@ def recomputed(address: str, result_id: str) -> dict[str, Any]:
 
 
 def settled(address: str) -> str:
-    """Wait until a real server's boards include every log entry, and no cached answer is older.
+    """Wait until a real server's boards include every log entry, and no kept answer is older.
 
     Returns:
         The address.
@@ -114,5 +114,5 @@ def settled(address: str) -> str:
         return bool(state["entries"] == state["projected"])
 
     assert wait_for(is_ready, SETTLED_SECONDS), httpx.get(f"{address}/readyz").text
-    time.sleep(FRESH_SECONDS + 0.05)
+    time.sleep(STALE_SECONDS + 0.05)
     return address

@@ -115,7 +115,7 @@ def application() -> FastAPI:
     rates = dict.fromkeys(("address_rate", "key_rate", "enroll_rate", "challenge_rate"), "off")
     settings = Settings(**rates)  # type: ignore[arg-type]
     store = Store("sqlite:///:memory:")
-    return create_app(settings, store, authority=AUTHORITY, fresh_seconds=0)
+    return create_app(settings, store, authority=AUTHORITY, stale_seconds=0)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def app(
     with store.writing() as session:
         writer.begin(session, authority)
     application.state.store = store
-    application.state.cached = {}
+    application.state.kept = {}
     application.state.authority = authority
     application.state.inbox = Inbox(store, authority)
     application.state.clock = clock

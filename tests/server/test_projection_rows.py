@@ -119,7 +119,7 @@ def empty(store: Store, app: FastAPI) -> None:
             session.execute(table.delete())
     with store.writing() as session:
         writer.begin(session, AUTHORITY)
-    app.state.cached = {}
+    app.state.kept = {}
 
 
 @settings(

@@ -95,7 +95,7 @@ def test_a_client_is_asked_to_wait(store: Store, post: Poster) -> None:
 def test_a_reader_is_asked_to_wait(application: FastAPI, tmp_path: Path, path: str) -> None:
     """The database has no tables."""
     application.state.store = store = Store(f"sqlite:///{tmp_path / 'empty.db'}")
-    application.state.cached = {}
+    application.state.kept = {}
     http = TestClient(application, raise_server_exceptions=False)
     answer = http.get(path, headers={"Accept": "text/html"})
     store.close()

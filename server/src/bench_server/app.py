@@ -15,11 +15,12 @@ from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import openapi, problems
+from .web.as_of import AS_OF_HEADER, AsOf
 from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.every_answer import EveryAnswer
+from .web.kept_answers import STALE_SECONDS, KeptAnswers
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.response_cache import AS_OF_HEADER, FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
 from .web.static_files import DigestedFiles
 
@@ -37,7 +38,7 @@ def create_app(
     store: Store | None = None,
     clock: Callable[[], datetime] = utc_now,
     authority: Authority | None = None,
-    fresh_seconds: float = FRESH_SECONDS,
+    stale_seconds: float = STALE_SECONDS,
 ) -> FastAPI:
     """Create the application.
 
@@ -46,6 +47,7 @@ def create_app(
         store: the database; None opens the one in the settings.
         clock: returns the time of arrival of a request.
         authority: the server's own keys; None loads those in the settings' folder.
+        stale_seconds: how long a board or comparison is sent after it was last current.
     """
     opened = store or Store(settings.database_url)
 
@@ -66,7 +68,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.store = opened
-    app.state.cached = Answers()
+    app.state.kept = {}
     app.state.clock = clock
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
@@ -83,14 +85,14 @@ def create_app(
     app.mount("/static", DigestedFiles(), name="static")
     problems.install(app)
     openapi.install(app)
-    # The middleware added last runs first. The cache is outside of tags and compression, so that
-    # an answer which is sent again is neither tagged nor compressed again.
+    # The middleware added last runs first. Answers are kept outside of tags and compression, so
+    # that one which is sent again is neither tagged nor compressed again.
     app.add_middleware(EntityTags)
     app.add_middleware(
         GZipMiddleware, compresslevel=GZIP_LEVEL, exclude_content_types=INCOMPRESSIBLE
     )
-    app.add_middleware(ResponseCache, fresh_seconds=fresh_seconds)
     app.add_middleware(AsOf)
+    app.add_middleware(KeptAnswers, stale_seconds=stale_seconds)
     app.add_middleware(ConditionalRequests)
     app.add_middleware(
         AccessLimits,

@@ -63,8 +63,9 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
 
 
 def headers_of(token: str | None) -> dict[str, str]:
-    """The headers of every request; with the read token, if there is one."""
-    agent = {"User-Agent": f"bench-agent/{__version__}"}
+    """The headers of every request; with the read token, if there is one. A board must have what
+    was just sent."""
+    agent = {"User-Agent": f"bench-agent/{__version__}", "Cache-Control": "no-cache"}
     return agent if token is None else agent | {"Authorization": f"Bearer {token}"}
 
 

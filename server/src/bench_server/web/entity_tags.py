@@ -9,7 +9,7 @@ import hashlib
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .response_cache import AS_OF_HEADER
+from .as_of import AS_OF_HEADER
 
 KEPT_IN_304 = {"cache-control", "etag", "vary", AS_OF_HEADER}
 
