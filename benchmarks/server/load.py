@@ -1,16 +1,21 @@
-"""Load from wrk, which needs little of a core: how many answers a second, how soon."""
+"""Load from wrk, which needs little of a core, or at a pace: how many answers, how soon."""
 
 import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
+from statistics import quantiles
+from urllib.parse import urlsplit
 
 SCRIPTS = Path(__file__).resolve().parent
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+HEADERS = {"Content-Type": JSON, "Accept-Encoding": "gzip"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,35 @@ def getting(address: str, paths: Sequence[str], *, clients: int, seconds: float)
         file.write("".join(f"{path}\n" for path in paths))
         file.flush()
         return _wrk("get.lua", address, clients, 1, seconds, [file.name])
+
+
+def paced(
+    address: str,
+    requests: Iterable[tuple[str, str, bytes | None]],
+    per_second: float,
+    ended: Callable[[], bool] = lambda: False,
+) -> Load:
+    """Send requests (method, path, body) one after another at even intervals. One that is late
+    because the answer before it was late has its latency from the time it was due."""
+    place = urlsplit(address)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+    taken, refused, began = [], 0, time.perf_counter()
+    for number, (method, path, body) in enumerate(requests):
+        if ended():
+            break
+        due = began + number / per_second
+        if (early := due - time.perf_counter()) > 0:
+            time.sleep(early)
+            due = time.perf_counter()
+        connection.request(method, path, body, HEADERS)
+        answer = connection.getresponse()
+        answer.read()
+        taken.append(time.perf_counter() - due)
+        refused += answer.status >= 400
+    seconds = time.perf_counter() - began
+    connection.close()
+    percentiles = [cut * 1e3 for cut in quantiles(taken, n=100, method="inclusive")]
+    return Load(len(taken) - refused, refused, seconds, percentiles[49], percentiles[98])
 
 
 def making_runs(address: str, metrics: int, *, clients: int, seconds: float) -> Load:

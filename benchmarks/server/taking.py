@@ -118,11 +118,11 @@ def _posted(
     path = running.address + "/api/v1/results"
     kind = load.JSON if lines == 1 else load.NDJSON
     most = int(most_per_second * (seconds + 1))
-    with _bodies(running, database, clients, most, lines) as bodies:
+    with bodies(running, database, clients, most, lines) as envelopes:
         before = database.count()
         found, cpu_seconds, resident_mib = running.while_under(
             lambda: load.posting(
-                path, bodies, clients=clients, seconds=seconds, lines=lines, kind=kind
+                path, envelopes, clients=clients, seconds=seconds, lines=lines, kind=kind
             )
         )
     acknowledged, kept = found.answers * lines, database.count() - before
@@ -137,7 +137,7 @@ def _posted(
 
 
 @contextmanager
-def _bodies(
+def bodies(
     running: Running, database: Database, clients: int, most: int, lines: int
 ) -> Iterator[Path]:
     """A file of at least so many envelopes, a line each, of whole runs."""
