@@ -94,7 +94,7 @@ def least_energy(api: Api, workload: str) -> str:
 
 def framework(api: Api, workload: str) -> str:
     """6. Which framework and recipe should I use on the fastest hardware?"""
-    row = measured(api.board(workload))[0]
+    row = measured(api.board(workload, include="others"))[0]
     others = [f"{o['framework']} {o['recipe']}" for o in row["others"]]
     beaten = f", ahead of {', '.join(others)}" if others else ""
     return f"{row['framework']} {row['recipe']} on {row['hardware']}{beaten}"

@@ -173,7 +173,7 @@ def test_attribute_filters(post: Poster, where: list[str], recipes: list[str], g
         environment = Environment(python="3.11.7", packages={"tensorflow": version})
         cell = results.make_cell(device=CUDA, recipe=recipe)
         post.made(cell=cell, machine=machine(driver=driver), environment=environment)
-    query = {"workload": "mnist-cnn", "where": where, "group": group}
+    query = {"workload": "mnist-cnn", "where": where, "group": group, "include": "others"}
     answer = post.http.get("/api/v1/leaderboard", params=query)
     assert answer.status_code == 200, answer.text
     rows = answer.json()["rows"]

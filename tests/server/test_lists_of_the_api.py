@@ -24,6 +24,24 @@ def filled(post: Poster) -> Poster:
     return post
 
 
+def test_a_board_has_the_parts_that_are_asked_for(filled: Poster) -> None:
+    """One row without them is less than 3 kB; it was 26."""
+    board = "/api/v1/leaderboard?workload=mnist-cnn&limit=1"
+    short = filled.http.get(board)
+    assert len(short.content) < 3_000
+    assert not {"scores", "unranked"} & short.json().keys()
+    assert "others" not in short.json()["rows"][0]
+    for part in ("scores", "unranked"):
+        answer = filled.http.get(f"{board}&include={part}").json()
+        assert answer == short.json() | {part: answer[part]}
+    (row,) = filled.http.get(f"{board}&include=scores,others").json()["rows"]
+    assert row.pop("others") == []
+    assert [row] == short.json()["rows"]
+    refused = filled.http.get(f"{board}&include=scores,rows").json()
+    assert refused["field"] == "include"
+    assert "no part 'rows'; there are others, scores, unranked" in refused["detail"]
+
+
 @pytest.mark.parametrize(
     ("path", "rows", "count"),
     [

@@ -127,7 +127,8 @@ def test_results(post: Poster, command: Command) -> None:
         shown = post.http.get(f"/api/v1/results/{identity}").json()
         assert shown["unranked_reason"].startswith(words)
         assert shown["unranked_reason"].endswith("looks odd")
-        board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
+        address = "/api/v1/leaderboard?workload=mnist-cnn&include=unranked"
+        board = post.http.get(address).json()
         assert (board["rows"], [row["result_id"] for row in board["unranked"]]) == ([], [identity])
     entry(command("results", "restore", identity))
     assert post.http.get(f"/api/v1/results/{identity}").json()["ranked"]

@@ -14,7 +14,19 @@ from ..ranking.owners import Backing
 from . import cursors
 from .criteria import Criteria, Search
 from .filters import CellFilters
-from .parameters import BatchSize, Chosen, Cursor, Group, HardwareSlug, Name, RankBy, Sort
+from .parameters import (
+    PARTS,
+    BatchSize,
+    Chosen,
+    Cursor,
+    Group,
+    HardwareSlug,
+    Name,
+    Part,
+    Parts,
+    RankBy,
+    Sort,
+)
 
 
 class BoardFilters(CellFilters):
@@ -116,6 +128,21 @@ class BoardFilters(CellFilters):
     def ranks_rows(self) -> bool:
         """Whether rows have ranks: those of hardware, unless a search selected them before."""
         return not self._searches_first
+
+
+class BoardQuery(BoardFilters):
+    """The same in the API, whose answer has some parts only if they are asked for."""
+
+    include: Chosen[Parts] = Field(
+        None,
+        description="parts that the answer also has, with commas between them: others (further "
+        "set-ups of each row), scores, unranked",
+        examples=["scores,unranked"],
+    )
+
+    @property
+    def parts(self) -> set[Part]:
+        return {part for part in PARTS if part in (self.include or "").split(",")}
 
 
 class BoardPageFilters(BoardFilters):

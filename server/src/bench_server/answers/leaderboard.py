@@ -1,7 +1,7 @@
 """The leaderboard: query, rank, answer. Page and API show the same answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from .baseline import baseline
 from .board_filters import BoardFilters
 from .criteria import Search
 from .orders import RANK_BY, Order
+from .parameters import Part
 from .types.leaderboard import (
     Board,
     BoardRow,
@@ -34,8 +35,8 @@ from .types.leaderboard import (
 
 
 class Leaderboard(NamedTuple):
-    """Boards, and the scores of the hardware on them, the best first; none for boards of machines,
-    results or energy. ``rankings``: all rows that the boards are selected from."""
+    """Boards, and the scores of the hardware on them if asked for, the best first; none for boards
+    of machines, results or energy. ``rankings``: all rows that the boards are selected from."""
 
     boards: tuple[Board, ...]
     scores: tuple[HardwareScore, ...]
@@ -63,12 +64,16 @@ class Page(NamedTuple):
 
 
 def leaderboard(
-    session: Session, filters: BoardFilters, of_operator: str | None = None
+    session: Session,
+    filters: BoardFilters,
+    of_operator: str | None = None,
+    parts: Collection[Part] = (),
 ) -> Leaderboard:
-    """Boards of one workload or of all, with scores. All figures are read at once.
+    """Boards of one workload or of all. All figures are read at once.
 
     Args:
         of_operator: the baseline that the operator chose; ``filters.baseline`` goes before it.
+        parts: ``scores`` and ``unranked`` are computed if asked for.
 
     Raises:
         InvalidQuery: a framework, a hardware or the baseline is unknown, a cursor is given without
@@ -77,7 +82,7 @@ def leaderboard(
     found = rankings(session, filters, of_operator)
     unranked_rows = (
         {}
-        if filters.cursor
+        if filters.cursor or "unranked" not in parts
         else unranked.unranked_rows(session, filters.workloads, filters.criteria)
     )
     pages = [_page(session, ranking, filters) for ranking in found]
@@ -87,8 +92,9 @@ def leaderboard(
         _board(ranking, page, filters, unranked_rows.get(ranking.workload.digest, ()), missing)
         for ranking, page in zip(found, pages, strict=True)
     )
-    by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
-    scores = _scores(found, Search(family=filters.family)) if by_hardware else ()
+    scored = filters.group in (None, "hardware") and filters.rank_by != "energy"
+    asked = scored and "scores" in parts
+    scores = _scores(found, Search(family=filters.family)) if asked else ()
     return Leaderboard(boards, scores, tuple(found))
 
 

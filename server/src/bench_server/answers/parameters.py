@@ -1,7 +1,7 @@
 """Types of query parameters with their limits. The address is the state of a page."""
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
@@ -97,6 +97,19 @@ def _in_families(name: str) -> str:
 FamilyName = Annotated[
     str, AfterValidator(_in_families), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
 ]
+
+Part = Literal["others", "scores", "unranked"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+def _are_parts(text: str) -> str:
+    for name in text.split(","):
+        if name not in PARTS:
+            raise ValueError(f"no part {name[:40]!r}; there are {', '.join(PARTS)}")
+    return text
+
+
+Parts = Annotated[str, AfterValidator(_are_parts)]
 
 # Filters that several queries share; each None if nothing was chosen.
 AWorkload = Annotated[

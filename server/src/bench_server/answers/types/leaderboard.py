@@ -123,7 +123,7 @@ class BoardRow(FigureAnswer):
     speed_up_low: float | None
     speed_up_high: float | None
     omissions: Omissions | None
-    others: tuple[FigureAnswer, ...]
+    others: tuple[FigureAnswer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,11 +191,11 @@ class LeaderboardAnswer:
 
     as_of: int
     baselines: tuple[Baseline, ...]
-    scores: tuple[HardwareScore, ...]
     rows: tuple[BoardRow, ...]
-    unranked: tuple[UnrankedRow, ...]
     energy_scopes: tuple[str, ...]
     next_cursor: str | None
+    scores: tuple[HardwareScore, ...] = ()
+    unranked: tuple[UnrankedRow, ...] = ()
 
 
 def flat(
@@ -206,11 +206,11 @@ def flat(
         tuple(
             Baseline(b.workload.name, b.baseline, b.baseline_slug, b.baseline_setup) for b in boards
         ),
-        scores,
         tuple(row for board in boards for row in board.rows),
-        tuple(row for board in boards for row in board.unranked),
         tuple(dict.fromkeys(scope for board in boards for scope in board.energy_scopes)),
         boards[0].next_cursor if len(boards) == 1 else None,
+        scores,
+        tuple(row for board in boards for row in board.unranked),
     )
 
 

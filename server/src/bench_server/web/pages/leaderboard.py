@@ -9,6 +9,7 @@ from sqlmodel import Session
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
 from ...answers.facets import facets
+from ...answers.parameters import PARTS, Part
 from ...answers.types.leaderboard import Board
 from ..dots import DotPlot
 from .board_chart import score_chart
@@ -78,9 +79,8 @@ def leaderboard_page(
     if filters.workload is None:
         most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
         filters = filters.model_copy(update={"limit": most})
-    boards, scores, rankings = leaderboard.leaderboard(session, filters, of_operator)
-    if filters.workload is not None:
-        scores = ()
+    parts: tuple[Part, ...] = PARTS if filters.workload is None else ("others", "unranked")
+    boards, scores, rankings = leaderboard.leaderboard(session, filters, of_operator, parts)
     metric = METRICS.get(filters.ranked_by, ACCURACY)
     whole = not chosen.keys() - {"limit"}
     of_card = {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")}
@@ -89,7 +89,7 @@ def leaderboard_page(
         results = "some"
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
-        json_href=address("/api/v1/leaderboard", chosen),
+        json_href=address("/api/v1/leaderboard", {**chosen, "include": ",".join(parts)}),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address("/card.png", of_card),
         heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),

@@ -7,8 +7,9 @@ from pydantic import TypeAdapter
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ...answers.board_filters import BoardFilters
+from ...answers.board_filters import BoardQuery
 from ...answers.leaderboard import leaderboard
+from ...answers.parameters import PARTS
 from ...answers.types.leaderboard import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
@@ -29,12 +30,15 @@ def get_leaderboard(
     request: Request,
     session: Reading,
     settings: SettingsDep,
-    filters: Annotated[BoardFilters, Query()],
+    filters: Annotated[BoardQuery, Query()],
 ) -> Response:
     as_of = position.read(session.connection()).next_index
-    found = leaderboard(session, filters, settings.baseline)
+    found = leaderboard(session, filters, settings.baseline, filters.parts)
     answer = flat(found.boards, found.scores, as_of)
-    return listing(request, ANSWER, answer)
+    left_out = {*PARTS} - filters.parts
+    return listing(
+        request, ANSWER, answer, {"rows": {"__all__": left_out}} | dict.fromkeys(left_out, True)
+    )
 
 
 @router.get("/workloads", tags=["workloads"], summary="Every workload of this server's catalogue")

@@ -20,11 +20,13 @@ def next_page(
     return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
 
 
-def listing(request: Request, kind: TypeAdapter[Any], answer: Any) -> Response:
+def listing(
+    request: Request, kind: TypeAdapter[Any], answer: Any, without: dict[str, Any] | None = None
+) -> Response:
     """An answer with ``next_cursor`` as JSON. FastAPI would validate each of its rows again, for a
-    quarter of the time of the answer."""
+    quarter of the time of the answer. ``without``: fields that are left out."""
     return Response(
-        kind.dump_json(answer),
+        kind.dump_json(answer, exclude=without),
         media_type="application/json",
         headers=next_page(request, answer.next_cursor),
     )
