@@ -119,6 +119,7 @@ def create_app(
 def from_environment() -> FastAPI:
     """Create the application of a worker process, with settings from the environment."""
     memory.limit_arenas()
+    memory.switch_threads_often()
     app = create_app(Settings())
     memory.tune_collector()
     return app

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from ..memory import tune_collector
+from ..memory import switch_threads_often, tune_collector
 from ..settings import Settings
 from ..web.connections import Connections, Limits
 from .listening import OWN_SOCKETS, Starting, bind
@@ -43,6 +43,7 @@ def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
     config = uvicorn.Config(app, **_options(settings))
     server = AnnouncingServer(config, _address(settings.host, bound))
     tune_collector()
+    switch_threads_often()
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[bound]))
