@@ -1,13 +1,14 @@
 """The list of commands that ``--help`` shows without importing any."""
 
 import io
+import re
 import sys
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from bench_agent.cli.main import COMMANDS, EXAMPLES, Commands, app
+from bench_agent.cli.main import COMMANDS, EXAMPLES, GROUPS, PANELS, Commands, app
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -18,6 +19,20 @@ def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
     # A command's own help starts with the same words; it may be longer.
     assert command.help.startswith(listed.split(",")[0].split(":")[0])
     assert EXAMPLES[name].startswith(f"bench-agent {name} ")
+
+
+def test_help_has_the_commands_in_groups_and_an_example() -> None:
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    headings = re.findall("^╭─ ([A-Za-z ]+) ─", text, re.MULTILINE)
+    assert headings == ["Options", *GROUPS]
+    assert list(PANELS) == list(COMMANDS)
+    assert text.rstrip().endswith("bench-agent run --preset smoke --server http://bench.lab:8000")
+
+
+@pytest.mark.parametrize("name", ["run", "plan", "submit"])
+def test_help_says_which_results_can_be_ranked(name: str) -> None:
+    text = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
+    assert "ranked" in text.partition("Options")[0]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

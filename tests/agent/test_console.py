@@ -73,7 +73,7 @@ def an_end(shown: Console) -> None:
 
 
 def findings(shown: Console) -> None:
-    print_findings(FINDINGS, shown)
+    print_findings(FINDINGS, shown, every=True)
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,16 @@ def test_forced_colours_make_no_terminal_of_a_file() -> None:
 def test_warnings_are_yellow_failures_red_and_a_good_end_green(tmp_path: Path) -> None:
     forced = {"FORCE_COLOR": "1"}
     text = printed(an_end, io.StringIO(), forced)
-    assert f"{YELLOW}Warning: 3 of 73 measurements" in text
     assert f"{RED}Failed: fashion-lstm" in text
     assert f"{YELLOW}Not worth sharing" in text
     assert f"{YELLOW}71,111 ?" in text
     assert GREEN not in text  # some of it was disturbed
     summary = summary_of(tmp_path, [make_result()])
     text = printed(lambda shown: show_end(shown, summary, HOME), io.StringIO(), forced)
-    assert f"{GREEN}mnist-cnn trains fastest with" in text
+    assert text.startswith(f"{GREEN}Worth sharing")
     text = printed(findings, io.StringIO(), forced)
-    assert f"{YELLOW}warning, busy: " in text
-    assert f"{RED}failure, home: " in text
+    assert f"{YELLOW}Warning: other work" in text
+    assert f"{RED}Failure: /home" in text
     verdict = {"verdict_kind": "faster", "speed_up": 1.79, "warnings": []}
     verdict |= {"speed_up_low": 1.7, "speed_up_high": 1.8}
     speeds = {"samples_per_second": [100.0]}
@@ -158,7 +157,7 @@ def test_a_command_is_not_broken() -> None:
 
 def test_a_file_gets_whole_lines() -> None:
     text = printed(findings, io.StringIO(), width=40)
-    assert f"keys    {FINDINGS[1].sentence.strip()}\n" in text
+    assert f"keys    passed          {FINDINGS[1].sentence.strip()}\n" in text
 
 
 def test_a_table_too_wide_for_its_terminal_becomes_paragraphs() -> None:
@@ -176,15 +175,22 @@ def test_a_table_too_wide_for_its_terminal_becomes_paragraphs() -> None:
     assert narrow == ["mnist-cnn", "  tensorflow cpu naive,", "  12,256 ?, 41.5 s"]
 
 
-def test_a_doctor_without_a_problem_says_so() -> None:
+def test_a_doctor_says_problems_first_and_what_works_in_one_line() -> None:
     text = printed(lambda shown: print_findings(FINDINGS[:3], shown), io.StringIO())
-    assert text.endswith("\nEverything that was checked works.\n")
-    text = printed(findings, io.StringIO())
-    assert (
-        "\nwarning, busy: other work runs: load 5.2 on 2 cores\n  fix: close python, or wait\n"
-        in text
+    assert text == "No problem: 2 checks passed; --all lists them.\n"
+    absent = Finding("frameworks.jax", "skip", "jax is not installed", "pip install jax")
+    some = [*FINDINGS, absent]
+    text = printed(lambda shown: print_findings(some, shown), io.StringIO())
+    assert text == (
+        "Failure: /home/of/agent cannot be written\n  fix: chmod -R u+rwX /home/of/agent\n"
+        "Warning: other work runs: load 5.2 on 2 cores\n  fix: close python, or wait\n"
+        "Optional: jax is not installed\n  fix: pip install jax\n"
+        "2 checks passed; --all lists them.\n"
     )
-    assert text.endswith("\n1 failure and 1 warning.\n")
+    text = printed(findings, io.StringIO())
+    assert "system  passed          Linux is supported" in text
+    assert "glibc   does not apply  only Linux has it" in text
+    assert text.endswith("\n2 checks passed.\n")
     assert [document(some)["healthy"] for some in (FINDINGS, FINDINGS[:4])] == [False, True]
     assert not re.search("[│┃]", text)
 

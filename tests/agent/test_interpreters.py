@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.environments import distribution, make_environment
+from tests.fakes.results import make_machine
 
 from bench_agent.base.errors import HomeProblem, UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.doctor.frameworks import check_environments, check_shared_libraries
 from bench_agent.output.console import console
+from bench_agent.output.inventory import devices_document, print_devices
 from bench_agent.output.plan_table import print_plan
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import preset_named
@@ -138,7 +140,23 @@ def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
     print_plan(plan, console())
     out = capsys.readouterr().out
     assert f"under {OTHER}: torch cuda\n" in out
-    assert "Not in this time: waits for an idle machine" in out
+    assert "Plus waits for an idle machine, and the first time a self-test" in out
+
+
+def test_the_devices_of_a_machine_fit_80_columns_and_name_no_pip(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answers = {
+        (None, "torch"): probe("2.13.0+cpu", "cpu"),
+        (OTHER, "torch"): probe("2.13.0", "cuda", "cpu"),
+    }
+    machine = make_machine(gpu=("cuda", "NVIDIA H200", None))
+    print_devices(devices_document(machine, in_use(answers)))
+    out = capsys.readouterr().out
+    assert out.count("not installed; bench-agent doctor says how\n") == 3
+    assert "pip" not in out
+    assert f"torch cuda under:\n  {OTHER}\n" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_framework_that_only_another_interpreter_has_starts_there() -> None:

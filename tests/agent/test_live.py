@@ -76,30 +76,36 @@ def test_the_live_table_shows_run_repeat_and_machine() -> None:
         "gpu_power_watts": 245.0,
     }
     text = shown(state, now=160)
-    assert "7 of 24, 2 min 40 s gone, about 7 min 20 s left" in text
+    assert "6 of 24 done, 2 min 40 s gone, about 7 min 20 s left" in text
     assert short_name(NAIVE.cell) in text
     assert "timing 50 %, 7,672 samples/s" in text
     assert "load 2.0, GPU 61 °C, GPU 245 W" in text
 
 
 def test_share_and_rate_are_those_of_the_timing_alone() -> None:
-    display = LiveDisplay(Console(file=io.StringIO()))
+    clock = Clock()
+    display = LiveDisplay(Console(file=io.StringIO()), clock)
     display.planned(PLAN, [NAIVE, TUNED])
     display.started(1, NAIVE)
     display.heard(PhaseBegan(phase="timing"))
     display.heard(BlockDone(duration_ns=200_000_000, steps=20, share_done=1.0))
     assert display._state is not None
-    assert "timing 100 %, 6,400 samples/s" in shown(display._state, now=0)
+    timing = shown(display._state, clock.now)
+    assert "timing 100 %, 6,400 samples/s" in timing
     display.heard(PhaseBegan(phase="reading"))
-    last = shown(display._state, now=0)
-    assert "training again for the server's check" in last
+    clock.now += 72
+    last = shown(display._state, clock.now)
+    assert "training again for the server's check, 1 min 12 s" in last
     assert "samples/s" not in last
     assert "%" not in last
+    bars = [line.count("━") for text in (timing, last) for line in text.splitlines()[1:2]]
+    assert bars == [20, 0]
+    assert "0 of 2 done" in last
 
 
 def test_what_is_not_known_yet_is_not_shown() -> None:
     text = shown(Progress(total=2, estimate_seconds=60, began=0), now=0)
-    assert "0 of 2, 0 s gone, about 1 min 0 s left" in text
+    assert "0 of 2 done, 0 s gone, about 1 min 0 s left" in text
     assert "machine" not in text
     assert "now" not in text
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import typer
 from tests.fakes.outboxes import outbox_with, put
-from tests.fakes.results import make_result, private_key
+from tests.fakes.results import make_failure, make_result, private_key
 
 from bench_agent.base.home import Home
-from bench_agent.cli import run, setup
-from bench_agent.cli.submit import _ask_about_disturbed
+from bench_agent.cli import run, setup, submit
+from bench_agent.cli.submit import _say_what_ranks
+from bench_agent.output.documents import print_status
 from bench_agent.remote import batch
-from bench_protocol.payload.result import Warn
+from bench_agent.remote.outbox import Outbox
+from bench_protocol.payload.result import Challenge, Warn
 
 KEY = private_key()
 
@@ -67,21 +69,69 @@ def test_a_question_shows_what_it_is_about_until_it_is_answered(
     assert len(shown) == views
 
 
-def test_disturbed_results_are_asked_about_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_can_be_ranked_is_said_before_anything_is_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(typer, "get_text_stream", lambda name: Terminal())
-    monkeypatch.setattr(typer, "confirm", lambda words, **options: asked.append(words))
-    outbox = outbox_with(tmp_path, 1)
-    _ask_about_disturbed(outbox, False)
-    assert asked == []
+    server: Any = SimpleNamespace(
+        checkpoints=SimpleNamespace(meet=lambda: SimpleNamespace(origin="here"))
+    )
+    outbox = Outbox(tmp_path)
+
+    def said() -> tuple[bool, list[str]]:
+        return _say_what_ranks(server, outbox), capsys.readouterr().err.splitlines()
+
+    def challenge(origin: str) -> Challenge:
+        return Challenge(id="a" * 32, nonce="b" * 64, server_origin=origin)
+
+    put(outbox, make_result(key=KEY, challenge=challenge("here")), KEY)
+    assert said() == (False, ["1 of 1 result can be ranked, if the server's checks pass."])
     load = Warn(code="other_load", figures={"busy_cores": 6.0, "cores": 8.0})
     put(outbox, make_result(key=KEY, warnings=(load,)), KEY)
-    _ask_about_disturbed(outbox, True)
-    assert asked == []
-    _ask_about_disturbed(outbox, False)
-    assert asked[0].startswith("Not worth sharing: 1 of 2 results, ")
+    put(outbox, make_result(key=KEY), KEY)
+    put(outbox, make_result(key=KEY, challenge=challenge("there")), KEY)
+    put(outbox, make_failure(key=KEY, challenge=challenge("here")), KEY)
+    doubtful, lines = said()
+    assert doubtful
+    assert lines[0] == "1 of 5 results can be ranked, if the server's checks pass."
+    assert sorted(lines[1:]) == [
+        "Never ranked: 1 measured for another server, there.",
+        "Never ranked: 1 without a measurement, because it failed.",
+        "Never ranked: 2 measured without a server; to measure again: bench-agent run --server "
+        "URL.",
+        "Not worth sharing: 1 that other work or heat slowed.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("consented", "doubtful", "questions"),
+    [(False, True, 1), (False, False, 0), (True, True, 0)],
+)
+def test_unranked_results_are_asked_about_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    consented: bool,
+    doubtful: bool,
+    questions: int,
+) -> None:
+    put(Outbox(Home(tmp_path).outbox), make_result(key=KEY), KEY)
+    asked: list[str] = []
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    monkeypatch.setattr(typer, "get_text_stream", lambda name: Terminal())
+    monkeypatch.setattr(submit, "open_client", lambda server, home: Agreed())
+    monkeypatch.setattr(submit, "_say_what_ranks", lambda client, outbox: doubtful)
+    monkeypatch.setattr(submit, "ask_consent", lambda client, outbox, yes: consented)
+    monkeypatch.setattr(submit, "post", lambda client, outbox: iter(()))
+    monkeypatch.setattr(submit, "ask", lambda question, yes: asked.append(question))
+    submit.submit("http://server.test")
+    assert asked == ["Send them anyway?"] * questions
+
+
+def test_the_status_says_what_can_never_be_ranked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outbox_with(tmp_path, 2)
+    print_status(Home(tmp_path), Outbox(tmp_path / "outbox"))
+    assert "To send them (2 can never be ranked: measured" in capsys.readouterr().out
 
 
 class Terminal:

@@ -1,21 +1,26 @@
 """Plans from presets, filters and the frameworks' devices."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.fakes.workloads import TINY, variant
+from typer.testing import CliRunner
 
 from bench_agent import engines
 from bench_agent.base import precisions
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
+from bench_agent.cli.main import app
 from bench_agent.engines import common
 from bench_agent.output.console import console
-from bench_agent.output.plan_table import estimate, print_plan, total_line
+from bench_agent.output.plan_table import estimate, left_out, print_plan, total_line
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
+from bench_agent.run import calibration
+from bench_agent.run.probe import merged
 from bench_protocol.catalogue.catalogue import workload_named
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
@@ -307,6 +312,28 @@ def test_a_plan_without_cells_says_why_and_what_helps(capsys: pytest.CaptureFixt
     assert why == "Left out: mlx: sees no cuda here, only cpu"
     assert fix.startswith("Nothing to run: each choice is left out, for the reason above.")
     assert "bench-agent devices" in fix
+
+
+def test_one_line_says_what_is_left_out_for_one_reason() -> None:
+    lines = left_out(planned(probes={"mlx": HERE["mlx"]}))
+    assert lines == ["Left out: jax, tensorflow, torch: not installed: pip install it"]
+    assert merged({}, ("mlx",))["mlx"].problem == "not installed; bench-agent doctor says how"
+
+
+@pytest.mark.parametrize(("options", "times"), [((), 0), (("--calibrate",), 1)])
+def test_a_plan_measures_only_where_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], times: int
+) -> None:
+    calls: list[Any] = []
+    everywhere = dict.fromkeys(engines.names(), ABSENT) | HERE
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    monkeypatch.setattr("bench_agent.cli.plan.probe_frameworks", lambda frameworks: everywhere)
+    monkeypatch.setattr(calibration, "calibrate", lambda *about: calls.append(about))
+    shown = CliRunner().invoke(app, ["plan", "--preset", "standard", "--device", "cpu", *options])
+    assert shown.exit_code == 0, shown.output
+    assert len(calls) == times
+    assert "a guess: nothing was measured here yet" in shown.stdout
+    assert shown.stdout.endswith("bench-agent plan --calibrate\n")
 
 
 def test_an_estimate_without_an_earlier_repeat_is_called_a_guess() -> None:

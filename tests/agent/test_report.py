@@ -93,7 +93,7 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     assert [[bar.share for bar in group.bars] for group in charts.fastest] == [[1.0]]
     assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
-    assert "1 of 1 set-up measured in 1 fresh process on generated data," in page.html(report)
+    assert ": 1 of 1 set-up measured in 1 fresh process on generated data," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
 
 
@@ -318,8 +318,13 @@ def test_the_command_says_how_to_make_a_run_to_report(command: Callable[..., Res
 
 
 def test_the_heading_states_the_finding(report: Report) -> None:
-    heading = page.html(report).partition("<h1>")[2].partition("</h1>")[0]
-    assert '<span class="name">fashion-mlp</span>' in heading  # no break at its hyphen
-    heading = re.sub("<[^>]*>", "", heading)
-    assert "mnist-cnn trains fastest with mlx metal tuned, fashion-mlp with mlx" in heading
-    assert heading.startswith("Apple M2 Max (30-core GPU)")
+    def heading_of(made: Report) -> str:
+        return page.html(made).partition("<h1>")[2].partition("</h1>")[0]
+
+    heading = heading_of(report_of([make_result()]))
+    assert '<span class="name">mnist-cnn</span>' in heading  # no break at its hyphen
+    heading = " ".join(re.sub("<[^>]*>", "", heading_of(report)).split())
+    assert heading == "MLX on Metal, tuned, is fastest on 2 of 2 workloads here"
+    lead = page.html(report).partition('<p class="lead">')[2]
+    assert lead.startswith("Apple M2 Max (30-core GPU)")
+    assert "Tuned is 2.00 times as fast as naive" in lead

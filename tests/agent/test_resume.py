@@ -114,7 +114,7 @@ def go_on(
     return run_plan(waiting, RunContext(home, quiet, run_job=run_job, gate=gate)), quiet
 
 
-def test_where_nothing_is_cut_off_the_first_line_says_that_a_new_run_starts(
+def test_where_nothing_is_cut_off_a_line_says_that_a_new_run_starts(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing_to_plan(preset: str | None, like: str | None, selection: Selection) -> None:
@@ -124,8 +124,11 @@ def test_where_nothing_is_cut_off_the_first_line_says_that_a_new_run_starts(
     monkeypatch.setattr("bench_agent.cli.run.planned", nothing_to_plan)
 
     def said(*options: str) -> str:
-        stderr = CliRunner().invoke(app, ["run", "--resume", *options]).stderr
-        return stderr.partition("\n")[0]
+        first, second, *_ = (
+            CliRunner().invoke(app, ["run", "--resume", *options]).stderr.split("\n")
+        )
+        assert first.startswith("Without --server these results can be shown later, but never")
+        return second
 
     assert said() == "There is no run yet: --resume starts a new one, with --preset quick."
     put(Outbox(home.outbox), make_result())
@@ -152,6 +155,49 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert {r.run_id for r in summary.results} == {RUN_ID}
     assert [figures.cell for figures in report_of(summary.results).cells] == planned
     assert journal.unfinished(home) is None
+
+
+def test_only_a_run_without_a_server_begins_with_what_it_can_never_have(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise UsageProblem("enough")
+
+    monkeypatch.setenv("BENCH_HOME", str(home.root))
+    monkeypatch.delenv("BENCH_SERVER", raising=False)
+    monkeypatch.setattr("bench_agent.cli.run.planned", refused)
+    monkeypatch.setattr("bench_agent.cli.run.consent_before", lambda *_: True)
+    without, with_one = (
+        CliRunner().invoke(app, ["run", *options]).stderr
+        for options in ((), ("--server", "http://server.test"))
+    )
+    assert without.startswith("Without --server these results can be shown later, but never ranked")
+    assert "add --server URL" in without
+    assert "ranked" not in with_one
+
+
+def test_a_run_beside_a_server_that_is_away_says_what_it_can_never_have(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posting, "Client", WithoutChallenge)
+    monkeypatch.setattr(posting, "submit", lambda client, outbox: iter(()))
+    said: list[str] = []
+    quiet = Quiet()
+    quiet.unreachable = lambda error: said.append(str(error))  # type: ignore[method-assign]
+    run_plan(begun(home), RunContext(home, quiet, "http://s", run_job=measure, gate=OPEN))
+    assert said[0].endswith("away; what is measured without its challenge can never be ranked")
+
+
+BUSY = Conditions(cpu_utilisation_percent=97.0)
+
+
+def test_a_run_on_a_busy_machine_says_what_it_does(home: Home) -> None:
+    begun(home)
+    _, quiet = go_on(home, gate=IdleGate(look=lambda device: BUSY))
+    (note,) = quiet.notes  # between repeats only heat counts
+    assert note == (
+        "the processor was 97 % busy before the start: measuring anyway, with this warning"
+    )
 
 
 class WithoutChallenge:

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from rich.console import Console
 from tests.fakes.outboxes import summary_of
-from tests.fakes.results import make_cell, make_result
+from tests.fakes.results import make_cell, make_failure, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 
 from bench_agent.base.home import Home
@@ -16,7 +16,13 @@ from bench_agent.output.documents import summary_document
 from bench_agent.output.report import page
 from bench_agent.output.report.charts import charts_of
 from bench_agent.output.report.figures import report_of
-from bench_agent.output.report.remarks import FIXES, accuracy_lines, doubts_of, headline
+from bench_agent.output.report.remarks import (
+    FIXES,
+    accuracy_lines,
+    doubts_of,
+    headline,
+    tuned_words,
+)
 from bench_agent.output.summary import show_end, show_figures, what_is_where
 from bench_agent.remote.rank import MachineRank
 from bench_agent.run.summary import RunSummary
@@ -27,9 +33,15 @@ from bench_protocol.payload.result import Evaluation, Measured, Warn
 from bench_protocol.training.measured_limits import limits_of
 
 
-def said_at_the_end(summary: RunSummary, *server: str, home: str = "/h", links: bool = True) -> str:
+def said_at_the_end(
+    summary: RunSummary,
+    *server: str,
+    home: str = "/h",
+    links: bool = True,
+    verbose: bool = False,
+) -> str:
     stream = io.StringIO()
-    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links)
+    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links, verbose=verbose)
     return stream.getvalue()
 
 
@@ -48,6 +60,40 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         "1 of 3 measurements (mnist-cnn, tensorflow cpu tuned): only 3 blocks were timed; "
         "fix: run again with --budget-seconds 30",
     ]
+
+
+def test_one_cause_has_one_warning_and_the_worth_of_the_run_comes_first(tmp_path: Path) -> None:
+    busy = (
+        Warn(code="not_idle", figures={"cpu_percent": 100.0}),
+        Warn(code="unsteady", figures={"spread": 0.3}),
+        Warn(code="other_load", figures={"busy_cores": 1.8, "cores": 2.0}),
+        Warn(code="few_blocks", figures={"blocks": 3.0}),
+    )
+    summary = summary_of(tmp_path, [make_result(warnings=busy), make_result(warnings=busy[:3])])
+    first, second, *rest = said_at_the_end(summary).splitlines()
+    assert first == (
+        "Not worth sharing: 1 of 1 figure, because the processor was 100 % busy before the start. "
+        "To fix it, close other programs and run again."
+    )
+    assert second == "TensorFlow on the CPU, naive, trains mnist-cnn at about 64,000 samples/s."
+    warnings = [line for line in rest if line.startswith("Warning")]
+    assert len(warnings) == 1
+    assert "only 3 blocks were timed" in warnings[0]
+    every = said_at_the_end(summary, verbose=True)
+    assert every.count("\nWarning: ") == 4
+    calm = summary_of(tmp_path / "calm", [make_result()])
+    assert said_at_the_end(calm).startswith("Worth sharing: no other work or heat slowed 1 figure.")
+    failed = summary_of(tmp_path / "failed", [make_failure()])
+    said = said_at_the_end(failed)
+    assert said.startswith("Nothing to share.\nNo set-up could be measured.")
+
+
+def test_a_run_without_a_server_says_what_its_results_cannot_have(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path, [make_result()])
+    summary.waiting = 1
+    never = "; what was measured without --server is never ranked:\n"
+    assert never in said_at_the_end(summary)
+    assert "ranked" not in said_at_the_end(summary, "http://server.test")
 
 
 def test_a_loop_that_we_could_not_measure_is_told_once(tmp_path: Path) -> None:
@@ -84,7 +130,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
     older = "http://server.test/results/0f1e2d3c4b5a6977"
     summary = summary_of(tmp_path, a_run())
     summary.waiting, summary.sent, summary.addresses = 3, 2, [older, address]
-    text = said_at_the_end(summary, home="/home/of/agent")
+    text = said_at_the_end(summary, home="/home/of/agent", verbose=True)
     rows = [line for line in text.splitlines() if line.startswith("  mlx metal tuned")]
     assert [row.split()[-1] for row in rows] == ["2.00×"] * 4
     # Not over the naive figure that other programs slowed.
@@ -97,18 +143,16 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
         "programs kept 2.1 of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
-        "mnist-cnn trains fastest with mlx metal tuned (492,308 samples/s), fashion-mlp with mlx "
-        "metal tuned (984,615); tuned is 2.00 times as fast as naive (11 of 12 pairs; the rest was "
-        "slowed by other work or heat). A page with charts:\n"
-        "  BENCH_HOME=/home/of/agent bench-agent report\n",
+        "MLX on Metal, tuned, is fastest on 2 of 2 workloads here.\n",
+        "Tuned is 2.00 times as fast as naive (11 of 12 pairs undisturbed).\n",
+        "A page with charts and every warning:\n  BENCH_HOME=/home/of/agent bench-agent report\n",
     ):
         assert f"\n{line}" in text
     assert "submit" not in text
-    last = text.splitlines()[-1]
-    assert last.startswith("Not worth sharing: 1 of 24 figures, because")
-    assert last.endswith(
-        "run again. The server has them, marked as disturbed, and uses undisturbed ones where "
-        "it has any."
+    assert text.startswith(
+        "Not worth sharing: 1 of 24 figures, because other programs kept 2.1 of 12 cores busy. To "
+        "fix it, close other programs and run again. The server has them, marked as disturbed, and "
+        "uses undisturbed ones where it has any.\n"
     )
 
 
@@ -147,18 +191,17 @@ def test_a_speed_up_over_an_unsteady_cell_has_a_question_mark() -> None:
 def test_there_is_no_ratio_of_a_disturbed_figure(disturbed: int) -> None:
     load = Warn(code="other_load", figures={"busy_cores": 1.0, "cores": 2.0})
     results = [make_result(cell=make_cell(recipe=recipe)) for recipe in ("naive", "tuned")]
-    assert "; tuned is 1.000 times as fast as naive" in headline(report_of(results))
+    assert tuned_words(report_of(results)) == (
+        "Tuned is 1.000 times as fast as naive (1 of 1 pair undisturbed)."
+    )
     results[disturbed] = results[disturbed].model_copy(update={"warnings": (load,)})
     report = report_of(results)
-    assert "times as" not in headline(report)
-    # The report's heading has one colon, after the hardware.
-    assert headline(report).endswith(
-        "; tuned is not compared with naive, because other work or heat slowed them"
+    assert tuned_words(report) == (
+        "Tuned is not compared with naive, because other work or heat slowed them."
     )
     pairs = [make_result(cell=make_cell("fashion-mlp", recipe=r)) for r in ("naive", "tuned")]
-    assert headline(report_of([*results, *pairs])).endswith(
-        "tuned is 1.000 times as fast as naive (1 of 2 pairs; the rest was slowed by other work or "
-        "heat)"
+    assert tuned_words(report_of([*results, *pairs])) == (
+        "Tuned is 1.000 times as fast as naive (1 of 2 pairs undisturbed)."
     )
     assert [bar.note for bar in charts_of(report).recipes[0].bars] == ["", ""]
 
@@ -168,8 +211,34 @@ def test_many_workloads_are_counted_in_the_headline() -> None:
     results = [make_result(cell=cell) for cell in cells]
     results.append(make_result(cell=make_cell("fashion-cnn", recipe="pipeline"), step_ns=100))
     assert headline(report_of(results)) == (
-        "tensorflow cpu naive is the fastest set-up of 2 of 3 workloads"
+        "TensorFlow on the CPU, naive, is fastest on 2 of 3 workloads here"
     )
+
+
+def test_the_headline_has_at_most_15_words() -> None:
+    cell = make_cell(
+        "fashion-mlp",
+        framework="torch",
+        device=Device(kind="cuda", index=1),
+        precision="mixed_bfloat16",
+        batch_size=256,
+        data="real",
+    )
+    tuned = cell.model_copy(update={"recipe": "tuned"})
+    fast = make_result(cell=tuned, step_ns=100_000)
+    for results, words in (
+        ([make_failure()], "No set-up could be measured"),
+        ([make_result(cell=cell)], "PyTorch on CUDA:1, naive, mixed_bfloat16, trains fashion-mlp"),
+        (
+            [make_result(cell=cell), fast],
+            "PyTorch on CUDA:1, tuned, mixed_bfloat16, is fastest here",
+        ),
+        (an_unsteady_run(), "TensorFlow on the CPU, tuned, is fastest here: 64,000 samples/s on"),
+        (a_run(), "MLX on Metal, tuned, is fastest on 2 of 2 workloads here"),
+    ):
+        sentence = headline(report_of(results))
+        assert sentence.startswith(words)
+        assert len(sentence.split()) <= 15
 
 
 def test_every_kind_of_warning_has_a_fix() -> None:
@@ -193,6 +262,7 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     summary.sent, summary.addresses = 1, ["http://server.test/results/1"]
     summary.rank = MachineRank(page, "15th of 47 on mnist-cnn")
     lines = said_at_the_end(summary).splitlines()
+    assert lines[0].startswith("Worth sharing")
     assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
     assert said_at_the_end(summary, links=False).splitlines() == lines[:-1]

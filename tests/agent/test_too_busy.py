@@ -1,5 +1,6 @@
 """A repeat whose times do not fit together is measured again, and then not blamed on its sender."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 from tests.agent.test_resume import CPU, NONCE, OPEN, RUN_ID, Quiet
 from tests.fakes.results import make_machine, make_measurement, make_result
+from typer.testing import CliRunner
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, WorkerEvent
+from bench_agent.cli.main import app
 from bench_agent.output.documents import one_line
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
@@ -163,6 +166,24 @@ def test_nothing_is_measured_again_after_an_interrupt(measure: Any) -> None:
     worker = Stopping(LATE)
     measure(worker, stop=stop)
     assert worker.attempts == 1
+
+
+def test_what_was_measured_is_kept_where_measuring_it_again_is_interrupted(
+    measure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(Worker):
+        def __call__(self, *arguments: Any) -> Answer:
+            if self.attempts:
+                raise KeyboardInterrupt
+            return super().__call__(*arguments)
+
+    stop = Stop()
+    result, _ = measure(Interrupted(LATE, warnings=()), stop=stop)
+    assert (isinstance(result.outcome, Measured), stop.requested) == (True, True)
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    for command, member in (("status", "pending"), ("report", "results")):
+        shown = CliRunner().invoke(app, [command, "--json"])
+        assert len(json.loads(shown.stdout)[member]) == 1
 
 
 def test_a_failed_repeat_is_not_measured_again(measure: Any) -> None:

@@ -94,11 +94,30 @@ def test_a_result_is_recomputed_offline(run: Callable[..., Ended], tmp_path: Pat
     ended = run(str(in_outbox(tmp_path)), "--recompute")
     assert ended.exit_code == 0, ended.output
     assert "its timed session, self-seeded: conformant" in ended.output
-    assert "How fast, and on which hardware, is not shown." in ended.output
+    verdict = "Genuine, in no log yet. This key ran this job. Speed and hardware: sender's word."
+    assert ended.stdout.startswith(f"{verdict}\n")
+
+
+def test_the_verdict_comes_first_and_the_table_with_all(
+    run: Callable[..., Ended], tmp_path: Path
+) -> None:
+    file = str(in_outbox(tmp_path))
+    assert run(file).stdout.splitlines() == [
+        "Genuine, in no log yet. Speed and hardware: sender's word.",
+        "--all lists what was checked, and each of 12 claims.",
+    ]
+    first, *lines = run(file, "--all").stdout.splitlines()
+    assert first.startswith("Genuine, in no log yet.")
+    assert sum(line.startswith("OK  ") for line in lines) == 2
+    assert sum(line.startswith("not checked  ") for line in lines) == 11
 
 
 def test_a_wrong_loss_does_not_hold(run: Callable[..., Ended], tmp_path: Path) -> None:
-    ended = run(str(in_outbox(tmp_path, loss=2.1)), "--recompute", "--json")
+    file = str(in_outbox(tmp_path, loss=2.1))
+    said = run(file, "--recompute")
+    assert (said.exit_code, "NOT VALID" in said.stderr) == (1, True)
+    assert said.stdout.startswith("Genuine, in no log yet. The recomputation gives other figures.")
+    ended = run(file, "--recompute", "--json")
     assert ended.exit_code == 1
     document = json.loads(ended.stdout)
     assert [one["kind"] for one in document["recomputed"]] == ["wrong_result"]

@@ -77,7 +77,7 @@ def test_without_a_server_it_says_where_the_history_is(lab: Lab) -> None:
     assert done.exit_code == 0
     assert "fashion-mlp, torch cpu tuned is due: no run yet" in done.stderr
     assert done.stdout.endswith(
-        "A server keeps the history of this machine: bench-agent watch --server URL.\n"
+        "A server keeps this machine's history and ranks it: bench-agent watch --server URL.\n"
     )
     for _ in range(3):
         lab.watch()

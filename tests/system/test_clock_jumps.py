@@ -199,6 +199,18 @@ def test_a_user_who_wants_to_stop_waits_for_no_second_measurement(home: Home, wo
     assert "has a clock that was set back, by 1 h 0 min" in quiet.notes[-1]
 
 
+def test_a_repeat_is_kept_where_its_second_measurement_is_interrupted(
+    home: Home, world: World
+) -> None:
+    world.jumps = {2: (SET_BACK,)}
+
+    def cut_off(job: Job, *others: Any) -> Answer:
+        return interrupt() if world.measured == 2 else world.run_job(job)
+
+    assert world.run(home, cut_off)[0].interrupted
+    assert world.effects == [(), ("stale",)]
+
+
 @pytest.mark.parametrize("jump", [SET_FORWARD, SET_BACK, SLEEP])
 def test_a_jump_between_two_repeats_costs_none(
     home: Home, world: World, jump: Jump, monkeypatch: pytest.MonkeyPatch

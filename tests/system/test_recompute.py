@@ -57,7 +57,7 @@ def test_a_server_recomputes_by_itself(database: str, tmp_path: Path) -> None:
         owner = Owner(tmp_path, address, 1)
         identity = owner.send(1_000)
         assert recomputed(address, identity)["trust_level"] == 3
-        verified = owner.agent("verify", f"{address}/results/{identity}", "--recompute")
+        verified = owner.agent("verify", f"{address}/results/{identity}", "--recompute", "--all")
     assert verified.code == 0, verified.stderr
     assert "OK  the server signed what it recomputed of this result" in verified.stdout
     said = "recomputed: the server's recomputation of a session of mnist-dense: conformant"

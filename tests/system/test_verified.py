@@ -25,7 +25,7 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
     agent, file = Agent(home.root), tmp_path / "bundle.json"
     done = agent("verify", f"{client.server}/results/{identity}", "--save", str(file))
     assert done.code == 0, done.stderr
-    offline = agent("verify", str(file))
+    offline = agent("verify", str(file), "--all")
     assert offline.code == 0
     assert sum(line.startswith("OK  ") for line in offline.stdout.splitlines()) == 3
     bundle, second = json.loads(file.read_text()), fetch_bundle(other, client.read)
@@ -56,9 +56,15 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     assert (nowhere.code, "--save: cannot write" in nowhere.stderr) == (2, True)
     assert agent("verify", str(file), "--json").json()["shows"] == shown
     words = agent("verify", str(file)).stdout
+    assert words.startswith("Genuine and logged, if the log's key below is the server's. Speed and")
     assert "The server gives it trust level 1" in words
+    assert (
+        "\nDoes not hold: Measured under a fresh challenge: measured without a challenge" in words
+    )
+    online = agent("verify", address, "--all").stdout
+    assert online.startswith("Genuine and logged. Speed and hardware: sender's word.\n")
     assert "The log's key came with the bundle. The server's page /log must show" in words
-    assert "does not hold  Measured under a fresh challenge: measured without a challenge" in words
+    assert "does not hold  Measured under a fresh challenge: measured without a challenge" in online
     bundle = json.loads(file.read_text())
     file.write_text(json.dumps(bundle | {"judged": {"status": "measured", "trust_level": 1}}))
     assert agent("verify", str(file)).code == 1
@@ -88,7 +94,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
     )  # fmt: skip
     assert revoked.code == 0, revoked.stderr
     file = tmp_path / "bundle.json"
-    holds = agent("verify", f"{client.server}/results/{early}", "--save", str(file))
+    holds = agent("verify", f"{client.server}/results/{early}", "--save", str(file), "--all")
     assert holds.code == 0, holds.stderr
     assert (
         "OK  the key's history is valid (5 events: enroll, enroll, assign, assign, revoke)"
@@ -111,10 +117,10 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     agent, outbox = Agent(home.root), Outbox(home.outbox)
     waiting = agent("verify", str(next(outbox.pending()).path))
     assert (waiting.code, waiting.stderr) == (0, "It was not sent, so it is in no log.\n")
-    assert waiting.stdout.splitlines()[-1].startswith("It is signed and unaltered. ")
+    assert waiting.stdout.startswith("Genuine, in no log yet. ")
     sent(home, client)
     file = next(outbox.sent()).path
-    online = agent("verify", str(file))
+    online = agent("verify", str(file), "--all")
     assert online.code == 0, online.stderr
     assert "the key's history is valid (1 event: enroll)" in online.stdout
     assert "entry 1 in the log of trainmark.localhost" in online.stdout

@@ -48,6 +48,9 @@ def doctor(
         Path | None,
         option("--bundle", "FILE", "Write a report without private values, for an issue."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list the checks that passed or do not apply here.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say what runs here, what does not and why, and the command that fixes it."""
@@ -58,7 +61,7 @@ def doctor(
     if as_json:
         print_json(document(findings))
     else:
-        print_findings(findings, console())
+        print_findings(findings, console(), every or bool(only))
     if bundle:
         _write(make_bundle(surroundings, findings), bundle)
     raise typer.Exit(exit_code(findings))

@@ -13,13 +13,16 @@ from .exits import Exit
 
 # Name: the function or group in this folder, the line that --help shows.
 COMMANDS = {
+    "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
+    "report": ("report:report", "Write the last run as one self-contained HTML file, or as JSON."),
+    "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
     "devices": ("doctor:devices", "Show this machine and the devices that each framework sees."),
     "doctor": ("doctor:doctor", "Say what runs here, what does not and why, and how to fix it."),
     "plan": (
         "plan:plan",
         "Show what a run measures, how long it takes, and what is left out and why.",
     ),
-    "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
+    "status": ("submit:status", "Show the outbox: pending, sent and refused results."),
     "ab": ("ab:ab", "Compare two set-ups or two environments: a ratio with its interval."),
     "watch": (
         "watch:watch",
@@ -29,23 +32,29 @@ COMMANDS = {
         "fleet:fleet",
         "Print a file for Slurm, Kubernetes, Ansible or SkyPilot that measures several machines.",
     ),
-    "report": ("report:report", "Write the last run as one self-contained HTML file, or as JSON."),
-    "conformance": ("conformance:conformance", "Check that every framework trains the same."),
-    "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
-    "status": ("submit:status", "Show the outbox: pending, sent and refused results."),
-    "enroll": ("submit:enroll", "Make this machine's key known to a server."),
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
+    "conformance": ("conformance:conformance", "Check that every framework trains the same."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
     "results": (
         "results:app",
         "Your results on a server: list, export, hide, show, withdraw, pseudonymise.",
     ),
+    "enroll": ("submit:enroll", "Make this machine's key known to a server."),
     "environments": (
         "environments:app",
         "Interpreters whose frameworks are measured: list, add, remove and check them.",
     ),
     "data": ("data:app", "The real data sets: fetch, list and verify them."),
 }
+# The headings of --help, and the commands below each.
+GROUPS = {
+    "Start": "run report submit",
+    "Look": "devices doctor plan status",
+    "Compare": "ab watch fleet",
+    "Trust": "verify conformance keys results enroll",
+    "Set up": "environments data",
+}
+PANELS = {name: heading for heading, names in GROUPS.items() for name in names.split()}
 
 # A command line that works, shown at the end of the command's help.
 EXAMPLES = {
@@ -78,6 +87,7 @@ class Commands(LazyCommands):
 
     package = __package__
     table = COMMANDS
+    panels = PANELS
     examples = EXAMPLES
 
     def complain(self, words: str) -> None:
@@ -101,6 +111,7 @@ class Commands(LazyCommands):
 app = typer.Typer(
     name="bench-agent",
     cls=Commands,
+    epilog="Example: `bench-agent run --preset smoke --server http://bench.lab:8000`",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # lines of a paragraph belong together

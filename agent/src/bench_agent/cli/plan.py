@@ -3,6 +3,7 @@ make that plan."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Annotated
 
 import typer
 
@@ -32,6 +33,14 @@ from .options import Json, Like, PresetName, choosing_cells
 from .setup import ask, open_home, print_json, probe_frameworks
 
 LayOut = Callable[[Selection], Plan]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Measure each framework and device that was not measured here yet for some seconds, "
+        "for a better estimate.",
+    ),
+]
 
 
 @choosing_cells
@@ -39,29 +48,40 @@ def plan(
     selection: Selection,
     preset: PresetName = None,
     like: Like = None,
+    calibrate: Calibrate = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a run measures, how long it takes, and what is left out and why."""
-    made, _ = planned(preset, like, selection)
+    """Show what a run measures, how long it takes, and what is left out and why. Only results that
+    are measured with --server can be ranked."""
+    made, _ = planned(preset, like, selection, lambda made: calibrate)
     if as_json:
         print_json(plan_document(made))
     else:
         print_plan(made, console())
 
 
-def planned(preset: str | None, like: str | None, selection: Selection) -> tuple[Plan, LayOut]:
-    """The plan, and what lays out other selections on the same machine."""
+def planned(
+    preset: str | None,
+    like: str | None,
+    selection: Selection,
+    calibrates: Callable[[Plan], bool] = calibration.is_worth_it,
+) -> tuple[Plan, LayOut]:
+    """The plan, and what lays out other selections on the same machine. ``calibrates``: whether to
+    measure first what a plan's estimate only assumes."""
     if preset and like:
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
-    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks))
+    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks), calibrates)
 
 
 def lay_out_plan(
-    chosen: Preset, selection: Selection, probes: Mapping[str, Probe]
+    chosen: Preset,
+    selection: Selection,
+    probes: Mapping[str, Probe],
+    calibrates: Callable[[Plan], bool] = calibration.is_worth_it,
 ) -> tuple[Plan, LayOut]:
-    """The plan of a preset, with calibrated estimates, and what lays out other selections."""
+    """The plan of a preset, and what lays out other selections, as :func:`planned`."""
     home = open_home()
     facts = read_facts()
     free_memory = free_memory_of(facts)
@@ -75,7 +95,7 @@ def lay_out_plan(
     made = lay_out(selection)
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
-    if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
+    if calibrates(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
         made = lay_out(selection)
     return made, lay_out
@@ -85,7 +105,7 @@ def check_plan(made: Plan, yes: bool) -> None:
     """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
     if not made.cells:
         stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), NOTHING)))
-    for line in plan_warnings(made, starts=True):
+    for line in plan_warnings(made):
         complain(line, WARNING)
     if made.estimate_seconds > LONG_PLAN_SECONDS:
         ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

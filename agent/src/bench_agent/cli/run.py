@@ -3,7 +3,6 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -15,11 +14,11 @@ from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..doctor.table import refuse_unfit
 from ..machine import read_machine
-from ..output.console import console
+from ..output.console import WARNING, complain, console
 from ..output.documents import summary_document
 from ..output.live import EventLines, LiveDisplay
 from ..output.summary import show_end
-from ..plan.plan import Plan, Selection
+from ..plan.plan import Selection
 from ..remote.connection import token_for
 from ..remote.outbox import Outbox
 from ..run import interpreters
@@ -27,15 +26,16 @@ from ..run.context import RunContext
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
-from ..run.journal import Journal, begin, unfinished
+from ..run.journal import begin, unfinished
 from ..run.run import run_plan
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..worker import pretrained
+from .busy import idle_or_asked
 from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
 from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells, option
-from .plan import LayOut, check_plan, planned
+from .plan import check_plan, planned
 from .setup import open_client, open_home, print_json
 from .submit import ask_consent
 
@@ -44,7 +44,7 @@ Yes = Annotated[
     typer.Option(
         "--yes",
         "-y",
-        help="Agree to a plan above 24 h and to the server's licence without being asked.",
+        help="Agree to a plan above 24 h, a busy machine and the licence without being asked.",
     ),
 ]
 Resume = Annotated[
@@ -82,6 +82,12 @@ Strict = Annotated[
         "--strict", rich_help_panel=EXPERT, help="Stop if the machine is busy, hot or on battery."
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="At the end, print every kind of warning, not one for each cause."
+    ),
+]
 Links = Annotated[
     bool,
     typer.Option(
@@ -90,6 +96,10 @@ Links = Annotated[
         help="Name the server's pages at the end.",
     ),
 ]
+NEVER_RANKED = (
+    "Without --server these results can be shown later, but never ranked. For a rank, press "
+    "Ctrl-C and add --server URL."
+)
 
 
 @choosing_cells
@@ -104,10 +114,14 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
+    verbose: Verbose = False,
     links: Links = True,
     as_json: Json = False,
 ) -> None:
-    """Measure, sign and store the results; with a server, post them."""
+    """Measure, sign and store the results; with a server, post them. What was measured without a
+    server can never be ranked."""
+    if not server:
+        complain(NEVER_RANKED, WARNING)
     home = open_home()
     # Report a folder or file that cannot be used before any long work.
     refuse_unfit(home)
@@ -122,15 +136,20 @@ def run(
         typer.echo(f"{last}: --resume starts a new one, with {what}.", err=True)
     answers = consent_before(server, home, yes, resume) if server else False
 
-    def helping(made: Plan, lay_out: LayOut) -> Plan:
-        if server is None or not answers:
-            return made
-        return with_asked(made, lay_out, server, token, read_machine(home), help_others)
-
     shown, lines = console(stderr=as_json), EventLines(sys.stdout)
     reporter = lines if events else LiveDisplay(shown)
     with alone(home):
-        journal = _begin(home, preset, like, selection, yes, resume, helping)
+        journal = unfinished(home) if resume else None
+        if journal is None:
+            made, lay_out = planned(preset, like, selection)
+            check_plan(made, yes)
+            if server and answers:
+                made = with_asked(made, lay_out, server, token, read_machine(home), help_others)
+        else:
+            made = journal.plan()
+            interpreters.require({planned.python for planned in journal.cells if planned.python})
+        gate = idle_or_asked(made, IdleGate(wait_seconds, strict), yes)
+        journal = journal or begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
             context = RunContext(
                 home,
@@ -138,7 +157,7 @@ def run(
                 server,
                 token,
                 stop_asked,
-                IdleGate(wait_seconds, strict),
+                gate,
                 self_test=SelfTests(home, read_machine(home), reporter.note).refusal,
                 choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
             )
@@ -148,7 +167,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server, links)
+        show_end(shown, summary, home, server, links, verbose)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
@@ -156,33 +175,6 @@ def run(
         stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
-
-
-def _begin(
-    home: Home,
-    preset: str | None,
-    like: str | None,
-    selection: Selection,
-    yes: bool,
-    resume: bool,
-    helping: Callable[[Plan, LayOut], Plan],
-) -> Journal:
-    """The journal of the run that was cut off, or of a new one.
-
-    Args:
-        helping: adds what the server asks for to a new plan.
-
-    Raises:
-        UsageProblem: an interpreter of the run that was cut off cannot be used any more.
-    """
-    journal = unfinished(home) if resume else None
-    if journal is None:
-        made, lay_out = planned(preset, like, selection)
-        check_plan(made, yes)
-        made = helping(made, lay_out)
-        return begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
-    interpreters.require({planned.python for planned in journal.cells if planned.python})
-    return journal
 
 
 def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:

@@ -1,5 +1,6 @@
 """``submit``, ``status`` and ``enroll``: post the outbox, show it, enroll the key."""
 
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ import typer
 
 from bench_protocol.base.format import plural
 from bench_protocol.payload.doubts import disturbances
+from bench_protocol.payload.result import Measured, Result
 
 from ..base.errors import ServerUnreachable
 from ..output import documents
@@ -36,7 +38,8 @@ Agree = Annotated[
 
 
 def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False) -> None:
-    """Post the pending results in the outbox, each once. The first time, show what is sent."""
+    """Post the pending results in the outbox, each once. The first time, show what is sent. Say
+    before which of them can be ranked: never those that were measured without a server."""
     home = open_home()
     outbox = Outbox(home.outbox)
     sent: list[Delivery] = []
@@ -46,8 +49,10 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
     client = open_client(server, home)
     try:
         if waiting:
-            ask_consent(client, outbox, yes)
-            _ask_about_disturbed(outbox, yes)
+            doubtful = _say_what_ranks(client, outbox)
+            asked = ask_consent(client, outbox, yes)
+            if doubtful and not asked and typer.get_text_stream("stdin").isatty():
+                ask("Send them anyway?", yes)
             for delivery in post(client, outbox):
                 (sent if delivery.state == "sent" else refused).append(delivery)
             workloads = {delivery.entry.result().cell.workload for delivery in sent}
@@ -81,42 +86,40 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
 
 def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
     """How many results stay at trust level 1 for lack of a fresh challenge, and why the first."""
-    reasons = [
-        next(
-            (check["sentence"] for check in answer.get("verdicts") or () if _is_stale(check)), None
-        )
-        for answer in answers
+    verdicts = (answer.get("verdicts") or () for answer in answers)
+    stale = [
+        [one["sentence"] for one in those if one["effect"] == "stale" and not one["passed"]]
+        for those in verdicts
     ]
-    if not (stale := [reason for reason in reasons if reason]):
+    first, count = next(filter(None, stale), None), sum(map(bool, stale))
+    fix = "fix: measure again with bench-agent run --server URL"
+    if first is None:
         return None
-    return (
-        f"{len(stale)} of {len(answers)} stay at trust level 1: {stale[0]}; "
-        "fix: measure again with bench-agent run --server URL"
-    )
+    return f"{count} of {len(answers)} stay at trust level 1: {first[0]}; {fix}"
 
 
-def _is_stale(check: dict[str, Any]) -> bool:
-    return check["effect"] == "stale" and not check["passed"]
-
-
-def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
+def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> bool:
     """Before a server gets its first result: say what is sent, name the licence, ask. The first
     result can be viewed, every byte of it.
+
+    Returns:
+        Whether it asked.
 
     Raises:
         ServerUnreachable: the server does not say under which licence it publishes.
     """
     checkpoints = client.checkpoints
     if checkpoints is None:
-        return
+        return False
     offered = client.license()
     if checkpoints.meet().license == offered:
-        return
+        return False
     first = next(outbox.pending(), None) if outbox else None
     if not yes:
         typer.echo(CONSENT.format(server=client.server, license=offered), err=True)
     ask("Agree, and send?", yes, None if first is None else partial(_show_whole, first))
     checkpoints.agree(offered)
+    return True
 
 
 def _show_whole(entry: Entry) -> None:
@@ -125,20 +128,32 @@ def _show_whole(entry: Entry) -> None:
     typer.echo(f"\nThe same, signed, as it is sent:\n{entry.raw.decode()}\n")
 
 
-def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
-    """At a terminal, ask again before figures are sent that something else slowed down; the server
-    would mark them. Elsewhere say so and go on."""
-    slowed = [bool(disturbances(entry.result().warnings)) for entry in outbox.pending()]
-    if yes or not any(slowed):
-        return
-    note = (
-        f"Not worth sharing: {sum(slowed)} of {plural(len(slowed), 'result')}, because something "
-        "else slowed this machine down meanwhile."
-    )
-    if typer.get_text_stream("stdin").isatty():
-        typer.confirm(f"{note} Send all the same?", abort=True, err=True)
-    else:
-        complain(note, WARNING)
+def _say_what_ranks(client: Client, outbox: Outbox) -> bool:
+    """Say, before anything is published, how many of the pending results this server can rank, why
+    not the others, and how many were disturbed. Returns whether any is unranked or disturbed."""
+    origin = client.checkpoints.meet().origin if client.checkpoints else None
+    found: Counter[str | None] = Counter()
+    slowed = 0
+    for result in (entry.result() for entry in outbox.pending()):
+        found[_why_unranked(result, origin)] += 1
+        slowed += bool(disturbances(result.warnings))
+    every = plural(found.total(), "result")
+    lines = [f"{found.pop(None, 0)} of {every} can be ranked, if the server's checks pass."]
+    lines += [f"Never ranked: {count} {why}." for why, count in found.items()]
+    if slowed:
+        lines += [f"Not worth sharing: {slowed} that other work or heat slowed."]
+    complain("\n".join(lines), WARNING if len(lines) > 1 else "")
+    return len(lines) > 1
+
+
+def _why_unranked(result: Result, origin: str | None) -> str | None:
+    if not isinstance(result.outcome, Measured):
+        return "without a measurement, because it failed"
+    if result.challenge is None:
+        return "measured without a server; to measure again: bench-agent run --server URL"
+    if origin is not None and result.challenge.server_origin != origin:
+        return f"measured for another server, {result.challenge.server_origin}"
+    return None
 
 
 def status(as_json: Json = False) -> None:

@@ -14,7 +14,7 @@ from bench_protocol.trust import shows
 from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
-from ..output.console import GOOD, console, say, show_table
+from ..output.console import FAILURE, GOOD, SOFT, WARNING, console, say, show_table
 from ..remote.checkpoint_memory import server_of
 from ..remote.client import ServerRefused
 from ..remote.log_receipts import parse_receipt
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # bundle's own).
 Checked = tuple[Verified, dict[str, Any] | None, str | None]
 
+UNSEEN = "Speed and hardware: sender's word."
+
 
 def verify(
     what: Annotated[
@@ -56,6 +58,9 @@ def verify(
     ] = None,
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Also compute its readings again.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list all that was checked, and each claim.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -92,34 +97,36 @@ def verify(
         _require_right(compared)
         return
     shown = console()
-    for sentence in verified.sentences:
-        say(shown, f"OK  {sentence}", GOOD)
-    if bundle is not None and trusted is None:
-        say(
-            shown,
-            "The log's key came with the bundle. The server's page /log must show the same one:",
-        )
-        say(shown, f"  {bundle['log']['key']}")
+    own_key = bundle["log"]["key"] if bundle is not None and trusted is None else None
+    wrong = [one for one in claims if one.status == "does_not_hold"]
+    genuine = "Genuine and logged" if verified.log_index is not None else "Genuine, in no log yet"
+    condition = ", if the log's key below is the server's" if own_key else ""
+    style = FAILURE if _is_wrong(compared) else WARNING if wrong or own_key else GOOD
+    say(shown, f"{genuine}{condition}. {_meaning(compared, recompute)}", style)
+    for one in wrong:
+        say(shown, f"Does not hold: {one.title}: {one.sentence}", WARNING)
+    if (level := shows.level_words(judged)) is not None:
+        say(shown, f"The server gives it trust {level}.")
+    if own_key:
+        say(shown, "The log's key came with the bundle. The server's page /log must show the same:")
+        say(shown, f"  {own_key}")
     _say(compared)
-    _say_what_it_shows(claims, shows.level_words(judged))
-    logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
-    say(shown, f"It is signed{logged}. {_meaning(compared, recompute)}")
+    if every:
+        for sentence in verified.sentences:
+            say(shown, f"OK  {sentence}", GOOD)
+        rows = [(shows.STATUS_WORDS[c.status], f"{c.title}: {c.sentence}") for c in claims]
+        show_table(shown, ("status", "what the result shows"), rows)
+    else:
+        say(shown, f"--all lists what was checked, and each of {len(claims)} claims.", SOFT)
     _require_right(compared)
 
 
 def _meaning(compared: "list[Compared]", recompute: bool) -> str:
-    if not recompute:
-        return "That does not show that its figures are true."
-    if any(item.trains and item.kind == "conformant" for item in compared):
-        return "This key ran this job. How fast, and on which hardware, is not shown."
-    return "Whether this key ran this job is not shown."
-
-
-def _say_what_it_shows(claims: tuple[shows.Claim, ...], level: str | None) -> None:
-    if level is not None:
-        say(console(), f"The server gives it trust {level}.")
-    rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in claims]
-    show_table(console(), ("status", "what the result shows"), rows)
+    if _is_wrong(compared):
+        return "The recomputation gives other figures."
+    if recompute and any(item.trains and item.kind == "conformant" for item in compared):
+        return f"This key ran this job. {UNSEEN}"
+    return f"Whether this key ran this job is not shown. {UNSEEN}" if recompute else UNSEEN
 
 
 def _recomputation(path: Path) -> "list[Compared] | None":
@@ -157,8 +164,12 @@ def _say(compared: "list[Compared]") -> None:
 
 
 def _require_right(compared: "list[Compared]") -> None:
-    if any(item.kind == "wrong_result" for item in compared):
+    if _is_wrong(compared):
         stop(Exit.SOME_FAILED, "NOT VALID: the recomputation gives other figures")
+
+
+def _is_wrong(compared: "list[Compared]") -> bool:
+    return any(item.kind == "wrong_result" for item in compared)
 
 
 def _check(what: str, home: Home) -> Checked:

@@ -56,7 +56,7 @@ EveryDays = Annotated[
         max=3650,
     ),
 ]
-NO_SERVER = "A server keeps the history of this machine: bench-agent watch --server URL."
+NO_SERVER = "A server keeps this machine's history and ranks it: bench-agent watch --server URL."
 NO_HISTORY = "The server has not ranked these results yet."
 
 

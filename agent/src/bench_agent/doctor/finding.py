@@ -12,7 +12,9 @@ from bench_protocol.base.format import plural
 from ..output.console import FAILURE, GOOD, SOFT, WARNING, say, show_table
 
 Status = Literal["ok", "warn", "fail", "skip"]
-PROBLEMS = {"warn": ("warning", WARNING), "fail": ("failure", FAILURE)}
+PROBLEMS = {"warn": ("Warning", WARNING), "fail": ("Failure", FAILURE)}
+RESULTS = {"ok": "passed", "skip": "does not apply"}
+ORDER: tuple[Status, ...] = ("fail", "warn", "skip", "ok")
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,20 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
     return {"healthy": exit_code(findings) == 0, "findings": [asdict(each) for each in findings]}
 
 
-def print_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print a table of what works, then each problem and below it the line that fixes it."""
-    rows = [(finding.id, finding.sentence) for finding in findings if finding.verdict == "ok"]
-    if rows:
-        show_table(console, ("check", "what works"), rows)
-    if skipped := [finding for finding in findings if finding.verdict == "skip"]:
-        reasons = "; ".join(f"{finding.id} ({finding.sentence})" for finding in skipped)
-        say(console, f"not checked: {reasons}", SOFT)
-    problems = [finding for finding in findings if finding.verdict in PROBLEMS]
-    for finding in problems:
-        name, style = PROBLEMS[finding.verdict]
-        say(console, f"\n{name}, {finding.id}: {finding.sentence}", style)
-        if finding.hint:
-            say(console, f"  fix: {finding.hint}")
-    say(console, f"\n{_in_one_line(problems)}", "" if problems else GOOD)
-
-
-def _in_one_line(problems: Sequence[Finding]) -> str:
-    failures = sum(finding.verdict == "fail" for finding in problems)
-    counts = ((failures, "failure"), (len(problems) - failures, "warning"))
-    words = [plural(count, name) for count, name in counts if count]
-    return f"{' and '.join(words)}." if words else "Everything that was checked works."
+def print_findings(findings: Sequence[Finding], console: Console, every: bool = False) -> None:
+    """Print each problem and below it the line that fixes it, what could be added, and in one line
+    what works. ``every``: also each check that passed or does not apply here."""
+    for finding in sorted(findings, key=lambda one: ORDER.index(one.verdict)):
+        if finding.verdict in PROBLEMS or (finding.verdict == "skip" and finding.hint):
+            name, style = PROBLEMS.get(finding.verdict, ("Optional", SOFT))
+            say(console, f"{name}: {finding.sentence}", style)
+            if finding.hint:
+                say(console, f"  fix: {finding.hint}")
+    passed = [finding for finding in findings if finding.verdict == "ok"]
+    if every:
+        rest = [*passed, *(one for one in findings if one.verdict == "skip")]
+        rows = [(one.id, RESULTS[one.verdict], one.sentence) for one in rest]
+        show_table(console, ("check", "result", "why"), rows)
+    healthy = not any(finding.verdict in PROBLEMS for finding in findings)
+    words = f"{plural(len(passed), 'check')} passed{'' if every else '; --all lists them'}."
+    say(console, f"No problem: {words}" if healthy else words, GOOD if healthy else "")

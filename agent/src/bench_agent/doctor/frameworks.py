@@ -125,7 +125,7 @@ def check_shared_libraries(every: Sequence[Interpreter]) -> Iterator[Finding]:
             hint = interpreter.pip.separate_environments()
             yield fail(f"{names} both install {where}: {advice}", hint)
     if sound:
-        yield ok("each shared library has one owner")
+        yield ok("no two packages install the same library file")
 
 
 def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Finding]:

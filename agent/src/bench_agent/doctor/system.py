@@ -148,9 +148,10 @@ def check_governor(governor: Governor | None) -> Iterator[Finding]:
             yield ok(f"the processor chooses its clock ({governor.driver})")
     elif governor.name in ("powersave", "conservative", "ondemand"):
         hint = f"echo performance | sudo tee {CPU_FOLDER}/cpu*/cpufreq/scaling_governor"
-        yield warn(f"the governor {governor.name} raises the clock late or never", hint)
+        sentence = f"the processor's clock rises late or never: its governor is {governor.name}"
+        yield warn(sentence, hint)
     else:
-        yield ok(f"the governor is {governor.name}")
+        yield ok(f"the processor's clock may rise: its governor is {governor.name}")
 
 
 def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ SETUP_FIELDS = (
 )
 USUAL_BATCH = {workload.name: workload.batch_size for workload in CATALOGUE}
 
+FRAMEWORK_NAMES = {"tensorflow": "TensorFlow", "mlx": "MLX", "jax": "JAX", "torch": "PyTorch"}
 PHASES = {
     "start": "starting",
     "import": "importing the framework",
@@ -168,7 +169,9 @@ def print_status(home: Home, outbox: Outbox) -> None:
         reason = (entry.answer or {}).get("detail", "no reason given")
         say(shown, f"refused: {when} {reason}", FAILURE)
     if pending:
-        say(shown, f"To send them:\n  {home.command('submit --server URL')}")
+        unranked = sum(entry.result().challenge is None for entry in pending)
+        note = f" ({unranked} can never be ranked: measured without a server)" if unranked else ""
+        say(shown, f"To send them{note}:\n  {home.command('submit --server URL')}")
 
 
 def own_row(row: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,5 @@
 """Inventory of this machine as JSON and tables: devices, frameworks, interpreters, data sets."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from bench_protocol.payload.machine import Machine
 
 from .. import engines
 from ..run.interpreters import Interpreter
-from ..run.probe import Answers, absent
-from .console import FAILURE, console, say, show_table
+from ..run.probe import ABSENT, Answers
+from .console import FAILURE, SOFT, console, say, show_table
 from .documents import Document
 
 DATA_HEADINGS = ("data set", "size", "here", "workloads")
@@ -25,7 +24,7 @@ def devices_document(machine: Machine, used: Answers) -> Document:
     :func:`~bench_agent.run.probe.in_use` gives them."""
     there = {name for _, name in used}
     rows = dict(used)
-    rows |= {(None, name): absent(name) for name in engines.names() if name not in there}
+    rows |= {(None, name): ABSENT for name in engines.names() if name not in there}
     return {
         "machine": machine.model_dump(mode="json"),
         "frameworks": [
@@ -56,18 +55,21 @@ def print_devices(document: Document) -> None:
     memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
     shown, rows = console(), []
     say(shown, f"{machine['cpu']['brand']}, {memory} memory, {machine['os']['version']}")
-    several = any(row["python"] for row in document["frameworks"])
+    places: dict[str, list[str]] = {}
     for row in document["frameworks"]:
         version = next(iter(row["packages"].values()), "")
-        where = [row["python"] or sys.executable] * several
         for device in row["devices"]:
             name = f"{device['kind']}:{device['index']}" if device["index"] else device["kind"]
-            rows.append([row["framework"], version, name, device["hardware"], *where])
+            rows.append([row["framework"], version, name, device["hardware"]])
+            if row["python"]:
+                places.setdefault(row["python"], []).append(f"{row['framework']} {name}")
         if not row["devices"]:
-            problem = Text(row["problem"] or "", FAILURE)
-            rows.append([row["framework"], version, "none", problem, *where])
-    headings = ("framework", "version", "device", "hardware", *["interpreter"] * several)
-    show_table(shown, headings, rows)
+            style = SOFT if row["problem"] == ABSENT.problem else FAILURE
+            problem = Text(row["problem"] or "", style)
+            rows.append([row["framework"], version, "none", problem])
+    show_table(shown, ("framework", "version", "device", "hardware"), rows)
+    for python, names in places.items():
+        say(shown, f"{', '.join(names)} under:\n  {python}")
 
 
 def environments_document(every: Sequence[Interpreter], used: Answers | None = None) -> Document:

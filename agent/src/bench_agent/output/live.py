@@ -42,7 +42,8 @@ BELIEF_SECONDS = 60.0
 @dataclass
 class Progress:
     """Progress of a run. ``estimate_seconds``: of all repeats that were missing at its start.
-    ``rate``: of the last block, None outside the timing."""
+    ``count``: repeats that began. ``rate``: of the last block, None outside the timing;
+    ``phase_began``: the clock at the start of what the current repeat is doing."""
 
     total: int
     estimate_seconds: float
@@ -51,6 +52,7 @@ class Progress:
     estimate_done: float = 0.0
     current: PlannedCell | None = None
     doing: str = ""
+    phase_began: float = 0.0
     share_done: float = 0.0
     rate: float | None = None
     reading: Reading = field(default_factory=dict)
@@ -99,13 +101,14 @@ class LiveDisplay:
         if self._state:
             self._state.count += 1
             self._state.current = planned
-            self._state.doing = PHASES["start"]
+            self._state.doing, self._state.phase_began = PHASES["start"], self._clock()
 
     def heard(self, message: WorkerEvent) -> None:
         if not (self._state and self._state.current):
             return
         if isinstance(message, PhaseBegan):
             self._state.doing, self._state.rate = PHASES[message.phase], None
+            self._state.phase_began = self._clock()
         elif isinstance(message, BlockDone):
             samples = message.steps * self._state.current.cell.batch_size
             self._state.rate = samples * 1e9 / message.duration_ns
@@ -154,16 +157,19 @@ def view(state: Progress, now: float) -> Table:
     table.add_column(width=20)
     table.add_column(ratio=1)
     elapsed, left = people.rough(now - state.began), people.rough(state.left_seconds(now))
+    done = state.count - bool(state.current)
     table.add_row(
         "run",
-        _bar(state.count - bool(state.current) + state.share_done, state.total),
-        f"{state.count} of {state.total}, {elapsed} gone, about {left} left",
+        _bar(done + state.share_done, state.total),
+        f"{done} of {state.total} done, {elapsed} gone, about {left} left",
     )
     if state.current:
-        share = people.percent(state.share_done, 0)
-        timed = f" {share}, {people.rate(state.rate)} samples/s" if state.rate else ""
-        table.add_row("now", _bar(state.share_done, 1), short_name(state.current.cell))
-        table.add_row("", "", f"{state.doing}{timed}")
+        share = state.share_done if state.rate else 0.0
+        progress = f", {people.rough(max(0.0, now - state.phase_began))}"
+        if state.rate:
+            progress = f" {people.percent(share, 0)}, {people.rate(state.rate)} samples/s"
+        table.add_row("now", _bar(share, 1), short_name(state.current.cell))
+        table.add_row("", "", f"{state.doing}{progress}")
     if sensors := sensor_words(state.reading):
         table.add_row("machine", "", sensors)
     return table

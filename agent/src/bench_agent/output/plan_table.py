@@ -19,9 +19,10 @@ from .report.remarks import published_lines
 
 LONG_PLAN_SECONDS = 24 * 3600
 NOT_COUNTED = (
-    "Not in this time: waits for an idle machine (--wait-seconds of run), and the self-test of a "
-    "device that is new here or whose framework, driver, system or agent changed."
+    "Plus waits for an idle machine, and the first time a self-test of each framework and device."
 )
+CALIBRATE = "For a better estimate, some seconds each: bench-agent plan --calibrate"
+MOST_NAMED = 3
 NOTHING = (
     "Nothing to run: each choice is left out, for the reason above. bench-agent devices lists the "
     "frameworks and devices here; bench-agent doctor says what is missing. Or use fewer filters."
@@ -86,6 +87,8 @@ def print_plan(plan: Plan, shown: Console) -> None:
     say(shown, total_line(plan))
     if plan.cells:
         say(shown, NOT_COUNTED, SOFT)
+    if any(planned.guessed for planned in plan.cells):
+        say(shown, CALIBRATE)
 
 
 def _place(planned: PlannedCell) -> tuple[object, ...]:
@@ -137,15 +140,16 @@ def left_out(plan: Plan) -> list[str]:
     for item in plan.excluded:
         by_reason.setdefault(item.reason, []).append(item.what)
     return [
-        f"Left out: {names[0] if len(names) == 1 else f'{len(names)} set-ups'}: {reason}"
+        f"Left out: {', '.join(names) if len(names) <= MOST_NAMED else f'{len(names)} set-ups'}: "
+        f"{reason}"
         for reason, names in by_reason.items()
     ]
 
 
-def plan_warnings(plan: Plan, starts: bool = False) -> list[str]:
-    """Warnings about the plan, each with the remedy. ``starts``: the plan runs now, so planning
-    again does not help."""
-    warnings = [f"Warning: {_disturbed(w)}; fix: {_remedy(w, starts)}" for w in plan.warnings]
+def plan_warnings(plan: Plan) -> list[str]:
+    """Warnings about the plan, each with the remedy."""
+    again = "bench-agent plan --calibrate on an idle machine"
+    warnings = [f"Warning: {_disturbed(w)}; fix: {again}" for w in plan.warnings]
     if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
         warnings.append(EMULATED)
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
@@ -167,9 +171,3 @@ def _disturbed(warn: Warn) -> str:
         f"{words} of the calibration, so the estimate is uncertain: too long if that ends, too "
         "short if it gets worse"
     )
-
-
-def _remedy(warn: Warn, starts: bool) -> str:
-    if not starts:
-        return "run bench-agent plan again on an idle machine"
-    return "let the machine cool" if warn.code == "hot" else "close other programs"

@@ -1,4 +1,4 @@
-"""The end of a run: table of figures, remarks, the finding, next steps."""
+"""The end of a run: its worth, the finding, the table of figures, remarks, next steps."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bench_protocol.base import format as people
+from bench_protocol.payload import doubt_text
 
 from ..base.home import Home
 from ..remote.rank import MachineRank
@@ -23,7 +24,16 @@ from .report.figures import (
     report_of,
     speed_up,
 )
-from .report.remarks import accuracy_lines, doubts_of, headline, naive_of, published_lines
+from .report.remarks import (
+    FIXES,
+    accuracy_lines,
+    doubts_of,
+    headline,
+    naive_of,
+    published_lines,
+    slowed_by,
+    tuned_words,
+)
 
 Row = Sequence[str | Text]
 HEADINGS = ("workload and set-up", "samples/s", "epoch", "spread", "vs naive")
@@ -35,27 +45,46 @@ def show_end(
     home: Home,
     server: str | None = None,
     links: bool = True,
+    verbose: bool = False,
 ) -> None:
-    """Print the figures, what was found and the next steps.
+    """Print whether the figures are worth sharing and what was found, then the figures, remarks and
+    the next steps.
 
     Args:
         server: where the results should go.
         links: name the server and its pages.
+        verbose: every kind of warning, not one for each cause.
     """
     report = report_of(summary.results) if summary.results else None
+    disturbed = report is not None and slowed_by(report) is not None
     if report:
+        style = GOOD if report.cells and not disturbed else WARNING
+        say(console, worth_line(report, sent=summary.sent > 0), style)
+        say(console, f"{headline(report)}.")
         show_figures(console, report)
-        show_remarks(console, report)
-    disturbed = sum(figures.slowed for figures in report.cells) if report else 0
+        show_remarks(console, report, verbose)
     where = what_is_where(summary, home, server, advise=not disturbed, links=links)
     say(console, "\n".join(where))
     if report:
-        sentence = f"{headline(report)}. A page with charts:\n  {home.command('report')}"
-        say(console, f"\n{sentence}", GOOD if report.cells and not disturbed else "")
+        say(console, f"A page with charts and every warning:\n  {home.command('report')}")
     if summary.rank:
         say(console, "\n".join(rank_lines(summary.rank, links)))
-    if report and disturbed:
-        say(console, disturbed_line(report, disturbed, sent=summary.sent > 0), WARNING)
+
+
+def worth_line(report: Report, sent: bool) -> str:
+    """Whether the figures are worth sharing, why not, and what to do. ``sent``: a server has them
+    already."""
+    figures = people.plural(len(report.cells), "figure")
+    if not report.cells:
+        return "Nothing to share."
+    if not (why := slowed_by(report)):
+        return f"Worth sharing: no other work or heat slowed {figures}."
+    disturbed = sum(one.slowed for one in report.cells)
+    there = " The server has them, marked as disturbed, and uses undisturbed ones where it has any."
+    return (
+        f"Not worth sharing: {disturbed} of {figures}, because {doubt_text.words(why)}. "
+        f"To fix it, {FIXES[why.code]}.{there if sent else ''}"
+    )
 
 
 def show_figures(console: Console, report: Report) -> None:
@@ -83,19 +112,21 @@ def _row(report: Report, figures: CellFigures) -> Row:
     ]
 
 
-def show_remarks(console: Console, report: Report) -> None:
-    """Remarks on the figures, the cells without one, and each kind of warning once."""
+def show_remarks(console: Console, report: Report, verbose: bool) -> None:
+    """The cells without a figure, remarks on the figures, and one warning for each cause; with
+    ``verbose`` each kind of warning, and the meaning of a figure."""
     for cell, why in report.failed:
         say(console, f"Failed: {short_name(cell)}: {why}", FAILURE)
     several = any(len(figures.rates) > 1 for figures in report.cells)
     for line in (
-        *([MEDIAN_WORDS] if several else []),
+        *([MEDIAN_WORDS] if several and verbose else []),
+        *filter(None, [tuned_words(report)]),
         *device_lines(report),
         *accuracy_lines(report.results),
         *published_lines(report.preset),
     ):
         say(console, line)
-    for doubt in doubts_of(report):
+    for doubt in doubts_of(report, verbose):
         say(console, f"Warning: {doubt}", WARNING)
 
 
@@ -121,7 +152,8 @@ def what_is_where(
     pending = people.plural(summary.waiting, "pending result")
     if summary.waiting and advise and links:
         submit = home.command(f"submit --server {server or 'URL'}")
-        lines += [f"To send the {pending}:", f"  {submit}"]
+        unranked = "" if server else "; what was measured without --server is never ranked"
+        lines += [f"To send the {pending}{unranked}:", f"  {submit}"]
     elif summary.waiting:
         lines += [f"The outbox has {pending}."]
     if summary.interrupted:
@@ -134,17 +166,6 @@ def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
     """The rank of this machine's hardware, and its page."""
     words = f"is {rank.words}" if rank.words else "has no rank yet"
     return [f"This hardware {words}.", *([f"  {rank.address}"] if links else [])]
-
-
-def disturbed_line(report: Report, disturbed: int, sent: bool) -> str:
-    """What to do about figures that something else slowed down. ``sent``: a server has them
-    already."""
-    figures = people.plural(len(report.cells), "figure")
-    there = " The server has them, marked as disturbed, and uses undisturbed ones where it has any."
-    return (
-        f"Not worth sharing: {disturbed} of {figures}, because something else slowed this machine "
-        f"down. Close other programs, let it cool, and run again.{there if sent else ''}"
-    )
 
 
 def device_lines(report: Report) -> list[str]:

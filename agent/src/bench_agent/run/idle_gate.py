@@ -103,6 +103,11 @@ class IdleGate:
         return conditions.model_copy(update={"waited_ns": waited_ns})
 
 
+def remaining(conditions: Conditions, gone: Collection[str]) -> str:
+    """Those of some warnings that still hold, in words; empty if none does."""
+    return _texts([doubt for doubt in doubts.of_conditions(conditions) if doubt.code in gone])
+
+
 def _texts(warnings: list[Warn]) -> str:
     return ", ".join(map(doubt_text.words, warnings))
 

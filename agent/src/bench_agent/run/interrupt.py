@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-ENDS_REPEAT = "finishing this repeat; Ctrl-C again stops now"
+ENDS_REPEAT = "finishing this repeat; Ctrl-C again stops now and loses this repeat"
 ENDS_WAIT = "no longer waiting for an idle machine; the run stops before the next repeat"
 
 

@@ -12,6 +12,7 @@ from .context import RunContext
 from .sign import RunIdentity
 from .summary import RunSummary
 
+NO_RANK = "what is measured without its challenge can never be ranked"
 # A challenge is renewed before its remaining time is too short for the next repeat.
 RENEW_AFTER_SHARE = 0.5
 
@@ -35,7 +36,7 @@ class Posting:
             try:
                 self._client.knock()
             except ServerUnreachable as error:
-                self._reporter.unreachable(error)
+                self._reporter.unreachable(ServerUnreachable(f"{error}; {NO_RANK}"))
                 self._summary.server_unreachable = True
 
     def bound(self, run: RunIdentity) -> RunIdentity:
@@ -57,7 +58,7 @@ class Posting:
             self._issued = self._challenge(self._client)
             challenge = self._issued.challenge
         except (ServerUnreachable, ServerRefused) as error:
-            self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
+            self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}; {NO_RANK}"))
             self._issued, challenge = None, None
         return replace(run, challenge=challenge, clock=self._new_clock())
 

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import engines
-from ..base.install_hints import Pip, has_cuda_12, size_note
 from ..base.messages import Probe, ProbeTask
 from .interpreters import Interpreter
 from .worker_process import Limits, run_task, worker_command
@@ -78,17 +77,13 @@ def merged(answers: Answers, frameworks: tuple[str, ...] = ()) -> dict[str, Prob
     used, seen = in_use(answers), {}
     for name in frameworks or engines.names():
         those = [probe for (_, framework), probe in used.items() if framework == name]
-        first = next((probe for probe in those if probe.devices), (*those, absent(name))[0])
+        first = next((probe for probe in those if probe.devices), (*those, ABSENT)[0])
         devices = tuple(device for probe in those for device in probe.devices)
         seen[name] = first.model_copy(update={"devices": devices})
     return seen
 
 
-def absent(framework: str) -> Probe:
-    hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
-    where = hint or "needs an environment of its own, because this one has CUDA 12"
-    problem = f"not installed{size_note(framework)}: {where}"
-    return Probe(devices=(), environment=None, problem=problem)
+ABSENT = Probe(devices=(), environment=None, problem="not installed; bench-agent doctor says how")
 
 
 def probe_with(

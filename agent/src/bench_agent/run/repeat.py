@@ -1,6 +1,6 @@
 """One repeat in the parent process: from its preparation to the result that will be signed."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from ..remote.client import utc_text
 from ..remote.outbox import Outbox
 from .context import RunContext
 from .forms import earlier_choice
-from .idle_gate import IDLE_AND_COOL
+from .idle_gate import IDLE_AND_COOL, remaining
+from .interrupt import Stop
 from .monitor import Monitor
 from .patience import limits_for, place_of, why_silent
 from .sign import RunIdentity, unknown_environment
@@ -77,8 +78,25 @@ def prepare(new: Prepared, context: RunContext, run_id: str, gone: Collection[st
     earlier = earlier_choice(Outbox(home.outbox), run_id, planned.cell, new.repeat)
     form = earlier or context.choose_form(planned)
     limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
-    before = context.gate.wait(planned.cell.device, gone, context.reporter.note, context.stop)
-    return replace(new, form=form, limits=limits, before=before)
+    return _waited(replace(new, form=form, limits=limits), context, gone)
+
+
+def _waited(ready: Prepared, context: RunContext, gone: Collection[str]) -> Prepared:
+    """Wait until these warnings are gone; say where the repeat starts with one of them."""
+    device, note, stop = ready.planned.cell.device, context.reporter.note, context.stop
+    before = context.gate.wait(device, gone, note, stop)
+    if (why := remaining(before, gone)) and not stop.requested:
+        note(f"{why}: measuring anyway, with this warning")
+    return replace(ready, before=before)
+
+
+def or_kept(kept: Result, again: Callable[[], Result], stop: Stop) -> Result:
+    """The result of another measurement; the one before it, if the user stops it meanwhile."""
+    try:
+        return again()
+    except KeyboardInterrupt:
+        stop.requested = True
+        return kept
 
 
 def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
@@ -89,14 +107,16 @@ def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
         them, the outcome is ``too_busy``.
     """
     result = _once(ready, run, context)
+    calm = replace(context, gate=replace(context.gate, strict=False))
     for _ in range(MOST_AGAIN):
         if not (misfit := block_times.misfit(result)) or not _may_again(result, context):
             break
         context.reporter.note(f"{misfit.sentence}: measuring again")
-        calm = replace(context.gate, strict=False)
-        device, note = ready.planned.cell.device, context.reporter.note
-        before = calm.wait(device, IDLE_AND_COOL, note, context.stop)
-        result = _once(replace(ready, before=before), run, context)
+        result = or_kept(
+            result,
+            lambda: _once(_waited(ready, calm, IDLE_AND_COOL), run, context),
+            context.stop,
+        )
     busy = block_times.too_busy(result)
     if busy is None or not isinstance(result.outcome, Measured):
         return result

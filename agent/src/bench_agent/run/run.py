@@ -1,5 +1,7 @@
 """Run a plan: a fresh process for each repeat; each result is signed and stored before the next."""
 
+from functools import partial
+
 from bench_protocol.base import format as people
 from bench_protocol.payload.result import Result
 
@@ -15,7 +17,7 @@ from .idle_gate import COOL, IDLE_AND_COOL
 from .journal import Journal, end
 from .keep_awake import awake
 from .posting import Posting
-from .repeat import MOST_AGAIN, Prepared, measured, prepare
+from .repeat import MOST_AGAIN, Prepared, measured, or_kept, prepare
 from .sign import RunIdentity, sign
 from .summary import RunSummary
 
@@ -85,9 +87,9 @@ def _measured_in_one_go(
     the server was away when a challenge had to be renewed, and is back: such results would stay at
     trust level 1. Where no challenge was given before, all of them do."""
     had_challenge, run = run.challenge is not None, post.bound(run)
+    result = measured(ready, run, context)
     for times_left in reversed(range(1 + MOST_AGAIN)):
         had_challenge |= run.challenge is not None
-        result = measured(ready, run, context)
         jump = run.clock.jump_seconds()
         if ready.refusal or not had_challenge or (run.challenge and not jump):
             break
@@ -100,6 +102,7 @@ def _measured_in_one_go(
         if not jump:
             context.reporter.note("the server answers again: this repeat is measured again")
         run = renewed
+        result = or_kept(result, partial(measured, ready, run, context), context.stop)
     return run, result
 
 

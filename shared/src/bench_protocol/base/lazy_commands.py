@@ -22,6 +22,8 @@ class LazyCommands(TyperGroup):
     package: ClassVar[str]
     # Name: the function or group in the package, the line that --help shows.
     table: ClassVar[Mapping[str, tuple[str, str]]]
+    # The heading of each command in the program's help; none without it.
+    panels: ClassVar[Mapping[str, str]] = {}
     # A command line that works, shown at the end of the command's help.
     examples: ClassVar[Mapping[str, str]] = {}
 
@@ -54,7 +56,8 @@ class LazyCommands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.table:
             return None
-        return TyperCommand(cmd_name, help=self.table[cmd_name][1])
+        panel = self.panels.get(cmd_name)
+        return TyperCommand(cmd_name, help=self.table[cmd_name][1], rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _listed, rest = super().resolve_command(ctx, args)

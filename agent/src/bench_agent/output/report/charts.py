@@ -238,7 +238,7 @@ def traces(cells: Iterable[CellFigures]) -> tuple[Trace, ...]:
 def _trace(figures: CellFigures) -> Trace:
     blocks = figures.typical.blocks
     spread = people.percent(figures.within_run_spread)
-    ended = {"settled": "ended steady", "budget": "ended by the clock", "epochs": "whole epochs"}
+    ended = {"settled": "ended steady", "budget": "time limit reached", "epochs": "whole epochs"}
     return Trace(
         title=figures.task_name,
         subtitle=f"{figures.place}, {figures.cell.recipe}: {len(blocks.durations_ns)} blocks, "

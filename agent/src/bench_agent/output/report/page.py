@@ -9,15 +9,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.trust.trust_levels import DEVICES
 
 from ..documents import result_document
 from .charts import charts_of
 from .figures import MARK_WORDS, MEDIAN_WORDS, CellFigures, Report, grouped, marked
 from .neighbours import NOBODY, Around, beside
-from .remarks import accuracy_lines, doubts_of, headline, published_lines
+from .remarks import accuracy_lines, doubts_of, headline, published_lines, tuned_words
 
 FOLDER = Path(__file__).parent
-DEVICES = {"cpu": "CPU", "cuda": "CUDA", "metal": "Metal"}
 MOST_TRACES = 12
 HEADING = (
     *("workload", "batch", "on", "recipe", "samples/s", "95 % interval", "epoch", "spread"),
@@ -48,7 +48,8 @@ def html(report: Report, around: Around = NOBODY) -> str:
         charts=replace(
             charts, fastest=tuple(beside(one, around.neighbours) for one in charts.fastest)
         ),
-        headline=headline(report, rates=False),
+        headline=headline(report),
+        tuned=tuned_words(report),
         around=around,
         heading=HEADING,
         rows=rows_of(report),

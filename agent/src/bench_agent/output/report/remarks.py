@@ -5,17 +5,17 @@ from statistics import geometric_mean
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.matrix import caveat
+from bench_protocol.catalogue.matrix import Cell, caveat
 from bench_protocol.payload import doubt_text
+from bench_protocol.payload.doubts import DISTURBANCES, disturbances
 from bench_protocol.payload.result import Result, Warn
 from bench_protocol.training.accuracy import judge
+from bench_protocol.trust.trust_levels import DEVICES
 
 from ...plan.presets import corrections
-from ..documents import setup_name, short_name
-from .figures import CellFigures, Report, at_one_batch, fastest, marked, speed_up
+from ..documents import FRAMEWORK_NAMES, short_name
+from .figures import CellFigures, Report, at_one_batch, fastest, grouped, speed_up
 
-# A headline counts the winners of more workloads than these; it lists those of fewer.
-MOST_LISTED = 2
 LONGER = "run again with --budget-seconds 30"
 QUIETER = "close other programs and run again"
 COOLER = "let the machine cool: --wait-seconds 300 waits for it"
@@ -39,34 +39,35 @@ FIXES: Mapping[str, str] = {
 }
 
 
-def headline(report: Report, rates: bool = True) -> str:
-    """``mnist-cnn trains fastest with mlx metal tuned (142,222 samples/s); tuned is 2.00 times as
-    fast as naive``; without a full stop. ``rates``: name the samples per second."""
+def headline(report: Report) -> str:
+    """The finding in at most 15 words, without a full stop: ``TensorFlow on the CPU, tuned, is
+    fastest here: 7,274 samples/s on mnist-cnn``."""
     best = fastest(at_one_batch(report.cells), lambda figures: figures.cell.workload)
     if not best:
-        return "no set-up could be measured"
-    sentence = _listed(best, rates) if len(best) <= MOST_LISTED else _counted(best)
-    return f"{sentence}{_tuned_words(report)}"
-
-
-def _listed(best: list[CellFigures], rates: bool) -> str:
-    parts = []
-    for number, figures in enumerate(best):
-        verb = "" if number else "trains fastest "
-        rate = f" ({marked(people.rate(figures.samples_per_second), figures)}"
-        unit = "" if number else " samples/s"
-        shown = f"{rate}{unit})" if rates else ""
-        parts.append(f"{figures.cell.workload} {verb}with {setup_name(figures.cell)}{shown}")
-    return ", ".join(parts)
-
-
-def _counted(best: list[CellFigures]) -> str:
-    names = [setup_name(figures.cell) for figures in best]
+        return "No set-up could be measured"
+    names = [_setup(figures.cell) for figures in best]
     winner = max(names, key=names.count)
-    return f"{winner} is the fastest set-up of {names.count(winner)} of {len(names)} workloads"
+    won = [figures for figures, name in zip(best, names, strict=True) if name == winner]
+    doubtful = any(figures.in_doubt for figures in won)
+    rate, workload = people.rate(won[0].samples_per_second), won[0].cell.workload
+    if len(report.cells) == 1:
+        return f"{winner}, trains {workload} at {'about ' * doubtful}{rate} samples/s"
+    verb = "may be" if doubtful else "is"
+    if len(won) > 1:
+        return f"{winner}, {verb} fastest on {len(won)} of {len(best)} workloads here"
+    return f"{winner}, {verb} fastest here: {rate} samples/s on {workload}"
 
 
-def _tuned_words(report: Report) -> str:
+def _setup(cell: Cell) -> str:
+    """``TensorFlow on the CPU, tuned``."""
+    framework = FRAMEWORK_NAMES.get(cell.framework, cell.framework)
+    kind, _, index = str(cell.device).partition(":")
+    device = f"{DEVICES[cell.device.kind]}{index and f':{index}'}"
+    half = "" if cell.precision == "float32" else f", {cell.precision}"
+    return f"{framework} on {'the ' * (kind == 'cpu')}{device}, {cell.recipe}{half}"
+
+
+def tuned_words(report: Report) -> str:
     """What tuned loops are worth: the geometric mean over every undisturbed pair, how many pairs
     these are, and how sure. Empty without pairs."""
     cells = {figures.cell for figures in report.cells}
@@ -78,16 +79,13 @@ def _tuned_words(report: Report) -> str:
     ]
     used = [(figures, naive) for figures in tuned if (naive := naive_of(report, figures))]
     if not used:
-        slowed = "; tuned is not compared with naive, because other work or heat slowed them"
+        slowed = "Tuned is not compared with naive, because other work or heat slowed them."
         return slowed if tuned else ""
     worth = geometric_mean(speed_up(figures, naive).speed_up for figures, naive in used)
     doubted = sum(figures.in_doubt or naive.in_doubt for figures, naive in used)
-    pairs = people.plural(len(tuned), "pair")
-    notes = [f"{len(used)} of {pairs}" if len(used) < len(tuned) else pairs]
-    notes += [f"{doubted} in doubt"] if doubted else []
-    rest = "; the rest was slowed by other work or heat" if len(used) < len(tuned) else ""
-    note = f" ({', '.join(notes)}{rest})" if doubted or rest else ""
-    return f"; tuned {people.faster_than(worth)} naive{note}"
+    pairs = f"{len(used)} of {people.plural(len(tuned), 'pair')} undisturbed"
+    doubts = f", {doubted} of them in doubt" if doubted else ""
+    return f"Tuned {people.faster_than(worth)} naive ({pairs}{doubts})."
 
 
 def naive_of(report: Report, figures: CellFigures) -> CellFigures | None:
@@ -117,9 +115,13 @@ def published_lines(preset: str | None) -> list[str]:
     return [f"otherwise than published: {correction}" for correction in corrections(preset)]
 
 
-def doubts_of(report: Report) -> list[str]:
+def doubts_of(report: Report, every: bool = True) -> list[str]:
     """What a reader must know of the recipes, each once; how many measurements are in no figure;
-    and one line for each kind of warning: how many measurements have it, the worst, and a fix."""
+    and one line for each kind of warning: how many measurements have it, the worst, and a fix.
+
+    Args:
+        every: else one kind for each cause, and none of the cause that :func:`slowed_by` names.
+    """
     cells = (result.cell for result in report.results)
     caveats = (caveat(cell.recipe, cell.device.kind) for cell in cells)
     lines = list(dict.fromkeys(line for line in caveats if line))
@@ -129,7 +131,40 @@ def doubts_of(report: Report) -> list[str]:
             f"{count} disturbed {verb} in no figure: undisturbed ones of the same set-up are"
         )
     warnings = [(short_name(r.cell), warn) for r in report.results for warn in r.warnings]
+    if not every:
+        named = slowed_by(report)
+        warnings = [
+            (name, warn)
+            for cause in grouped(warnings, lambda each: _cause(each[1]))
+            for name, warn in cause
+            if warn.code == _main_code(cause) and not (named and _cause(named) == _cause(warn))
+        ]
     return lines + worst_lines(warnings, people.plural(len(report.results), "measurement"))
+
+
+def slowed_by(report: Report) -> Warn | None:
+    """The worst warning of what slowed most of the disturbed figures; None if none is disturbed."""
+    slowed = {figures.cell for figures in report.cells if figures.slowed}
+    found = [
+        ("", warn)
+        for result in report.results
+        if result.cell in slowed
+        for warn in disturbances(result.warnings)
+    ]
+    if not found:
+        return None
+    code = _main_code(found)
+    return doubt_text.worst_of_each(each for each in found if each[1].code == code)[0][2]
+
+
+def _cause(warn: Warn) -> str:
+    return FIXES.get(warn.code, warn.code)
+
+
+def _main_code(warnings: Sequence[tuple[str, Warn]]) -> str:
+    """The kind that tells most of a cause: a disturbance, else the most frequent."""
+    codes = [warn.code for _, warn in warnings]
+    return max(codes, key=lambda code: (code in DISTURBANCES, codes.count(code)))
 
 
 def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
