@@ -101,6 +101,9 @@ def test_share_and_rate_are_those_of_the_timing_alone() -> None:
     bars = [line.count("━") for text in (timing, last) for line in text.splitlines()[1:2]]
     assert bars == [20, 0]
     assert "0 of 2 done" in last
+    assert display._state.share_done == 1.0
+    display.heard(PhaseBegan(phase="import"))  # it is measured again
+    assert display._state.share_done == 0.0
 
 
 def test_what_is_not_known_yet_is_not_shown() -> None:

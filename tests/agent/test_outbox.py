@@ -85,6 +85,7 @@ def test_what_can_be_ranked_is_said_before_anything_is_published(
 
     put(outbox, make_result(key=KEY, challenge=challenge("here")), KEY)
     assert said() == (False, ["1 of 1 result can be ranked, if the server's checks pass."])
+    assert max(map(len, submit.CONSENT.splitlines())) <= 80
     load = Warn(code="other_load", figures={"busy_cores": 6.0, "cores": 8.0})
     put(outbox, make_result(key=KEY, warnings=(load,)), KEY)
     put(outbox, make_result(key=KEY), KEY)

@@ -46,10 +46,10 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
 ) -> None:
     agent = Agent(home.root)
     put_new(home)
-    output = agent("submit", "--server", address).stdout
-    assert output.startswith(
-        "1 sent, 0 refused\n1 of 1 stay at trust level 1: measured without a ch"
-    )
+    said = agent("submit", "--server", address)
+    never = "0 of 1 result can be ranked.\nNever ranked: 1 measured without a server; to measure"
+    assert said.stderr.startswith(never)
+    assert said.stdout.startswith("1 sent, 0 refused\nThe last result is on no leaderboard:")
     put_new(home, 2, client)
     store = Store(database)
     with store.writing() as session:

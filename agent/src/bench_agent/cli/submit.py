@@ -25,13 +25,16 @@ from .options import Json, NamedServer, option
 from .setup import ask, exchange, open_client, open_home, print_json
 
 CONSENT = """\
-Results are sent to {server}, which publishes them under {license}, for anyone to use.
-Sent:     models of processor, GPU and machine, memory, versions of system and software, settings
-          that change speed, times, losses, and what sensors read (load, clocks, heat, energy);
+Results are sent to {server}.
+It publishes them under {license}, for anyone to use.
+Sent:     models of processor, GPU and machine, memory, versions of system and
+          software, settings that change speed, times, losses, and what
+          sensors read (load, clocks, heat, energy);
           a hash that tells this machine from others.
 Not sent: names of host and user, serial numbers, network addresses, folders.
 Key:      results are signed by a key that never leaves this machine.
-Undo:     bench-agent results hide | show | withdraw; a withdrawn result is erased there."""
+Undo:     bench-agent results hide | show | withdraw; a withdrawn result is
+          erased there."""
 Agree = Annotated[
     bool, typer.Option("--yes", "-y", help="Agree to the server's licence without being asked.")
 ]
@@ -70,7 +73,8 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
         shown = console()
         counts = f"{len(sent)} sent, {len(refused)} refused"
         say(shown, counts if waiting else "nothing to send: the outbox has no pending result")
-        if note := _level_1_note(answers):
+        # What has no challenge was named before it was sent.
+        if note := _level_1_note([one.answer for one in sent if one.entry.result().challenge]):
             say(shown, note, WARNING)
         for problem in problems:
             say(shown, f"refused: {problem.get('detail', 'no reason given')}", FAILURE)
@@ -138,7 +142,9 @@ def _say_what_ranks(client: Client, outbox: Outbox) -> bool:
         found[_why_unranked(result, origin)] += 1
         slowed += bool(disturbances(result.warnings))
     every = plural(found.total(), "result")
-    lines = [f"{found.pop(None, 0)} of {every} can be ranked, if the server's checks pass."]
+    can = found.pop(None, 0)
+    condition = ", if the server's checks pass" if can else ""
+    lines = [f"{can} of {every} can be ranked{condition}."]
     lines += [f"Never ranked: {count} {why}." for why, count in found.items()]
     if slowed:
         lines += [f"Not worth sharing: {slowed} that other work or heat slowed."]

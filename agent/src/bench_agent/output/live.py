@@ -109,6 +109,8 @@ class LiveDisplay:
         if isinstance(message, PhaseBegan):
             self._state.doing, self._state.rate = PHASES[message.phase], None
             self._state.phase_began = self._clock()
+            if message.phase == "import":  # a repeat that is measured again begins at zero
+                self._state.share_done = 0.0
         elif isinstance(message, BlockDone):
             samples = message.steps * self._state.current.cell.batch_size
             self._state.rate = samples * 1e9 / message.duration_ns
