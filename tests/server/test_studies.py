@@ -56,11 +56,12 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert (old["update"], new["machines"]) == (None, 5)
     update = new["update"]
     assert update["compared"]["speed_up"] == pytest.approx(1.10, abs=0.002)
-    assert (update["compared"]["verdict_kind"], update["compared"]["speed_up_low"]) == (
-        "too_few_runs",
-        None,
-    )
-    assert update["compared"]["verdict"] == "on 1 machine; an interval needs 3"
+    assert update["compared"]["verdict_kind"] == "too_few_runs"
+    assert update["compared"]["verdict"] == "on 1 machine; a verdict needs 3"
+    # Nine runs on each side, which differ by at most 4 half percents.
+    low, high = update["compared"]["speed_up_low"], update["compared"]["speed_up_high"]
+    assert update["compared"]["speed_up_range_of"] == "own_repeats"
+    assert 1.09 < low < 1.10 < high < 1.11
     assert update["only_one"] == 4
     history = http.get(f"/api/v1/machines/{machine}/history").json()
     (change,) = history["changes"]
@@ -69,7 +70,8 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert update["machines"] == [{"machine_id": machine, "speed_up": speed_up, "marked": True}]
     page = " ".join(http.get("/trends").text.split())
     assert "<h1>tensorflow 2.18.1 is 1.10 times as fast as 2.18.0, on 1 machine</h1>" in page
-    assert '1.10×</span> <span class="quiet">on 1 machine; an interval needs 3' in page
+    assert 'title="between repeats on the same machine">1.10× to 1.10×</span>' in page
+    assert "on 1 machine with both versions" in page
     assert "4 machines have one version only" in page
     assert (
         f'<a href="/machines/{machine}">Machine {machine[:8]}</a>: 1.10 times as fast; '

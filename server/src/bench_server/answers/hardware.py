@@ -12,6 +12,7 @@ from bench_protocol.payload.machine import Machine
 from ..db.tables import Submission
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
+from ..ranking.ranges import RangeOf
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, score
 from . import query_names, stored_figures
@@ -58,6 +59,7 @@ class MachineOfHardware:
     samples_per_second: float | None
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,8 @@ def _machines(
             *stored_figures.in_setup_of(on_board),
         )
         speeds = {figure.subject.machine_id: figure for figure in figures}
-    nothing = dict.fromkeys(
-        ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
-    )
+    names = ("", "_low", "_high", "_range_of")
+    nothing = dict.fromkeys(f"samples_per_second{name}" for name in names)
     machines = [
         MachineOfHardware(
             machine_id,

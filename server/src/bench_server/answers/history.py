@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bench_protocol.payload.differences import Difference, differences, facts_of
 from bench_protocol.statistics.change_points import steps
-from bench_protocol.statistics.comparison import CONFIDENCE, Estimate
+from bench_protocol.statistics.comparison import Estimate
 
 from ..db.tables import Submission
 from ..errors import InvalidQuery, NotFound
@@ -153,7 +153,7 @@ def _point(run: Run) -> HistoryPoint:
 
 
 def _change(session: Session, runs: Sequence[Run], place: int, step: Estimate) -> Change:
-    low, high = step.bounds(CONFIDENCE)
+    low, high = step.bounds()
     before, first = runs[place - 1][-1], runs[place][0]
     return Change(
         run_id=first.run_id,

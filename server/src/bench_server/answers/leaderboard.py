@@ -219,7 +219,7 @@ def _ranked(
 
 
 def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) -> BoardRow:
-    """A row of the board, against the baseline's figure. Its own row has no interval."""
+    """A row of the board, against the baseline's figure. Its own row has no range."""
     workload = workload_named(row.figure.subject.workload)
     found = compare(row.figure, base) if base else None
     bounded = found if base and row.figure.id != base.id else None
@@ -234,6 +234,9 @@ def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) 
             "speed_up": found.speed_up if found else None,
             "speed_up_low": bounded.speed_up_low if bounded else None,
             "speed_up_high": bounded.speed_up_high if bounded else None,
+            "speed_up_range_of": bounded.speed_up_range_of if bounded else None,
+            "mixed_timing": bool(found and found.mixed_timing),
+            "mixed_data": bool(found and found.mixed_data),
             "omissions": missing.get(row.figure.evidence.result_id),
             "others": tuple(others),
         },

@@ -9,6 +9,7 @@ from sqlmodel import Session
 
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
+from ..ranking.ranges import RangeOf
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of
 from . import leaderboard, stored_figures
@@ -31,6 +32,7 @@ class MachinePlace:
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
     rank: int | None
     ranked: int
     percentile: float | None

@@ -9,22 +9,22 @@ from typing import Any
 from sqlalchemy import select
 from sqlmodel import Session
 
-from bench_protocol.statistics.comparison import (
-    CONFIDENCE,
-    in_words,
-    verdict_kind,
-)
+from bench_protocol.statistics.comparison import in_words, verdict_kind
 
 from ..db.lists import among
-from ..ranking.compare import Comparisons, Pair, compare_all, interval, where
+from ..ranking.compare import Comparisons, Pair, compare_all, verdict_bounds, where
 from ..ranking.figures import UNITS
+from ..ranking.ranges import weakest
 from ..ranking.rows import RESULTS
 from ..ranking.score import overall
 
 MACHINES = select(RESULTS.c.submission_id, RESULTS.c.machine_id).where(
     among(RESULTS.c.submission_id, "ids")
 )
-FIELDS = ("speed_up", "speed_up_low", "speed_up_high", "verdict_kind", "verdict")
+FIELDS = (
+    *("speed_up", "speed_up_low", "speed_up_high", "speed_up_range_of"),
+    *("verdict_kind", "verdict"),
+)
 TOO_FEW = "not enough data: a row of the mean has no interval"
 SEVERAL_MACHINES = "with one machine a side"
 
@@ -39,8 +39,8 @@ def verdicts(session: Session, pairs: Iterable[Pair]) -> Comparisons:
 
 
 def verdicts_over_rows(pairs: Sequence[Pair], found: Comparisons) -> dict[str, Any]:
-    """``FIELDS`` of a thing: the geometric mean of its speed-ups over the first thing, with bounds
-    and verdict; null without rows.
+    """``FIELDS`` of a thing: the geometric mean of its speed-ups over the first thing, with its
+    range and verdict; null without rows.
 
     Args:
         pairs: the figures of both in each row that both have.
@@ -49,16 +49,18 @@ def verdicts_over_rows(pairs: Sequence[Pair], found: Comparisons) -> dict[str, A
     one = overall([found.of[pair] for pair in pairs])
     if one is None:
         return dict.fromkeys(FIELDS)
-    if (bounds := _bounds(pairs, CONFIDENCE)) is None:
-        return asdict(one) | {"verdict_kind": "too_few_runs", "verdict": TOO_FEW}
-    kind = verdict_kind(*bounds)
-    words = in_words(kind, one.speed_up, *bounds, _where(pairs, found))
-    return asdict(one) | {"verdict_kind": kind, "verdict": words}
+    kind, words = "too_few_runs", TOO_FEW
+    if (bounds := _bounds(pairs)) is not None:
+        kind = verdict_kind(*bounds)
+        words = in_words(kind, one.speed_up, *bounds, _where(pairs, found))
+    ranges = [of for pair in pairs if (of := found.of[pair].speed_up_range_of)]
+    drawn = weakest(ranges) if len(ranges) == len(pairs) else None
+    return asdict(one) | dict(zip(FIELDS[3:], (drawn, kind, words), strict=True))
 
 
-def _bounds(pairs: Sequence[Pair], confidence: float) -> tuple[float, float] | None:
-    """The bounds of the mean; see :func:`bench_server.ranking.score.overall`."""
-    found = [interval(*pair, confidence) for pair in pairs]
+def _bounds(pairs: Sequence[Pair]) -> tuple[float, float] | None:
+    """The bounds of the mean's verdict; see :func:`bench_server.ranking.score.overall`."""
+    found = [verdict_bounds(*pair) for pair in pairs]
     bounds = [one for one in found if one is not None]
     if not bounds or len(bounds) < len(found):
         return None

@@ -13,6 +13,7 @@ from ..answers.filters import ResultFilters
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
 from ..answers.types.leaderboard import FigureAnswer
 from ..answers.types.results import ResultAnswer, result_fields
+from ..ranking.ranges import RangeOf
 
 # Number of rows that the database's driver holds at a time.
 PAGE = 100
@@ -28,6 +29,9 @@ class FlatBoardRow(FigureAnswer):
     speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
+    speed_up_range_of: RangeOf | None
+    mixed_timing: bool
+    mixed_data: bool
     baseline_slug: str | None
 
 

@@ -1,5 +1,6 @@
-"""Rank figures, and compare two of them with an interval."""
+"""Rank figures, and compare two of them with a range and a verdict."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,11 +10,14 @@ from typing import Literal
 from bench_protocol.statistics import comparison
 from bench_protocol.statistics.comparison import LogSample, SpeedVerdict
 
+from . import ranges
 from .figures import UNITS, Figure, Kind, Unit
 from .medians import sample_of_one
+from .ranges import Bounds, RangeOf
 
 Pair = tuple[Figure, Figure]
 Scope = Literal["hardware", "machines"]
+ON_THIS_MACHINE = "on this machine"
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,10 @@ def _rows(setups: Sequence[Figure]) -> list[RankedRow]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The speed-up of ``a`` over ``b``: time of b / time of a, with an interval if there are enough
-    values. Its verdict follows from ``adjusted_p_value``."""
+    """The speed-up of ``a`` over ``b``: time of b / time of a, with its range (:mod:`.ranges`). Its
+    verdict needs enough values and follows from ``adjusted_p_value``. ``mixed_timing``: one of the
+    timings is short and the other long; ``mixed_data``: one of the data is generated and the other
+    real."""
 
     speed_up: float
     speed_up_low: float | None
@@ -78,6 +84,9 @@ class Comparison:
     scope: Scope
     verdict_kind: Kind
     verdict: str
+    speed_up_range_of: RangeOf | None = None
+    mixed_timing: bool = False
+    mixed_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,9 @@ class Comparisons:
 
 
 def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> Comparison:
-    """Compare two figures of the same cell, alone.
+    """Compare two figures of the same workload, batch size and precision, alone.
 
-    The speed-up is the ratio of the figures. Its interval follows from number and variance of the
+    The speed-up is the ratio of the figures. Its verdict follows from number and variance of the
     values: runs if each side is one machine, machines if each side is one owner, and owners
     otherwise, because runs on one machine do not show how machines differ.
     See :mod:`bench_protocol.statistics.comparison`.
@@ -103,23 +112,47 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
         machines: ids of machines by result, for figures that do not name their one machine.
     """
     unit = max(a.unit, b.unit, key=UNITS.index)
-    times, base = _values(a, unit), _values(b, unit)
     scope: Scope = "machines" if unit == UNITS[0] else "hardware"
-    found = comparison.compare_samples(
-        b.ns_per_sample / a.ns_per_sample,
-        times,
-        base,
-        unit,
-        where=where(a, b, machines or {}) if scope == "machines" else "",
+    limit = where(a, b, machines or {}) if scope == "machines" else ""
+    # Two hardware of one machine are two models, each of which may differ from others of its kind.
+    own = limit == ON_THIS_MACHINE and a.hardware_slug == b.hardware_slug
+    found = _tested(a, b, unit, limit)
+    about_sides = scope == "hardware" or all(own or side.subject.machine_id for side in (a, b))
+    if found.low is not None and found.high is not None and about_sides:
+        bounds: Bounds | None = Bounds(found.low, found.high, unit)
+    else:
+        bounds = ranges.of_speed_up(a, b, own)
+    alone = _alone(found, bounds, _values(a, unit).n, _values(b, unit).n, unit, scope)
+    return replace(
+        alone,
+        mixed_timing=a.setup.timing != b.setup.timing,
+        mixed_data=a.setup.data != b.setup.data,
     )
-    return _alone(found, times.n, base.n, unit, scope)
 
 
-def _alone(found: SpeedVerdict, n: int, n_other: int, unit: Unit, scope: Scope) -> Comparison:
+def _tested(a: Figure, b: Figure, unit: Unit, limit: str = "") -> SpeedVerdict:
+    """The verdict. Of unlike timings it holds with and without the boost of the short one."""
+    speed_up, times, base = b.ns_per_sample / a.ns_per_sample, _values(a, unit), _values(b, unit)
+    found = comparison.compare_samples(speed_up, times, base, unit, limit)
+    lower, higher = ranges.boosts(a, b)
+    if lower == higher or found.low is None or found.high is None:
+        return found
+    low, high = found.low * lower, found.high * higher
+    kind = comparison.verdict_kind(low, high)
+    slowed = times._replace(mean=times.mean - math.log(lower * higher))
+    other = comparison.compare_samples(speed_up * lower * higher, slowed, base)
+    p_value = 1.0 if kind == "no_difference" else max(found.p_value or 0.0, other.p_value or 0.0)
+    words = comparison.in_words(kind, speed_up, low, high, limit)
+    return SpeedVerdict(speed_up, low, high, p_value, kind, words)
+
+
+def _alone(
+    found: SpeedVerdict, bounds: Bounds | None, n: int, n_other: int, unit: Unit, scope: Scope
+) -> Comparison:
     return Comparison(
         speed_up=found.speed_up,
-        speed_up_low=found.low,
-        speed_up_high=found.high,
+        speed_up_low=bounds.low if bounds else None,
+        speed_up_high=bounds.high if bounds else None,
         p_value=found.p_value,
         adjusted_p_value=found.p_value,
         n=n,
@@ -128,6 +161,7 @@ def _alone(found: SpeedVerdict, n: int, n_other: int, unit: Unit, scope: Scope) 
         scope=scope,
         verdict_kind=found.kind,
         verdict=found.words,
+        speed_up_range_of=bounds.of if bounds else None,
     )
 
 
@@ -149,31 +183,35 @@ def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None
     return Comparisons(alone | corrected, count, machines or {})
 
 
-def interval(a: Figure, b: Figure, confidence: float) -> tuple[float, float] | None:
-    """The bounds of :func:`compare` at another confidence; None with too few values."""
-    unit = max(a.unit, b.unit, key=UNITS.index)
-    speed_up = b.ns_per_sample / a.ns_per_sample
-    return comparison.speed_up_interval(speed_up, _values(a, unit), _values(b, unit), confidence)
+def verdict_bounds(a: Figure, b: Figure) -> tuple[float, float] | None:
+    """The bounds of the verdict of :func:`compare`; None with too few values."""
+    found = _tested(a, b, max(a.unit, b.unit, key=UNITS.index))
+    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
-def compare_on_machines(pairs: Sequence[tuple[float, float]]) -> Comparison:
+def compare_on_machines(pairs: Sequence[tuple[float, float, Bounds]]) -> Comparison:
     """Compare two conditions on the machines that have both: the speed-up is the geometric mean of
-    the machines' ratios, with Student's t interval over three or more machines. So machines that
-    have one condition only, faster or slower ones, change nothing.
+    the machines' ratios, with Student's t interval over three or more machines, and with fewer the
+    range of their own. So machines that have one condition only, faster or slower ones, change
+    nothing.
 
     Args:
         pairs: one or more, each of one machine: its time under each condition, in nanoseconds a
-            sample. The speed-up is of the first over the second.
+            sample, and the range of the speed-up of the first over the second on it.
     """
     count = len(pairs)
     machines = f"on {count} machine{'s' * (count != 1)}"
-    times, base = zip(*pairs, strict=True)
+    times, base, own = zip(*pairs, strict=True)
     found = comparison.compare_pairs(times, base, machines)
-    alone = _alone(found, count, count, "machines", "machines" if count == 1 else "hardware")
+    lows, highs, contained = zip(*own, strict=True)
+    bounds = Bounds(min(lows), max(highs), ranges.weakest(contained))
+    if found.low is not None and found.high is not None:
+        bounds = Bounds(found.low, found.high, "machines")
+    scope: Scope = "machines" if count == 1 else "hardware"
+    alone = _alone(found, bounds, count, count, "machines", scope)
     if found.kind != "too_few_runs":
         return alone
-    few = f"{machines}; an interval needs {comparison.RUNS_FOR_A_VERDICT}"
-    return replace(alone, verdict=few)
+    return replace(alone, verdict=f"{machines}; a verdict needs {comparison.RUNS_FOR_A_VERDICT}")
 
 
 def corrected(alone: Sequence[Comparison]) -> tuple[list[Comparison], int]:
@@ -204,4 +242,4 @@ def where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:
     of_a, of_b = (f.subject.machine_id or machines.get(f.evidence.result_id) for f in (a, b))
     if of_a is None or of_b is None:
         return "with one machine a side"
-    return "on this machine" if of_a == of_b else "on these two machines"
+    return ON_THIS_MACHINE if of_a == of_b else "on these two machines"

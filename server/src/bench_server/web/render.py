@@ -16,6 +16,7 @@ from bench_protocol.catalogue.matrix import caveat
 from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.trust import shows, trust_levels
 
+from ..ranking import ranges
 from . import static_files
 from .heads import HEADS
 from .plots import flops
@@ -76,6 +77,7 @@ def environment() -> Environment:
         joules=people.joules,
         money=people.money,
         scope=scope_words,
+        contains=ranges.WORDS.get,
         flops=flops,
         plain=lambda name: SUMMARIES.get(name, ""),
         day=lambda value: f"{value:%Y-%m-%d}",
@@ -89,6 +91,7 @@ def environment() -> Environment:
     env.globals["HEADS"] = HEADS
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
+    env.globals["MACHINES_DIFFER"], env.globals["BOOST"] = ranges.MACHINES_DIFFER, ranges.BOOST
     env.globals["LEVELS"] = trust_levels.LEVELS
     env.globals["ASSURANCE_WORDS"] = trust_levels.ASSURANCE_WORDS
     env.globals["STATUS_WORDS"] = shows.STATUS_WORDS

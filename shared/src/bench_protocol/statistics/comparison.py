@@ -51,9 +51,9 @@ class Estimate(NamedTuple):
     error: float
     freedom: float
 
-    def bounds(self, confidence: float) -> tuple[float, float]:
-        """Student's t interval of the ratio."""
-        margin = student_t.quantile(self.freedom, confidence) * self.error
+    def bounds(self) -> tuple[float, float]:
+        """Student's t interval of the ratio, 95 %."""
+        margin = student_t.quantile(self.freedom, CONFIDENCE) * self.error
         return math.exp(self.centre - margin), math.exp(self.centre + margin)
 
 
@@ -99,15 +99,6 @@ def compare_samples(
     if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
         return too_few(speed_up, f"{times.n} and {base.n}", f"{unit} a side")
     return _verdict(speed_up, _estimates(speed_up, times, base), where)
-
-
-def speed_up_interval(
-    speed_up: float, times: LogSample, base: LogSample, confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
-    """The interval of :func:`compare_samples` at another confidence; None with too few values."""
-    if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
-        return None
-    return _interval(_estimates(speed_up, times, base), confidence)
 
 
 def compare_pairs(times: Sequence[float], base: Sequence[float], where: str = "") -> SpeedVerdict:
@@ -164,7 +155,7 @@ def figure_interval(middle: float, values: LogSample) -> tuple[float, float] | N
     if values.n < RUNS_FOR_A_VERDICT:
         return None
     error = math.sqrt(_squared_error(values))
-    return Estimate(math.log(middle), error, values.n - 1).bounds(CONFIDENCE)
+    return Estimate(math.log(middle), error, values.n - 1).bounds()
 
 
 def median_factor(n: int) -> float:
@@ -207,9 +198,9 @@ def _welch(centre: float, a: LogSample, b: LogSample, part_a: float, part_b: flo
     return Estimate(centre, math.sqrt(squared_error), freedom)
 
 
-def _interval(estimates: Sequence[Estimate], confidence: float = CONFIDENCE) -> tuple[float, float]:
+def _interval(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """The least interval that holds that of each estimate."""
-    lows, highs = zip(*(one.bounds(confidence) for one in estimates), strict=True)
+    lows, highs = zip(*(one.bounds() for one in estimates), strict=True)
     return min(lows), max(highs)
 
 

@@ -12,6 +12,7 @@ from bench_protocol.catalogue.workloads import Workload
 
 from ...ranking.compare import Comparison
 from ...ranking.figures import Figure
+from ...ranking.ranges import RangeOf
 from ...ranking.rows import TABLE
 from .. import query_names, stored_figures
 from ..parameters import AHardware
@@ -34,9 +35,12 @@ class SetupFigure:
     device: str
     recipe: str
     batch_size: int
+    data: str
+    timing: str
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
     repeats: int
     published: bool
     result_id: str
@@ -119,6 +123,8 @@ def setup_figure(figure: Figure, compared: Comparison | None) -> SetupFigure:
         device=figure.setup.device,
         recipe=figure.setup.recipe,
         batch_size=figure.setup.batch_size,
+        data=figure.setup.data,
+        timing=figure.setup.timing,
         **rate_fields(figure),
         repeats=figure.repeats,
         published=figure.published,

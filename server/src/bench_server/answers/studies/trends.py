@@ -22,6 +22,7 @@ from ...errors import NotFound
 from ...ranking.figures import Figure, Setup
 from ...ranking.medians import of_machines
 from ...ranking.owners import facts_of
+from ...ranking.ranges import RangeOf
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
@@ -55,6 +56,7 @@ class VersionFigure:
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
     repeats: int
     machines: int
     owners: int
@@ -111,6 +113,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     facts = facts_of(session.connection(), owners)
     figures = [of_machines(version.machines.values(), facts)[0] for version in ordered]
     changed, count = updates(session, ordered)
+    one_machine = len({id for version in ordered for id in version.machines}) == 1
     return TrendsAnswer(
         hardware=figures[0].hardware,
         hardware_slug=slug,
@@ -121,7 +124,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         versions=tuple(
             VersionFigure(
                 version=version.name,
-                **rate_fields(combined),
+                **rate_fields(combined, own=one_machine),
                 repeats=combined.repeats,
                 machines=combined.machines,
                 owners=combined.owners.total,

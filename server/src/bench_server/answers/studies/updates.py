@@ -18,7 +18,8 @@ from sqlmodel import Session
 from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.figures import Figure
 from ...ranking.medians import combined, counting
-from ..runs import Repeat, changes_of_level, counting_runs, middle_of, runs_of
+from ...ranking.ranges import Bounds, Margins, between_repeats, of_figure
+from ..runs import Run, changes_of_level, counting_runs, middle_of, runs_of
 
 # Up to this number of machines the answer names each.
 FEW_MACHINES = 2
@@ -68,15 +69,45 @@ class Update:
     machines: tuple[MachineUpdate, ...]
 
 
+class Level(NamedTuple):
+    """A machine's time in a version, ns a sample, and its margins between repeats."""
+
+    ns_per_sample: float
+    margins: Margins
+
+    @classmethod
+    def of_all(cls, version: Figure) -> "Level":
+        return cls(version.ns_per_sample, of_figure(version))
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], version: Figure) -> "Level":
+        """The level of some runs of a version; of one repeat with the margins of its figure."""
+        times = [repeat.ns_per_sample for run in runs for repeat in counting(run)]
+        median = median_high(middle_of(run).ns_per_sample for run in runs)
+        if len(times) == 1:
+            return cls.of_all(version)
+        return cls(median, between_repeats(median, min(times), max(times)))
+
+
 class Levels(NamedTuple):
-    """Times of a machine before and after an update, ns a sample, whether its history marks a
-    change there, and whether one of the two is of disturbed runs."""
+    """The levels of a machine before and after an update, whether its history marks a change
+    there, and whether one of the two is of disturbed runs."""
 
     machine_id: str
-    before_ns: float
-    after_ns: float
+    before: Level
+    after: Level
     marked: bool
     disturbed: bool
+
+    @property
+    def speed_up(self) -> float:
+        return self.before.ns_per_sample / self.after.ns_per_sample
+
+    @property
+    def times(self) -> tuple[float, float, Bounds]:
+        """Both times, and the range of their ratio."""
+        (was, was_margins), (now, margins) = self.before, self.after
+        return now, was, margins.over(was_margins).around(self.speed_up)
 
 
 def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
@@ -89,11 +120,7 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
     every = [[_levels(session, *pair, id) for id in _with_both(*pair)] for pair in pairs]
     levels = [counting(of_pair) for of_pair in every]
     found, count = corrected(
-        [
-            compare_on_machines([(one.after_ns, one.before_ns) for one in of_pair])
-            for of_pair in levels
-            if of_pair
-        ]
+        [compare_on_machines([one.times for one in of_pair]) for of_pair in levels if of_pair]
     )
     comparisons = iter(found)
     return [
@@ -104,7 +131,7 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
                 len(old.machines.keys() ^ new.machines.keys()),
                 len(all_of_pair) - len(of_pair),
                 tuple(
-                    MachineUpdate(one.machine_id, one.before_ns / one.after_ns, one.marked)
+                    MachineUpdate(one.machine_id, one.speed_up, one.marked)
                     for one in of_pair
                     if len(of_pair) <= FEW_MACHINES
                 ),
@@ -133,7 +160,7 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     switches = [n for before, n in pairwise(either) if is_new[before] != is_new[n]]
     was, now = old.machines[id], new.machines[id]
     disturbed = was.disturbed or now.disturbed
-    of_all = Levels(id, was.ns_per_sample, now.ns_per_sample, False, disturbed)
+    of_all = Levels(id, Level.of_all(was), Level.of_all(now), False, disturbed)
     if not switches:
         return of_all
     switch = switches[-1]
@@ -142,17 +169,13 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     edge = switch if marked is None else marked
     start = max((place for place in places if place < edge), default=0)
     end = min((place for place in places if place > edge), default=len(runs))
-    middles = [middle_of(run) for run in runs]
     if marked is not None:
-        times = _median(middles[start:edge]), _median(middles[edge:end])
-        before, after = times if is_new[switch] else reversed(times)
-        return Levels(id, before, after, True, disturbed)
-    old_ones = [middles[n] for n in either if start <= n < end and not is_new[n]]
-    new_ones = [middles[n] for n in either if start <= n < end and is_new[n]]
+        earlier, later = runs[start:edge], runs[edge:end]
+        old_ones, new_ones = (earlier, later) if is_new[switch] else (later, earlier)
+    else:
+        old_ones = [runs[n] for n in either if start <= n < end and not is_new[n]]
+        new_ones = [runs[n] for n in either if start <= n < end and is_new[n]]
     if not (old_ones and new_ones):  # runs of a third version lie between them
         return of_all
-    return Levels(id, _median(old_ones), _median(new_ones), False, disturbed)
-
-
-def _median(middles: Sequence[Repeat]) -> float:
-    return median_high(repeat.ns_per_sample for repeat in middles)
+    levels = Level.of(old_ones, was), Level.of(new_ones, now)
+    return Levels(id, *levels, marked is not None, disturbed)

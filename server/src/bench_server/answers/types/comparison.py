@@ -6,6 +6,7 @@ from typing import Literal
 from ...ranking.compare import Scope
 from ...ranking.figures import Kind as VerdictKind
 from ...ranking.owners import Backing
+from ...ranking.ranges import RangeOf
 from ..prices import Price
 
 ThingKind = Literal["hardware", "machine", "result", "setup", "published"]
@@ -25,6 +26,7 @@ class ComparedThing:
     speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
+    speed_up_range_of: RangeOf | None
     verdict_kind: VerdictKind | None
     verdict: str | None
     common_cells: int
@@ -46,6 +48,7 @@ class ComparedCell:
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
     repeats: int
     trust_level: int
     backing: Backing | None
@@ -58,6 +61,9 @@ class ComparedCell:
     speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
+    speed_up_range_of: RangeOf | None
+    mixed_timing: bool | None
+    mixed_data: bool | None
     p_value: float | None
     adjusted_p_value: float | None
     n: int | None

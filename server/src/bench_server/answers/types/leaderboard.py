@@ -6,12 +6,12 @@ from typing import Any, Literal, TypeVar
 
 from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.statistics.comparison import figure_interval
 from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust.omissions import Omissions
 
 from ...ranking.figures import Figure, Unit
 from ...ranking.owners import OWNER_KINDS, Backing, OwnerCounts, OwnerKind
+from ...ranking.ranges import RangeOf, of_figure
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
 
@@ -63,10 +63,9 @@ class FigureAnswer:
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None
+    samples_per_second_range_of: RangeOf | None
     n: int
     unit: Unit
-    slowest_samples_per_second: float
-    fastest_samples_per_second: float
     epoch_seconds: float
     slowest_machine_samples_per_second: float | None
     fastest_machine_samples_per_second: float | None
@@ -101,6 +100,11 @@ class FigureAnswer:
         return OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners).words
 
     @property
+    def bar_end(self) -> float:
+        """The rate at which a bar with its range ends."""
+        return self.samples_per_second_high or self.samples_per_second
+
+    @property
     def machines_disagree(self) -> bool:
         """Whether machines differ by more than 20 % of the figure's time."""
         slow, fast = (
@@ -122,6 +126,9 @@ class BoardRow(FigureAnswer):
     speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
+    speed_up_range_of: RangeOf | None
+    mixed_timing: bool
+    mixed_data: bool
     omissions: Omissions | None
     others: tuple[FigureAnswer, ...] = ()
 
@@ -235,13 +242,21 @@ def made(kind: type[Made], fields: dict[str, Any]) -> Made:
     return answer
 
 
-def rate_fields(figure: Figure) -> dict[str, Any]:
-    """The rate of a figure and its 95 % interval: fields of every answer that has one."""
-    bounds = figure_interval(figure.ns_per_sample, figure.values)
+def rate_fields(figure: Figure, own: bool = False) -> dict[str, Any]:
+    """The rate of a figure and its range: fields of every answer that has one.
+
+    Args:
+        own: see :func:`bench_server.ranking.ranges.of_figure`.
+    """
+    rate = 1e9 / figure.ns_per_sample
+    low, high, range_of = (
+        (None, None, None) if figure.published else of_figure(figure, own).around(rate)
+    )
     return {
-        "samples_per_second": 1e9 / figure.ns_per_sample,
-        "samples_per_second_low": 1e9 / bounds[1] if bounds else None,
-        "samples_per_second_high": 1e9 / bounds[0] if bounds else None,
+        "samples_per_second": rate,
+        "samples_per_second_low": low,
+        "samples_per_second_high": high,
+        "samples_per_second_range_of": range_of,
     }
 
 
@@ -263,8 +278,6 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "machine_id": figure.subject.machine_id or None,
         **rate_fields(figure),
         "n": figure.values.n,
-        "slowest_samples_per_second": 1e9 / figure.slowest_ns,
-        "fastest_samples_per_second": 1e9 / figure.fastest_ns,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
         "slowest_machine_samples_per_second": 1e9 / machines.slowest_ns if machines else None,
         "fastest_machine_samples_per_second": 1e9 / machines.fastest_ns if machines else None,

@@ -34,7 +34,7 @@ class Metric(NamedTuple):
     first: str
 
 
-SPEED = "fastest_samples_per_second"
+SPEED = "bar_end"
 METRICS = {
     "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
     "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),

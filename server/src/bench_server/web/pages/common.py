@@ -22,7 +22,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class WorkloadFigures:
-    """Figures of one workload, fastest first; ``top``: rate of the fastest repeat."""
+    """Figures of one workload, fastest first; ``top``: the rate at which the longest range
+    ends."""
 
     workload: str
     figures: tuple[CellFigure, ...]
@@ -54,7 +55,7 @@ def by_workload(figures: Sequence[CellFigure]) -> tuple[WorkloadFigures, ...]:
         WorkloadFigures(
             name,
             tuple(cell_figures),
-            max(figure.fastest_samples_per_second for figure in cell_figures),
+            max(figure.bar_end for figure in cell_figures),
         )
         for name, cell_figures in grouped.items()
     )
