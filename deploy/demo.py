@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
 CUDA_13 = ROOT / ".venv-cu13"  # `make install` makes it on a machine with an NVIDIA GPU
-# Exit codes of bench-agent (README.md).
+# Exit codes of bench-agent (docs/agent.md).
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
 RECOMPUTED_SECONDS = 300

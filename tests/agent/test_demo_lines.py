@@ -1,4 +1,4 @@
-"""What a demo says of the trust levels of its results, and the README of its folder."""
+"""What a demo says of the trust levels of its results, and the documents of its folder."""
 
 import importlib
 import subprocess
@@ -45,10 +45,10 @@ def test_a_stopped_projection_is_named_at_once(demo: ModuleType) -> None:
     assert asked == ["/readyz"]
 
 
-def test_the_readme_shows_the_report_of_the_demos_folder(demo: ModuleType) -> None:
+def test_the_agents_page_shows_the_report_of_the_demos_folder(demo: ModuleType) -> None:
     home = Path(demo.environment()["BENCH_HOME"]).relative_to(ROOT)
-    command = f"\n  BENCH_HOME={home} .venv/bin/bench-agent report\n"
-    assert command in (ROOT / "README.md").read_text()
+    command = f"\nBENCH_HOME={home} .venv/bin/bench-agent report\n"
+    assert command in (ROOT / "docs" / "agent.md").read_text()
 
 
 def test_a_server_that_ends_before_the_demo_is_a_fault(demo: ModuleType) -> None:
