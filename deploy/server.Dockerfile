@@ -5,7 +5,7 @@ COPY locks/server.txt locks/
 COPY shared shared
 COPY server server
 COPY migrations migrations
-COPY docs/methodology.md docs/methodology.md
+COPY docs docs
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PATH=/opt/trainmark/bin:$PATH
 RUN python -m venv /opt/trainmark \
  && pip install --require-hashes -r locks/server.txt \

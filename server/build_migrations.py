@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TAKEN = {"migrations": ("*.py",), "docs": ("methodology.md",)}
+TAKEN = {"migrations": ("*.py",), "docs": ("*.md",)}
 
 
 class Migrations(BuildHookInterface):  # type: ignore[type-arg]

@@ -34,10 +34,13 @@ PAGES = (
     "/log",
     "/wanted",
     "/methodology",
+    "/verdicts",
     "/trust",
+    "/documents/methodology",
     "/documents/faults",
     "/submit",
     "/docs",
+    "/docs/LeaderboardAnswer",
 )
 
 

@@ -85,6 +85,8 @@ ORDINALS |= {113: "113th", 1001: "1,001st"}
         (people.faster_than, (1.644,), "is 1.64 times as fast as"),
         (people.faster_than, (1.644, "trains"), "trains 1.64 times as fast as"),
         (people.faster_than, (0.41,), "takes 2.44 times as long as"),
+        (people.framework, ("torch",), "PyTorch"),
+        (people.framework, ("other",), "other"),
         (people.bounds, (1.644, 1.59, 2.01), "1.59 to 2.01"),
         (people.bounds, (0.5, 0.4, 0.6), "1.67 to 2.50"),
         (people.round_ratios, ((0.5, 1, 20),), ["0.5×", "1×", "20×"]),

@@ -43,7 +43,7 @@ def test_the_only_machine_of_its_kind_is_not_called_typical() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "mlx naive on the same chip is 2.00 times as fast"),
+        ({}, "MLX naive on the same chip is 2.00 times as fast"),
         ({"in_ranked_setup": True}, ""),
         ({"of_ranked": None}, ""),
         ({"of_ranked": 1.1}, ""),

@@ -92,7 +92,7 @@ def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Post
             answer = http.get(address)
             assert answer.headers["trainmark-as-of"] == str(entries), address
         assert http.get(BOARD).json()["as_of"] == entries
-        assert f"As of log entry {entries}." in http.get("/").text
+        assert f"Data up to log entry {entries}." in http.get("/").text
     assert "trainmark-as-of" not in http.get("/healthz").headers
 
 

@@ -92,7 +92,7 @@ def test_a_wrong_address_gets_a_suggestion(http: TestClient, wrong: str, right: 
     assert page.status_code == 404
     suggested = re.findall(r'Did you mean</h2>\s*<p><a href="([^"]+)">', page.text)
     assert suggested == ([right] if right else [])
-    assert "<h1>There is nothing at this address</h1>" in page.text
+    assert "<h1>Page not found</h1>" in page.text
 
 
 def test_the_api_suggests_too(http: TestClient) -> None:

@@ -1,8 +1,6 @@
 """The OpenAPI document: every field has a meaning, errors are the real ones, ids fit clients."""
 
-import csv
 import html
-import io
 import re
 import sys
 from collections.abc import Iterator
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_server.web import openapi
@@ -110,36 +109,53 @@ def test_results_without_verdicts(post: Poster) -> None:
     assert len(short.content) < 0.4 * len(whole.content)
 
 
-def test_the_page_of_the_api_begins_with_a_query_and_its_answer(
+def test_the_page_of_the_api_begins_with_four_recipes(
     post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its two lines of Python run, with a stand-in for pandas that reads the same CSV."""
-    assert "rank" not in post.http.get("/docs").text.partition('id="begin"')[2][:900]
-    post.made()
-    page = post.http.get("/docs").text
-    begin = page.partition('id="begin"')[2].partition("</section>")[0]
-    commands = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", begin, re.DOTALL)
-    assert commands[0].startswith("curl &#39;http://testserver/api/v1/") or commands[0].startswith(
-        "curl 'http://testserver/api/v1/"
-    )
-    assert "&#34;hardware&#34;: &#34;Intel Core i7-8700&#34;" in commands[1]
-    assert len(commands[2].splitlines()) == 2
-    for address in re.findall(r"http://testserver(/api[^'\"]+)", "".join(commands)):
-        answer = post.http.get(address.replace("&amp;", "&"))
-        assert answer.status_code == 200
-        assert "Intel Core i7-8700" in answer.text
+    """Each runs, the lines of Python with a stand-in for pandas."""
+    begin = recipes_of(post)
+    assert len(begin) == 4
+    assert "SLUG,SLUG" in begin[2]
+    assert "rank" not in "".join(begin)
+    for seed, name in enumerate(("Intel Core i7-8700", "Intel Core i7-9700"), 1):
+        post.made(machine=results.make_machine(name, seed=seed))
+    board, answer, table, pair, whole = recipes_of(post)
+    assert '"hardware": "Intel Core i7-' in answer
+    for command in (board, pair):
+        (address,) = re.findall(r"^curl 'http://testserver(/api/[^']+)'$", command)
+        found = post.http.get(address)
+        assert found.status_code == 200
+        assert "Intel Core i7-" in found.text
     read: list[str] = []
+    pandas = SimpleNamespace(read_csv=read.append, read_parquet=read.append)
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "pandas", pandas)
+        exec("\n".join((table, whole)), {})
+    csv, parquet = (post.http.get(address.removeprefix("http://testserver")) for address in read)
+    assert "Intel Core i7-8700" in csv.text
+    assert parquet.content.startswith(b"PAR1")
 
-    def read_csv(address: str) -> list[dict[str, str]]:
-        read.append(address)
-        text = post.http.get(address.removeprefix("http://testserver")).text
-        return list(csv.DictReader(io.StringIO(text)))
 
-    variables: dict[str, Any] = {}
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(read_csv=read_csv))
-    exec(html.unescape(commands[2]), variables)
-    assert len(read) == 1
-    assert variables["board"][0]["hardware"] == "Intel Core i7-8700"
+def recipes_of(post: Poster) -> list[str]:
+    """The code of the first section of ``/docs``."""
+    begin = post.http.get("/docs").text.partition('id="begin"')[2].partition("</section>")[0]
+    found = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", begin, re.DOTALL)
+    return list(map(html.unescape, found))
+
+
+def test_a_shared_parameter_is_written_once_and_each_type_has_a_page(http: TestClient) -> None:
+    page = http.get("/docs").text
+    assert page.count("Part of the hardware&#39;s name") == 1
+    anchors = set(re.findall(r'id="(parameter-\d+)"', page))
+    assert anchors == set(re.findall(r'href="#(parameter-\d+)"', page))
+    document = http.get("/openapi.json").json()
+    for name, schema in document["components"]["schemas"].items():
+        fields = http.get(f"/docs/{name}").text
+        assert all(f"<code>{field}</code>" in fields for field in schema.get("properties", {}))
+    answered = set(re.findall(r'href="/docs/(\w+)"', page))
+    assert "LeaderboardAnswer" in answered <= document["components"]["schemas"].keys()
+    wrong = http.get("/docs/LeaderbordAnswer", headers={"accept": "text/html"})
+    assert (wrong.status_code, "/docs/LeaderboardAnswer" in wrong.text) == (404, True)
 
 
 def test_llms_txt_links_what_there_is(http: TestClient) -> None:

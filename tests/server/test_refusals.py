@@ -282,9 +282,9 @@ def test_other_methods(http: TestClient, method: str, address: str, allow: str) 
 @pytest.mark.parametrize(
     ("address", "title"),
     [
-        ("/results/zz", "There is nothing at this address"),
+        ("/results/zz", "Page not found"),
         ("/compare?ids=a,b", "This address has a mistake"),
-        ("/nothing", "There is nothing at this address"),
+        ("/nothing", "Page not found"),
         ("/?device=x", "This address has a mistake"),
         ("/?framework=nope", "This address has a mistake"),
     ],

@@ -78,7 +78,7 @@ def test_a_heading_names_the_gain_of_the_fastest_set_up(http: TestClient, post: 
             _measure(post, step_ns, "fashion-mlp", runs=1, **own)
     heading = _heading(http, "/batch-size")
     assert heading.startswith("Batch 512 trains fashion-mlp 2.")
-    assert "times as fast as batch 128 with mlx naive on" in heading
+    assert "times as fast as batch 128 with MLX naive on" in heading
 
 
 def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster) -> None:
@@ -108,7 +108,7 @@ def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post
     _measure(post, 400_000, "fashion-mlp", framework="mlx", recipe="tuned")
     _measure(post, 500_000, "mnist-dense", framework="mlx")
     _measure(post, 900_000, "mnist-dense", framework="jax")
-    assert heading("/frameworks") == f"mlx is the fastest framework in 1 of 2 workloads on {gpu}"
+    assert heading("/frameworks") == f"MLX is the fastest framework in 1 of 2 workloads on {gpu}"
     _measure(post, 1_000_000, "mnist-dense", framework="mlx", batch_size=128)
     assert heading("/batch-size").startswith("Batch 128 trains mnist-dense 2")
 

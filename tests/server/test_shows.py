@@ -71,6 +71,9 @@ def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:
         assert f"level-{level.number}" in anchors
         assert level.needs in page
         assert level.still in page
+    for words in (words for row in shows.ROWS for words in (row.shows, row.does_not)):
+        assert page.count(f"{words[1:]}</td>") == 1
+    assert page.count("Does not show</th>") == 1
 
 
 def test_pages_and_answers_say_what_was_not_measured_for_a_workload(

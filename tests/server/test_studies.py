@@ -69,7 +69,7 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     speed_up = update["compared"]["speed_up"]
     assert update["machines"] == [{"machine_id": machine, "speed_up": speed_up, "marked": True}]
     page = " ".join(http.get("/trends").text.split())
-    assert "<h1>tensorflow 2.18.1 is 1.10 times as fast as 2.18.0, on 1 machine</h1>" in page
+    assert "<h1>TensorFlow 2.18.1 is 1.10 times as fast as 2.18.0, on 1 machine</h1>" in page
     assert 'title="between repeats on the same machine">1.10× to 1.10×</span>' in page
     assert "on 1 machine with both versions" in page
     assert "4 machines have one version only" in page
@@ -120,7 +120,7 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     assert (update["only_one"], update["machines"]) == (1, [])
     assert compared["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
     page = http.get("/trends").text
-    assert "<h1>tensorflow 2.18.1 is 1.22 times as fast as 2.18.0</h1>" in page
+    assert "<h1>TensorFlow 2.18.1 is 1.22 times as fast as 2.18.0</h1>" in page
     assert "on 4 machines with both versions" in page
     assert "the axis does not begin at zero" in page
     # Between the two versions: no figure of the plot has that ratio.

@@ -32,7 +32,6 @@ SETUP_FIELDS = (
 )
 USUAL_BATCH = {workload.name: workload.batch_size for workload in CATALOGUE}
 
-FRAMEWORK_NAMES = {"tensorflow": "TensorFlow", "mlx": "MLX", "jax": "JAX", "torch": "PyTorch"}
 PHASES = {
     "start": "starting",
     "import": "importing the framework",

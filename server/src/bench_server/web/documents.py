@@ -46,6 +46,9 @@ def rendered(name: str) -> Document:
                 sections.append(Section(slug(inline.content), inline.content))
         if opening.type == "table_open":
             opening.attrSet("tabindex", "0")
+    for opening, inline, closing in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if opening.type == "th_open" and not inline.content:
+            opening.tag = closing.tag = "td"  # an empty head names no column
     title = "".join(child.content for child in tokens[1].children or ())
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
     return Document(title, Markup(body), tuple(sections))  # noqa: S704 - our own text, HTML in it is escaped
@@ -57,8 +60,7 @@ def _address(href: str, name: str) -> str:
     file = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     if not target or file not in files():
         return href
-    page = "/methodology" if file == "methodology.md" else f"/documents/{file.removesuffix('.md')}"
-    return f"{page}{hash}{anchor}"
+    return f"/documents/{file.removesuffix('.md')}{hash}{anchor}"
 
 
 @cache

@@ -64,7 +64,7 @@ TITLES = {
     400: "This request has a mistake",
     401: "This server is private",
     403: "This is not allowed",
-    404: "There is nothing at this address",
+    404: "Page not found",
     405: "This address cannot be used that way",
     410: "This result is not shown any more",
     422: "This address has a mistake",
@@ -190,7 +190,7 @@ def install(app: FastAPI) -> None:
         field = {404: "path", 405: "method"}.get(error.status_code, "")
         near, hint = None, ""
         if error.status_code == 404:
-            detail = f"nothing is at {request.url.path}"
+            detail = f"this server has no address {request.url.path}"
             near = _page_near(request)
             hint = hint_of(near, HINT_OF_STATUS[404])
         if error.status_code == 405:

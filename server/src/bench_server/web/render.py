@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Request
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol.base import format as people
@@ -131,12 +131,14 @@ def _study_query(context: Any) -> str:
     return f"?{urlencode({'hardware': slug})}" if slug else ""
 
 
-def text(request: Request, template: str) -> PlainTextResponse:
-    """Render a document in plain text; nothing in it is escaped."""
-    plain = environment().overlay(autoescape=False).get_template(template)
+def document(request: Request, template: str, **values: Any) -> Response:
+    """Render a document for programs, in plain text or XML; only XML is escaped."""
+    is_xml = template.endswith(".xml")
+    found = environment().overlay(autoescape=is_xml).get_template(template)
     origin = str(request.base_url).rstrip("/")
     name = request.app.state.settings.site_name
-    return PlainTextResponse(plain.render(site_name=name, origin=origin))
+    text = found.render(site_name=name, origin=origin, **values)
+    return Response(text, media_type="application/xml" if is_xml else "text/plain")
 
 
 def error_page(

@@ -90,6 +90,15 @@ def deviation(value: float) -> str:
     return f"{value:.2g}"
 
 
+# How people write the names of frameworks.
+FRAMEWORKS = {"jax": "JAX", "mlx": "MLX", "tensorflow": "TensorFlow", "torch": "PyTorch"}
+
+
+def framework(name: str) -> str:
+    """A framework's name in a sentence: ``PyTorch``; one without such a name stays as it is."""
+    return FRAMEWORKS.get(name, name)
+
+
 def ordinal(number: int) -> str:
     """``1st``, ``12th``, ``23rd``."""
     last = number % 10 if number % 100 not in (11, 12, 13) else 0

@@ -27,11 +27,11 @@ def kind_words(name: str, place: Mapping[str, Any]) -> str:
 
 
 def faster_setup_words(place: Mapping[str, Any]) -> str:
-    """``mlx tuned on the same chip is 1.60 times as fast``; empty where the machine was measured in
+    """``MLX tuned on the same chip is 1.60 times as fast``; empty where the machine was measured in
     the fastest set-up of its hardware, or none is faster."""
     if not place["of_ranked"] or place["in_ranked_setup"] or place["of_ranked"] >= 1:
         return ""
-    faster = f"{place['ranked_framework']} {place['ranked_recipe']}"
+    faster = f"{people.framework(place['ranked_framework'])} {place['ranked_recipe']}"
     return f"{faster} on the same chip is {people.times(1 / place['of_ranked'])} times as fast"
 
 

@@ -21,7 +21,7 @@ REASONS: tuple[Reason, ...] = tuple(RATES)
 WORDS: dict[Reason, str] = {
     "outlier": "a result is far from those of other owners",
     "change": "a machine's history changed",
-    "board_top": "it is the top of a board",
+    "board_top": "it leads a board",
     "single_owner": "one owner alone has measured it",
     "sample": "a random sample",
 }

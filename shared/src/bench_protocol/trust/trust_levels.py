@@ -65,11 +65,7 @@ LEVELS = (
         "conformant",
         "third_party",
         "It is also conformant and plausible: no check failed, and the server has recomputed the "
-        "timed session's readings from the challenge's nonce. Until then it has level 2. Real data "
-        "whose files the server does not have, and pretrained weights, are not recomputed: it "
-        "compares those losses with a wide range, and the level says so. On a GPU the limits of "
-        "float32 are derived, and the level says so. Limits of float16, TF32 and of bfloat16 on a "
-        "GPU are too coarse: such results have level 2 at most, and cannot be reproduced.",
+        "timed session's readings from the challenge's nonce. Until then it has level 2.",
         "Train what is recomputed, and report other times for the blocks; train it on other "
         "hardware than the machine names.",
     ),

@@ -13,7 +13,7 @@ from bench_protocol.training.accuracy import judge
 from bench_protocol.trust.trust_levels import DEVICES
 
 from ...plan.presets import corrections
-from ..documents import FRAMEWORK_NAMES, short_name
+from ..documents import short_name
 from .figures import CellFigures, Report, at_one_batch, fastest, grouped, speed_up
 
 LONGER = "run again with --budget-seconds 30"
@@ -60,7 +60,7 @@ def headline(report: Report) -> str:
 
 def _setup(cell: Cell) -> str:
     """``TensorFlow on the CPU, tuned``."""
-    framework = FRAMEWORK_NAMES.get(cell.framework, cell.framework)
+    framework = people.framework(cell.framework)
     kind, _, index = str(cell.device).partition(":")
     device = f"{DEVICES[cell.device.kind]}{index and f':{index}'}"
     half = "" if cell.precision == "float32" else f", {cell.precision}"

@@ -4,8 +4,8 @@
 """
 
 from .compare import ComparePage
-from .docs import DocsPage
-from .guides import DocumentPage, DumpsPage, LogPage, SubmitPage, TrustPage
+from .docs import DocsPage, TypePage
+from .guides import DocumentPage, DumpsPage, LogPage, MethodPage, SubmitPage, TrustPage
 from .hardware import HardwarePage
 from .leaderboard import LeaderboardPage
 from .lists import ListPage, ResultListPage
@@ -32,9 +32,12 @@ PAGES: dict[str, type] = {
     "trends.html": PlottedStudyPage,
     "log.html": LogPage,
     "wanted.html": WantedPage,
+    "methodology.html": MethodPage,
+    "verdicts.html": MethodPage,
     "document.html": DocumentPage,
     "submit.html": SubmitPage,
     "trust.html": TrustPage,
     "docs.html": DocsPage,
+    "type.html": TypePage,
     "dumps.html": DumpsPage,
 }

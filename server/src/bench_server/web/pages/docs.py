@@ -1,15 +1,19 @@
-"""``/docs``: documentation of the API, from its OpenAPI document."""
+"""``/docs``: documentation of the API, from its OpenAPI document; ``/docs/TYPE``: its types."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from ...answers import leaderboard
+from ...answers import leaderboard, query_names
 from ...answers.board_filters import BoardFilters
 from ...answers.parameters import WORKLOADS
+from ...answers.types.leaderboard import Board
+from ...errors import NotFound
 
 # Fields of a row that the sample answer shows.
 SAMPLE = (
@@ -19,76 +23,102 @@ SAMPLE = (
 )
 
 
+class Parameter(NamedTuple):
+    """A parameter of queries: its values with their limits, its meaning, and an example."""
+
+    name: str
+    values: str
+    meaning: str
+    example: str
+
+
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API. ``parameters``: name, location, values and limits, meaning,
-    example. ``answer``: the type of its JSON."""
+    """One operation of the API. ``parameters``: those that no other operation has; ``shared``: the
+    others, as indices of :attr:`DocsPage.shared`. ``answer``: the type of its JSON."""
 
     method: str
     path: str
     summary: str
-    parameters: tuple[tuple[str, str, str, str, str], ...]
-    statuses: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    shared: tuple[int, ...]
     answer: str | None
-
-
-@dataclass(frozen=True)
-class AnswerType:
-    """A type of the answers. ``fields``: name, type, meaning."""
-
-    name: str
-    fields: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
 class DocsPage:
     """``/docs``: which queries does the API have? ``sample``: an answer of this server, shortened,
-    null while it has no results."""
+    null while it has no results; ``compared_slugs``: two of its hardware, null without two."""
 
     title: str
     json_href: str
+    shared: tuple[Parameter, ...]
     groups: tuple[tuple[str, tuple[Operation, ...]], ...]
-    types: tuple[AnswerType, ...]
     sample: str | None
+    compared_slugs: str | None
 
 
-def docs_page(openapi: dict[str, Any], sample: str | None) -> DocsPage:
+@dataclass(frozen=True)
+class TypePage:
+    """``/docs/TYPE``: what does each field of this answer mean? ``fields``: name, type, meaning;
+    ``parts``: the types that its fields have."""
+
+    title: str
+    json_href: str
+    fields: tuple[tuple[str, str, str], ...]
+    parts: tuple[str, ...]
+
+
+def docs_page(openapi: dict[str, Any], board: Board) -> DocsPage:
+    every = [
+        (method, path, spec, [_parameter(one) for one in spec.get("parameters", ())])
+        for path, methods in openapi["paths"].items()
+        for method, spec in methods.items()
+    ]
+    uses = Counter(one for *_, parameters in every for one in parameters)
+    shared = sorted(one for one, count in uses.items() if count > 1)
     groups: dict[str, list[Operation]] = {}
-    for path, methods in openapi["paths"].items():
-        for method, spec in methods.items():
-            parameters = tuple(
-                (
-                    p["name"],
-                    p["in"],
-                    _words(p["schema"]).removesuffix(" or null"),
-                    p.get("description", ""),
-                    _example(p["schema"]["examples"][0]),
-                )
-                for p in spec.get("parameters", ())
-            )
-            operation = Operation(
-                method.upper(),
-                path,
-                spec["summary"],
-                parameters,
-                tuple(sorted(spec["responses"])),
-                _answer(spec["responses"]),
-            )
-            groups.setdefault(spec["tags"][0], []).append(operation)
-    schemas = openapi["components"]["schemas"]
+    for method, path, spec, parameters in every:
+        operation = Operation(
+            method.upper(),
+            path,
+            spec["summary"],
+            tuple(one for one in parameters if uses[one] == 1),
+            tuple(shared.index(one) for one in parameters if uses[one] > 1),
+            _answer(spec["responses"]),
+        )
+        groups.setdefault(spec["tags"][0], []).append(operation)
     return DocsPage(
         "API",
         "/openapi.json",
-        tuple((tag, tuple(routes)) for tag, routes in groups.items()),
-        tuple(AnswerType(name, tuple(_fields(schemas[name]))) for name in sorted(schemas)),
-        sample,
+        tuple(shared),
+        tuple((tag, tuple(operations)) for tag, operations in groups.items()),
+        _sample(board),
+        ",".join(row.hardware_slug for row in board.rows) if len(board.rows) > 1 else None,
     )
 
 
-def sample(session: Session) -> str | None:
-    """The first row of the first board with one, as JSON with some of its fields."""
-    filters = BoardFilters.model_validate({"workload": WORKLOADS[0], "limit": 1})
+def type_page(openapi: dict[str, Any], name: str) -> TypePage:
+    """Raises:
+    NotFound: there is no type of this name.
+    """
+    schemas = openapi["components"]["schemas"]
+    if name not in schemas:
+        near = query_names.nearest(name[:100], schemas)
+        raise NotFound(f"no type {name[:100]!r}", field="name", near=near)
+    parts = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(schemas[name])))
+    return TypePage(name, "/openapi.json", tuple(_fields(schemas[name])), tuple(sorted(parts)))
+
+
+def first_board(session: Session) -> Board:
+    """The first two rows of the first workload, for the examples."""
+    filters = BoardFilters.model_validate({"workload": WORKLOADS[0], "limit": 2})
     (board,) = leaderboard.leaderboard(session, filters).boards
+    return board
+
+
+def _sample(board: Board) -> str | None:
+    """The first row of a board as JSON, with some of its fields."""
     if not board.rows:
         return None
     values = {name: getattr(board.rows[0], name) for name in SAMPLE}
@@ -106,6 +136,14 @@ def _answer(responses: dict[str, Any]) -> str | None:
         if reference:
             return _name(reference)
     return None
+
+
+def _parameter(spec: dict[str, Any]) -> Parameter:
+    schema = spec["schema"]
+    values = _words(schema).removesuffix(" or null")
+    return Parameter(
+        spec["name"], values, spec.get("description", ""), _example(schema["examples"][0])
+    )
 
 
 def _fields(schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -149,8 +187,6 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
         yield f"at most {high:,}"
     if "maxLength" in schema:
         yield f"at most {schema['maxLength']:,} characters"
-    if "pattern" in schema:
-        yield f"matching {schema['pattern']}"
 
 
 def _example(value: Any) -> str:

@@ -1,5 +1,5 @@
-"""Guide pages: ``/methodology``, ``/trust``, ``/documents/NAME``, ``/submit``, ``/log``,
-``/dumps/``.
+"""Guide pages: ``/methodology``, ``/verdicts``, ``/trust``, ``/documents/NAME``, ``/submit``,
+``/log``, ``/dumps/``.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,10 @@ ENTRIES = 25
 NEWEST_DAYS = 3
 # The question that a document answers, by its name or its folder.
 QUESTIONS = {
+    "SECURITY": "How is a weakness reported?",
     "adding": "How is a workload, a framework or a check added?",
     "adr": "What was decided, and why?",
+    "agent": "Which commands, options and settings does the agent have?",
     "architecture": "What are the parts, and what does each do?",
     "faults": "Which check detects which planted fault?",
     "glossary": "What does each word mean?",
@@ -39,6 +41,14 @@ QUESTIONS = {
     "results": "What has the project measured of itself?",
     "threat-model": "What is protected from whom, and what is not prevented?",
 }
+
+
+@dataclass(frozen=True)
+class MethodPage:
+    """``/methodology`` and ``/verdicts``: how is a speed timed, and how are speeds compared?"""
+
+    title: str
+    json_href: str
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,8 @@ class TrustPage:
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """``/documents/NAME`` and ``/methodology``: one document of ``docs`` as HTML. ``sections``:
-    none where the text itself lists them."""
+    """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
+    itself lists them."""
 
     title: str
     question: str
@@ -104,7 +114,9 @@ class DumpsPage:
 
 
 def trust_page() -> TrustPage:
-    return TrustPage("Trust levels", "/openapi.json", trust_levels.LEVELS, shows.ROWS)
+    return TrustPage(
+        "How far a result can be trusted", "/openapi.json", trust_levels.LEVELS, shows.ROWS
+    )
 
 
 def document_page(name: str) -> DocumentPage:

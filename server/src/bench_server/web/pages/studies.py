@@ -81,7 +81,7 @@ def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
 
 
 def _fastest_framework(answer: FrameworksAnswer) -> str:
-    """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several. Where the
+    """``JAX is the fastest framework in 6 of 8 workloads on A100``: of those in several. Where the
     first is not clearly faster, no framework is the fastest."""
     # The second of a table is compared with the first.
     pairs = [table.rows[:2] for table in answer.tables if len(table.rows) > 1]
@@ -100,7 +100,8 @@ def _fastest_framework(answer: FrameworksAnswer) -> str:
     where = f"in {count} of {of} workloads" if of > 1 else f"in {workload}"
     verb, rest = _sureness([best for framework, best in clear if framework == name])
     like = "" if verb == "is" else " like"
-    return f"{name} {verb}{like} the fastest framework {where} on {answer.hardware}{rest}"
+    words = f"{people.framework(name)} {verb}{like} the fastest framework"
+    return f"{words} {where} on {answer.hardware}{rest}"
 
 
 def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
@@ -159,7 +160,11 @@ def _gain_of_batches(answer: BatchAnswer) -> str:
     gains = [
         (
             *(figure.compared.verdict_kind == "faster", line is _fastest(study)),
-            *(figure.compared.speed_up, study.workload, f"{line.framework} {line.recipe}"),
+            *(
+                figure.compared.speed_up,
+                study.workload,
+                f"{people.framework(line.framework)} {line.recipe}",
+            ),
             *(line.figures[0].batch_size, figure.batch_size, figure.compared.verdict_kind),
         )
         for study in answer.studies
@@ -214,7 +219,7 @@ def _newest_update(answer: TrendsAnswer) -> str:
         return f"What did the newest {words} change?"
     name = words[:1].upper() + words[1:]
     if answer.by == "framework_version" and answer.setup:
-        name = answer.setup["framework"]
+        name = people.framework(answer.setup["framework"])
     version = f"{name} {newest.version}"
     if compared.verdict_kind == "no_difference":
         return f"{version} brings no clear change"

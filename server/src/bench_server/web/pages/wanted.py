@@ -45,7 +45,7 @@ def wanted_page(session: Session) -> WantedPage:
     rows = by_hardware(answer.asks)
     return WantedPage(
         title="Most wanted hardware",
-        heading=_finding(len(answer.asks), len(rows)),
+        heading=_finding(len(rows)),
         json_href="/api/v1/asks",
         day=answer.day,
         root=answer.root,
@@ -79,8 +79,8 @@ def _cells(group: Sequence[asks.AskAnswer]) -> tuple[tuple[asks.AskAnswer, ...],
     return tuple(map(tuple, cells.values()))
 
 
-def _finding(count: int, hardware: int) -> str:
-    if count <= 1:
-        return f"{'One set-up' if count else 'Nothing'} is wanted again"
-    where = f"{hardware} GPUs and CPUs" if hardware > 1 else "one GPU or CPU"
-    return f"The {count} most wanted set-ups are on {where}"
+def _finding(hardware: int) -> str:
+    if not hardware:
+        return "No measurement is wanted"
+    which = "one GPU or CPU needs" if hardware == 1 else f"{hardware} GPUs and CPUs need"
+    return f"Help wanted: {which} a second measurement"

@@ -4,6 +4,7 @@ from .. import metrics
 from . import (
     cards,
     compare,
+    crawlers,
     dumps,
     exports,
     hardware,
@@ -32,5 +33,6 @@ ROUTERS = (
     health.router,
     metrics.router,
     cards.router,
+    crawlers.router,
     pages.router,
 )

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse
 
 from ...answers.board_filters import BoardPageFilters
 from ...answers.compared_things import compared_ids
@@ -153,7 +153,14 @@ def trust(request: Request) -> HTMLResponse:
 
 @router.get("/methodology")
 def methodology(request: Request) -> HTMLResponse:
-    return document(request, "methodology")
+    context = guides.MethodPage("How a speed is timed", "/api/v1/workloads")
+    return render.page(request, "methodology.html", context)
+
+
+@router.get("/verdicts")
+def verdicts(request: Request) -> HTMLResponse:
+    context = guides.MethodPage("How speeds are compared", "/api/v1/leaderboard")
+    return render.page(request, "verdicts.html", context)
 
 
 @router.get("/documents/{name:path}")
@@ -169,10 +176,10 @@ def submit(request: Request, settings: SettingsDep) -> HTMLResponse:
 
 @router.get("/docs")
 def docs(request: Request, session: Reading) -> HTMLResponse:
-    context = api.docs_page(request.app.openapi(), api.sample(session))
+    context = api.docs_page(request.app.openapi(), api.first_board(session))
     return render.page(request, "docs.html", context)
 
 
-@router.get("/llms.txt")
-def llms(request: Request) -> PlainTextResponse:
-    return render.text(request, "llms.txt")
+@router.get("/docs/{name}")
+def docs_type(request: Request, name: str) -> HTMLResponse:
+    return render.page(request, "type.html", api.type_page(request.app.openapi(), name))

@@ -1,0 +1,54 @@
+"""robots.txt, sitemap.xml and security.txt, at the addresses where programs look for them."""
+
+import re
+from datetime import datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from tests.fakes.client import Poster
+
+SECURITY = Path(__file__).resolve().parents[2] / "docs" / "SECURITY.md"
+LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+
+
+def test_robots_leave_the_api_alone_and_find_the_pages(http: TestClient) -> None:
+    answer = http.get("/robots.txt")
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = answer.text.splitlines()
+    assert lines[:2] == ["User-agent: *", "Disallow: /api/"]
+    assert lines[-1] == "Sitemap: http://testserver/sitemap.xml"
+
+
+def test_the_sitemap_has_every_page_once(post: Poster) -> None:
+    post.made()
+    answer = post.http.get("/sitemap.xml")
+    assert answer.headers["content-type"].startswith("application/xml")
+    found = [loc.text or "" for loc in ElementTree.fromstring(answer.text).iter(LOC)]
+    addresses = [address.removeprefix("http://testserver") for address in found]
+    assert len(addresses) == len(set(addresses))
+    some = {"/", "/compare", "/methodology", "/verdicts", "/trust", "/docs", "/submit", "/log"}
+    assert some | {"/workloads/mnist-cnn", "/hardware/intel-core-i7-8700"} <= set(addresses)
+    for address in addresses:
+        page = post.http.get(address)
+        assert page.status_code == 200, address
+        assert page.headers["content-type"].startswith("text/html"), address
+
+
+def test_security_txt_leads_to_what_security_md_says(
+    http: TestClient, application: FastAPI
+) -> None:
+    answer = http.get("/.well-known/security.txt")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    fields = dict(line.split(": ", 1) for line in answer.text.splitlines())
+    assert fields["Canonical"] == "http://testserver/.well-known/security.txt"
+    assert fields["Preferred-Languages"] == "en"
+    page = http.get(fields["Contact"].removeprefix("http://testserver"))
+    assert page.status_code == 200
+    first = re.search(r"^Report (.*?)\.", SECURITY.read_text(), re.MULTILINE)
+    assert first
+    assert first[1].split('"')[0] in page.text
+    expires = datetime.fromisoformat(fields["Expires"])
+    left = expires - application.state.clock()
+    assert 100 < left.days < 366
