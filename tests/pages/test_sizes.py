@@ -13,7 +13,7 @@ from bench_server.web.pages.board_links import METRICS
 FONTS = {"Liberation Sans": "Liberation Mono", "DejaVu Sans": "DejaVu Sans Mono"}
 # What can be pressed and is no link within a sentence, with its size in pixels.
 SMALL = """() => [...document.querySelectorAll(
-        'main a, footer a, main button, main summary, main input')]
+        'header a:not(.skip), main a, footer a, main button, main summary, main input')]
     .filter(one => one.checkVisibility({visibilityProperty: true}) && one.type !== 'hidden')
     .filter(one => !one.closest('p, .explain, .prose, .reason, [popover]'))
     .map(one => one.closest('label') ?? one)

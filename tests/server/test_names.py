@@ -64,7 +64,7 @@ def test_the_nearest_hardware_is_named(filled: TestClient, wanted: str) -> None:
         assert f"did you mean {M2_SLUG}?" in answer.json()["hint"]
     page = filled.get(f"/hardware/{wanted}", headers=PAGE)
     assert page.status_code == 404
-    assert f'Did you mean</h2>\n  <p><a href="/hardware/{M2_SLUG}">' in page.text
+    assert f'Did you mean</h2>\n  <p class="doing"><a href="/hardware/{M2_SLUG}">' in page.text
 
 
 def test_a_hardware_without_ranked_results_is_known(filled: TestClient, post: Poster) -> None:
@@ -90,7 +90,7 @@ def test_a_hardware_without_ranked_results_is_known(filled: TestClient, post: Po
 def test_a_wrong_address_gets_a_suggestion(http: TestClient, wrong: str, right: str | None) -> None:
     page = http.get(wrong, headers=PAGE)
     assert page.status_code == 404
-    suggested = re.findall(r'Did you mean</h2>\s*<p><a href="([^"]+)">', page.text)
+    suggested = re.findall(r'Did you mean</h2>\s*<p class="doing"><a href="([^"]+)">', page.text)
     assert suggested == ([right] if right else [])
     assert "<h1>Page not found</h1>" in page.text
 
