@@ -114,11 +114,11 @@ def test_a_result_on_no_board_gives_no_rank(
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
         (
             [place("mnist-cnn", 15, 47, 0.8, 5)],
-            "15th of 47 on mnist-cnn; this machine takes 1.25 times as long as the median one",
+            "15th of 47 on mnist-cnn; this machine is 20 % slower than the median one",
         ),
         (
             [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER],
-            "1st of 3 on mnist-cnn; this machine, with mlx naive, takes 3.20 times as long as the "
+            "1st of 3 on mnist-cnn; this machine, with mlx naive, is 0.312 times as fast as the "
             "ranked set-up",
         ),
         (

@@ -115,7 +115,7 @@ def test_it_prints_what_the_history_of_the_server_says(
     )
     done = lab.watch("--server", "http://127.0.0.1:9")
     assert (
-        "torch cpu naive: takes 1.25 times as long since 2026-03-02 (95 % CI 1.18 to 1.33): "
+        "torch cpu naive: 20 % slower since 2026-03-02 (95 % CI 15 to 25 % slower): "
         "driver of GPU 0 1 became 2"
     ) in done.stdout
     assert lab.document("--server", "http://127.0.0.1:9")["histories"][0]["changes"]

@@ -47,7 +47,7 @@ def test_the_best_score_is_the_finding() -> None:
         (replace(unranked(None), published=True), "as fast as Intel Core i7-8700, as published"),
         (
             unranked("one", value=0.5),
-            "NVIDIA H200 takes about 2.00 times as long as Intel Core i7-8700",
+            "NVIDIA H200 trains about 0.500 times as fast as Intel Core i7-8700",
         ),
     ],
 )

@@ -19,10 +19,10 @@ def change(speed_up: float, low: float, high: float, *changed: Difference) -> Ch
 @pytest.mark.parametrize(
     ("speed_up", "low", "high", "kind", "words", "interval"),
     [
-        (0.939, 0.93, 0.948, "slower", "takes 1.065 times as long", "95 % CI 1.055 to 1.075"),
+        (0.939, 0.93, 0.948, "slower", "6.1 % slower", "95 % CI 5.2 to 7 % slower"),
         (1.1, 1.08, 1.12, "faster", "1.10 times as fast", "95 % CI 1.080 to 1.12"),
         (2.5, 2.4, 2.6, "faster", "2.50 times as fast", "95 % CI 2.40 to 2.60"),
-        (0.25, 0.2, 0.3125, "slower", "takes 4.00 times as long", "95 % CI 3.20 to 5.00"),
+        (0.25, 0.2, 0.3125, "slower", "0.250 times as fast", "95 % CI 0.200 to 0.312"),
     ],
 )
 def test_amount_and_interval(

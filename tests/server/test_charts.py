@@ -26,7 +26,7 @@ def made(*speeds: float) -> DotPlot:
 
 def test_labels_of_an_axis_are_ratios() -> None:
     assert [tick.label for tick in made(2.0, 0.04).ticks] == [
-        *("1/20×", "1/10×", "1/5×", "1/2×", "1×", "2×")
+        *("0.05×", "0.1×", "0.2×", "0.5×", "1×", "2×")
     ]
 
 

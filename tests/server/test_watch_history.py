@@ -27,7 +27,6 @@ def test_the_agent_shows_the_newest_change_of_each_set_up(http: TestClient, post
     )
     found = histories(client, machine_id, [made, other])
     assert change_words(found[made.cell], "macos") == (
-        "takes 1.10 times as long since 2026-10-06 (95 % CI 1.094 to 1.11): "
-        "python 3.12.5 became 3.12.6"
+        "9.3 % slower since 2026-10-06 (95 % CI 8.6 to 9.9 % slower): python 3.12.5 became 3.12.6"
     )
     assert change_words(found[other.cell], "macos") == "the server has no ranked run"

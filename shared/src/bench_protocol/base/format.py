@@ -39,17 +39,13 @@ def rate(per_second: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed-up: ``1.64×``, ``0.410×``, and below a tenth ``1/21.8×``."""
-    if value < 0.09995:
-        return f"1/{_three(1 / value)}×"
+    """A speed-up: ``1.64×``, ``0.410×``, ``0.0459×``."""
     return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
 def round_ratios(values: Sequence[float]) -> list[str]:
-    """The round speed-ups of an axis: ``0.5×``, ``1×``, ``20×``. If one of them is below a tenth,
-    all below one are fractions: ``1/20×``, ``1/10×``, ``1×``."""
-    fractions = min(values, default=1.0) < 0.09995
-    return [f"1/{_round(1 / v)}×" if fractions and v < 0.9995 else f"{_round(v)}×" for v in values]
+    """The round speed-ups of an axis: ``0.05×``, ``0.5×``, ``1×``, ``20×``."""
+    return [f"{_round(value)}×" for value in values]
 
 
 def _round(value: float) -> str:
@@ -57,26 +53,37 @@ def _round(value: float) -> str:
 
 
 def faster(value: float) -> str:
-    """A speed-up that stands alone: ``1.64 times as fast``, ``takes 2.44 times as long``."""
-    if value < 0.9995:
-        return f"takes {times(1 / value)} times as long"
-    return f"{times(value)} times as fast"
+    """A speed-up that stands alone: ``1.64 times as fast``, ``6.1 % slower``, and from half the
+    speed down ``0.410 times as fast``."""
+    if _is_a_little_slower(value):
+        return f"{_slower(value)} % slower"
+    return f"{times(value) if value > 0.5 else f'{value:#.3g}'} times as fast"
 
 
 def faster_than(value: float, verb: str = "is") -> str:
-    """A speed-up between two names: ``is 1.64 times as fast as``, ``takes 2.44 times as long as``.
+    """A speed-up between two names: ``is 1.64 times as fast as``, ``is 6.1 % slower than``.
 
     Args:
-        verb: comes before "1.64 times as fast as".
+        verb: comes first.
     """
-    return f"{faster(value)} as" if value < 0.9995 else f"{verb} {faster(value)} as"
+    return f"{verb} {faster(value)} {'than' if _is_a_little_slower(value) else 'as'}"
 
 
 def bounds(value: float, low: float, high: float) -> str:
-    """The interval of a speed-up, in the direction of :func:`faster`: ``1.59 to 2.01``."""
-    if value < 0.9995:
-        low, high = 1 / high, 1 / low
+    """The interval of a speed-up, in the words of :func:`faster`: ``1.59 to 2.01``,
+    ``5.2 to 7 % slower``."""
+    if _is_a_little_slower(value):
+        return f"{_slower(high)} to {_slower(low)} % slower"
     return f"{times(low)} to {times(high)}"
+
+
+def _is_a_little_slower(value: float) -> bool:
+    return 0.5 < value < 0.9995
+
+
+def _slower(value: float) -> str:
+    """By how many percent a speed-up is below one, in two figures."""
+    return f"{100 * (1 - value):.2g}"
 
 
 def times(value: float) -> str:
