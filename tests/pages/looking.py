@@ -23,6 +23,7 @@ PAGES = (
     "/results?workload=mnist-cnn",
     "/hardware/apple-m2-max-30-core-gpu",
     "/machines/{machine}",
+    "/owners/Ada",
     "/results/{result}",
     "/results/{failed}",
     "/compare",

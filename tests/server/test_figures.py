@@ -173,6 +173,7 @@ def test_a_hundred_new_owners_move_no_median(
     (before,), (after,) = figures(rows, of_kind), figures([*rows, *fresh], of_kind)
     assert after == before._replace(owners=OwnerCounts(*kinds))
     assert (after.values.n, after.owners.words) == (counted, words)
+    assert after.owners.that_count == counted
     assert after.backing == before.backing
     (alone,) = figures(fresh)
     assert (alone.backing, alone.ns_per_sample) == ("several", 10)

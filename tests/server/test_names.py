@@ -67,6 +67,18 @@ def test_the_nearest_hardware_is_named(filled: TestClient, wanted: str) -> None:
     assert f'Did you mean</h2>\n  <p class="doing"><a href="/hardware/{M2_SLUG}">' in page.text
 
 
+def test_a_name_of_several_hardware_lists_all(filled: TestClient, post: Poster) -> None:
+    larger = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 38), seed=3)
+    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=larger)
+    post.made(machine=results.make_machine("Apple M2 Max", seed=4))
+    slugs = [f"apple-m2-max-{cores}" for cores in ("12-core-cpu", "30-core-gpu", "38-core-gpu")]
+    hint = filled.get("/api/v1/leaderboard?hardware=Apple M2 Max").json()["hint"]
+    assert hint.startswith(f"did you mean {slugs[0]}, {slugs[1]} or {slugs[2]}?")
+    page = filled.get("/hardware/apple-m2-max", headers=PAGE).text
+    for slug in slugs:
+        assert f'<a href="/hardware/{slug}">' in page
+
+
 def test_a_hardware_without_ranked_results_is_known(filled: TestClient, post: Poster) -> None:
     failed = post(results.make_failure(machine=results.make_machine("AMD EPYC 9654", seed=7)))
     slug = filled.get(f"/api/v1/results/{failed}").json()["hardware_slug"]

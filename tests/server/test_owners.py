@@ -110,6 +110,8 @@ def test_many_new_owners_move_no_place_median_or_bound(
     words = f"1 {kind}, {many} new; only the 1 {kind} counts"
     for address in ("/?workload=mnist-cnn", "/hardware/intel-core-i7-8700"):
         assert words in post.http.get(address).text
+    for address in ("/?workload=mnist-cnn", "/hardware/intel-core-i7-8700"):
+        assert f"of {many + 1} owners, 1 counts" in post.http.get(address).text
     # With a filter the figure is computed from its runs, by the same rule.
     filtered = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&where=os=linux").json()
     assert filtered["rows"][-1]["result_id"] == first["result_id"]

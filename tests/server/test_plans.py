@@ -58,6 +58,12 @@ ADDRESSES = [
     "/api/v1/results?timing=long",
     "/api/v1/results?hardware=hardware-7",
     "/api/v1/results?machine_id={machine}",
+    "/api/v1/results?owner={owner}",
+    "/api/v1/results?owner={owner}&received_after=2026-01-10&sort=received_at",
+    "/api/v1/results?received_after=2026-01-14",
+    "/api/v1/leaderboard?workload=mnist-cnn&owner={owner}",
+    "/api/v1/machines?owner={owner}",
+    "/api/v1/owners/{owner}",
     "/api/v1/results?run_id=00000000000000000000000000000000",
     "/api/v1/results?key_id=0000000000000000000000000000000000000000000000000000000000000000",
     "/",
@@ -107,7 +113,9 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
         connection.exec_driver_sql("ANALYZE")
         connection.commit()
     answer = post.http.get(f"/api/v1/results/{identity}").json()
-    return {"result": identity, "machine": answer["machine_id"], "hardware": SLUG}
+    machine = answer["machine_id"]
+    owner = post.http.get(f"/api/v1/machines/{machine}").json()["owner"]
+    return {"result": identity, "machine": machine, "hardware": SLUG, "owner": owner}
 
 
 def different(n: int) -> dict[str, Any]:
@@ -118,6 +126,7 @@ def different(n: int) -> dict[str, Any]:
         "run_id": f"f{n:031x}",
         "received_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=n),
         "machine_id": f"{n % 500:016x}",
+        "owner": f"owner-{n % 50}",
         "run_aggregate": f"{n % 900:032x}",
         "environment_id": f"{n % 300:032x}",
         "hardware_slug": f"hardware-{n % 40}",

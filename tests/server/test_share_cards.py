@@ -8,10 +8,10 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.catalogue.matrix import Device
-from bench_server.answers import cell_figures, leaderboard
+from bench_server.answers import cell_figures, comparison, leaderboard
 from bench_server.answers.board_filters import BoardFilters
 from bench_server.db.store import Store
-from bench_server.web import share_cards
+from bench_server.web import share_cards, short_names
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
@@ -71,7 +71,7 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
     ("filters", "line"),
     [
         ({}, "mnist-cnn: hardware, each at its best"),
-        ({"workload": "mnist-cnn", "group": "setup"}, "set-ups"),
+        ({"workload": "mnist-cnn", "group": "setup"}, "mnist-cnn: set-ups"),
         ({"group": "machine", "framework": "torch"}, "With torch: mnist-cnn: machines"),
         ({"group": "result", "trust": 1}, "Trust level 1 or more: mnist-cnn: results"),
     ],
@@ -129,6 +129,78 @@ def test_a_machine_without_a_known_workload_has_neither_card_nor_badge(
         assert (answer.status_code, answer.json()["field"]) == (404, "id"), picture
 
 
+def test_the_card_of_the_home_page_has_its_finding_and_its_scores(
+    ids: dict[str, str], post: Poster, store: Store
+) -> None:
+    post.baseline(H200_SLUG)
+    page = post.http.get("/").text
+    with store.reading() as session:
+        card = share_cards.board_card(session, BoardFilters.model_validate({}), H200_SLUG)
+    assert f"<h1>{card.title}</h1>" in page
+    assert card.title.startswith("NVIDIA GeForce RTX 4090 trains about 2.00 times as fast as ")
+    assert card.line == "speed in multiples of NVIDIA H200"
+    assert [(bar.label, bar.value) for bar in card.bars] == [
+        ("1. NVIDIA GeForce RTX 4090", "2.00×"),
+        ("2. NVIDIA H200", "1.00×"),
+        ("3. Apple M2 Max (30-core GPU)", "0.222×"),
+    ]
+
+
+def test_the_card_of_a_comparison_has_its_finding(
+    ids: dict[str, str], post: Poster, store: Store
+) -> None:
+    """Its title is the page's heading, whole."""
+    things = (H200_SLUG, "nvidia-geforce-rtx-4090")
+    with store.reading() as session:
+        card = share_cards.compare_card(comparison.compare(session, things))
+    assert "NVIDIA GeForce RTX 4090" in card.title
+    page = post.http.get(f"/compare?ids={','.join(things)}").text
+    assert card.title in re.sub("<[^>]+>", "", page)
+    assert "…" not in card_svg(card.title)
+
+
+def test_a_badge_has_the_score(ids: dict[str, str], post: Poster) -> None:
+    machine_id = post.http.get(f"/api/v1/results/{ids['m2']}").json()["machine_id"]
+    post.baseline(H200_SLUG)
+    for address in (f"/machines/{machine_id}", "/hardware/apple-m2-max-30-core-gpu"):
+        assert 'aria-label="M2 Max: 0.222× H200"' in post.http.get(f"{address}/badge.svg").text
+
+
+def test_a_card_has_its_address_and_the_day(ids: dict[str, str], post: Poster) -> None:
+    seen: list[str] = []
+    draw = resvg_py.svg_to_bytes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            resvg_py, "svg_to_bytes", lambda svg_string: seen.append(svg_string) or draw(svg_string)
+        )
+        post.http.get(f"/hardware/{H200_SLUG}/card.png")
+        post.http.get("/card.png")
+    for svg, address in zip(seen, (f"testserver/hardware/{H200_SLUG}", "testserver"), strict=True):
+        assert re.search(rf">{address} · \d{{4}}-\d\d-\d\d</text>", svg)
+
+
+@pytest.mark.parametrize(
+    ("whole", "shorter", "shortest"),
+    [
+        ("Apple M4 Pro (20-core GPU)", "Apple M4 Pro (20-core GPU)", "M4 Pro"),
+        ("Apple M4 Max (12-core CPU)", "Apple M4 Max (12-core CPU)", "M4 Max (CPU)"),
+        (
+            "NVIDIA GeForce RTX 4070 Ti SUPER Laptop",
+            "RTX 4070 Ti SUPER Laptop",
+            "RTX 4070 Ti SUPER Laptop",
+        ),
+        ("AMD EPYC 9654 96-Core Processor", "EPYC 9654 96-Core Processor", "EPYC 9654"),
+        ("Intel Core i7-8700", "Intel Core i7-8700", "i7-8700"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell…", None),
+    ],
+)
+def test_a_long_name_loses_words_and_no_letters(
+    whole: str, shorter: str, shortest: str | None
+) -> None:
+    assert short_names.name(whole, 30) == shorter
+    assert shortest is None or short_names.name(whole) == shortest
+
+
 def card_svg(title: str) -> str:
     return share_cards.svg(share_cards.Card(title, "", (), ""), "")
 
@@ -137,6 +209,7 @@ def card_svg(title: str) -> str:
     "title",
     [
         SHORT_TITLE,
+        f"{SHORT_TITLE} trains 1.95 times as fast as NVIDIA GeForce RTX 4090",
         "NVIDIA GeForce RTX 4090 Laptop GPU against Apple M2 Max (30-core GPU) and 3 more",
         "ABCDEFGHKNOPQ " * 8,
         "OOOOOOOOOOOOQQQQQQQQQQQGGGGGG",
@@ -149,7 +222,7 @@ def card_svg(title: str) -> str:
 )
 def test_a_title_fits_its_card(title: str) -> None:
     """A cover of the right margin, in the colour of the background, hides nothing."""
-    cover = '<rect x="1170" y="80" width="30" height="90" fill="#fcfcfa"/></svg>'
+    cover = '<rect x="1170" y="80" width="30" height="110" fill="#fcfcfa"/></svg>'
     svg = card_svg(title)
     drawn, covered, empty, dots = (
         bytes(resvg_py.svg_to_bytes(svg_string=one))
@@ -160,7 +233,8 @@ def test_a_title_fits_its_card(title: str) -> None:
 
 
 def test_a_short_title_is_drawn_whole() -> None:
-    assert f">{SHORT_TITLE}</text>" in card_svg(SHORT_TITLE)
+    drawn = re.findall('font-weight="700">([^<]+)</text>', card_svg(SHORT_TITLE))
+    assert " ".join(drawn).strip() == SHORT_TITLE
 
 
 def test_a_failed_result_has_no_bars(post: Poster, store: Store) -> None:
@@ -203,4 +277,4 @@ def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
     machine = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
     with store.reading() as session:
         assert "200,000/s mnist-cnn" in share_cards.machine_badge(session, machine)
-        assert "200,000/s mnist-cnn" in share_cards.hardware_badge(session, H200_SLUG)
+        assert "H200: 200,000/s mnist-cnn" in share_cards.hardware_badge(session, H200_SLUG)

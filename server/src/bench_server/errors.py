@@ -1,6 +1,8 @@
 """Errors for refused requests, each with its HTTP status. :mod:`.web.problems` is their HTTP
 form."""
 
+from collections.abc import Sequence
+
 from bench_protocol.base.errors import ProtocolError
 
 
@@ -29,12 +31,12 @@ class NotYours(Refusal):
 
 
 class NotFound(Refusal):
-    """There is nothing at this address. ``near``: an existing name that is like the wanted one."""
+    """There is nothing at this address. ``near``: existing names that are like the wanted one."""
 
     code, status = "not_found", 404
 
     def __init__(
-        self, detail: str, *, field: str = "", hint: str = "", near: str | None = None
+        self, detail: str, *, field: str = "", hint: str = "", near: Sequence[str] = ()
     ) -> None:
         super().__init__(detail, field=field, hint=hint)
         self.near = near

@@ -114,8 +114,8 @@ class BoardFilters(CellFilters):
     @property
     def _searches_first(self) -> bool:
         """Whether a search selects rows before they are ranked: machines, results, or the hardware
-        of one machine. To rank all of them would read all that the board has."""
-        return not self.is_of_hardware or self.machine_id is not None
+        of one machine or owner. To rank all of them would read all that the board has."""
+        return not self.is_of_hardware or bool(self.machine_id or self.owner)
 
     @property
     def ranked_criteria(self) -> Criteria:

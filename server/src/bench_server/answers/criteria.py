@@ -1,6 +1,7 @@
 """Criteria for the rows of a query, and their SQL."""
 
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +11,16 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select
 from bench_protocol.catalogue.workloads import Workload
 
 from ..db.environments import NUMBERS, VERSIONS, version_key
-from ..db.tables import EnvironmentRow, table_of
+from ..db.tables import EnvironmentRow, Owner, table_of
 from ..ranking.figures import Figure
-from ..ranking.rows import RESULTS
+from ..ranking.rows import RESULTS, TABLE
 from . import families
 from .parameters import CONDITION
 
-ENVIRONMENTS = table_of(EnvironmentRow)
+ENVIRONMENTS, OWNERS = table_of(EnvironmentRow), table_of(Owner)
+MACHINES = TABLE.alias("of_machines")
+# Shorter beginnings of an id are found in too many, and are parts of names too.
+ID = re.compile("[0-9a-f]{4,16}")
 COMPARISONS = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -29,8 +33,9 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Search:
-    """Hardware that is searched for, by a part of its name, its slug or its family. All must fit;
-    None fits everything."""
+    """Rows that are searched for: by a part of the name of their hardware or owner, or by the
+    beginning of an id (``name``); by the slug of their hardware; by its family. All must fit; None
+    fits everything."""
 
     name: str | None = None
     slug: str | None = None
@@ -44,9 +49,11 @@ class Search:
         """Whether some hardware is named, not only its family: where is it on the board?"""
         return bool(self.name or self.slug)
 
-    def names(self, hardware: str, slug: str) -> bool:
-        """Whether hardware has this name and this slug, whatever its family."""
-        named = not self.name or self.name.casefold() in hardware.casefold()
+    def names(self, hardware: str, slug: str, owner: str = "", machine_id: str = "") -> bool:
+        """Whether a row has this name and this slug, whatever its family."""
+        wanted = (self.name or "").casefold()
+        named = any(wanted in text.casefold() for text in (hardware, slug, owner))
+        named = named or (self._is_id and machine_id.startswith(wanted))
         return named and self.slug in (None, slug)
 
     def finds(self, figure: Figure) -> bool:
@@ -54,18 +61,46 @@ class Search:
         family = not self.family or families.contains(
             self.family, figure.hardware, figure.setup.device
         )
-        return family and self.names(figure.hardware, figure.hardware_slug)
+        subject = figure.subject
+        names = self.names(figure.hardware, figure.hardware_slug, subject.owner, subject.machine_id)
+        return family and names
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
-        """The same in SQL, for a table with columns ``hardware``, ``hardware_slug``, ``device``."""
-        conditions = []
+        """The same in SQL, for tables of aggregates, results (by their own ids too) and withdrawn
+        ones, which have no owner."""
+        conditions: list[ColumnElement[bool]] = []
         if self.name:
-            conditions.append(table.c.hardware.icontains(self.name, autoescape=True))
+            c, wanted = table.c, self.name.casefold()
+            named = [
+                c[name].icontains(wanted, autoescape=True)
+                for name in ("hardware", "hardware_slug", "owner")
+                if name in c
+            ]
+            ids = (c[name] for name in ("machine_id", "submission_id") if name in c)
+            named += [self._begins(column) for column in ids if self._is_id]
+            conditions.append(or_(*named))
         if self.slug:
             conditions.append(table.c.hardware_slug == self.slug)
         if self.family:
             conditions.append(families.condition(table, self.family))
         return conditions
+
+    def hardware_of_machines(self) -> Select[tuple[str]]:
+        """The slugs of hardware of the machines and owners that are searched for, by indexes."""
+        label = OWNERS.c.label
+        labels = select(label).where(label.icontains(self.name or "", autoescape=True))
+        c = MACHINES.c
+        fits = [c.owner.in_(labels), *([self._begins(c.machine_id)] if self._is_id else [])]
+        return select(c.hardware_slug).where(c.level == "machine", or_(*fits))
+
+    @property
+    def _is_id(self) -> bool:
+        return bool(ID.fullmatch((self.name or "").casefold()))
+
+    def _begins(self, id: Any) -> ColumnElement[bool]:
+        """SQL: whether an id begins with the name. It uses an index."""
+        wanted = (self.name or "").casefold()
+        return id.between(wanted, f"{wanted}g")  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from .parameters import (
     ADevice,
     AFramework,
     AHardware,
+    AnOwner,
     APrecision,
     ARecipe,
     ATiming,
@@ -26,6 +27,7 @@ from .parameters import (
     KeyId,
     Limit,
     MachineId,
+    Moment,
     PartOfName,
 )
 
@@ -50,7 +52,7 @@ class SetupFilters(Parameters):
 # Columns that must be equal to the filter of their name, where a query has such a filter.
 COLUMNS = {
     *SetupFilters.model_fields,
-    *("machine_id", "batch_size", "precision", "status", "key_id"),
+    *("machine_id", "owner", "batch_size", "precision", "status", "key_id"),
 }
 
 
@@ -65,6 +67,7 @@ class CellFilters(SetupFilters):
     machine_id: Chosen[MachineId] = Field(
         None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
     )
+    owner: AnOwner = None
     trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
         None, description="lowest trust level of a row", examples=[3]
     )
@@ -105,6 +108,12 @@ class ListFilters(Parameters):
     )
 
 
+class MachineListFilters(ListFilters):
+    """Parameters of the list of machines."""
+
+    owner: AnOwner = None
+
+
 class ResultFilters(CellFilters):
     """Filters of a list or an export of results."""
 
@@ -120,9 +129,17 @@ class ResultFilters(CellFilters):
     run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = Field(
         None, description="the run it was measured in", examples=["0f1e2d3c4b5a6978" * 2]
     )
+    received_after: Chosen[Moment] = Field(
+        None,
+        description="received after this moment; a day is its first moment, in UTC",
+        examples=["2026-11-01T00:00:00Z"],
+    )
 
 
 class ResultPageFilters(ResultFilters):
+    sort: Chosen[Literal["received_at", "-received_at"]] = Field(
+        None, description="the oldest first, or (the default) the newest", examples=["received_at"]
+    )
     verdicts: bool = Field(
         True,
         description="false: leave the findings of the checks out, nine tenths of an answer",
@@ -137,6 +154,12 @@ class ResultPageFilters(ResultFilters):
 
 
 class ListPageFilters(ListFilters):
+    """The same on a page, where a link from another site may have added parameters."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class MachineListPageFilters(MachineListFilters):
     """The same on a page, where a link from another site may have added parameters."""
 
     model_config = ConfigDict(extra="ignore")

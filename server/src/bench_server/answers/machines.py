@@ -14,9 +14,9 @@ from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of
-from . import asks, stored_figures, stored_results
+from . import asks, query_names, stored_figures, stored_results
 from .cell_figures import CellFigure, in_catalogue_order
-from .filters import ListFilters
+from .filters import MachineListFilters
 from .machine_places import MachinePlace, places_of
 from .prices import NO_PRICES, Prices
 
@@ -26,6 +26,7 @@ class MachineSummary:
     """A machine with ranked results."""
 
     machine_id: str
+    owner: str
     hardware: dict[str, str]
     cells: int
     repeats: int
@@ -56,11 +57,19 @@ class MachineAnswer:
     figures: tuple[CellFigure, ...]
 
 
-def machine_page(session: Session, filters: ListFilters) -> MachinePage:
-    rows, cursor = stored_figures.listed(session, "machine", filters)
+def machine_page(session: Session, filters: MachineListFilters) -> MachinePage:
+    """A page of machines, of one owner if the filters name it.
+
+    Raises:
+        InvalidQuery: the owner is unknown.
+    """
+    query_names.require_known(session, filters)
+    of_owner = [TABLE.c.owner == filters.owner] if filters.owner else []
+    rows, cursor = stored_figures.listed(session, "machine", filters, *of_owner)
     names = _hardware_of(session, [row.id for row in rows])
     figures_found = [
-        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
+        MachineSummary(*(row.id, row.owner, names[row.id], row.cells, row.repeats, row.newest_at))
+        for row in rows
     ]
     return MachinePage(tuple(figures_found), cursor)
 

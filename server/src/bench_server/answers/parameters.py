@@ -1,6 +1,7 @@
 """Types of query parameters with their limits. The address is the state of a page."""
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
@@ -25,6 +26,9 @@ def _empty_is_none(value: Any) -> Any:
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 HardwareSlug = Annotated[
     str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
+]
+OwnerName = Annotated[
+    str, StringConstraints(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f]*$")
 ]
 Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 T = TypeVar("T")
@@ -76,6 +80,15 @@ def _condition(text: str) -> str:
     return text
 
 
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a moment from year 1 to 9999 in UTC") from None
+
+
+# A day is its first moment; without a time zone it is in UTC.
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
 
 
@@ -138,7 +151,15 @@ AHardware = Annotated[
     Chosen[HardwareSlug],
     Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
 ]
+AnOwner = Annotated[
+    Chosen[OwnerName], Field(description="an owner's whole name", examples=["Basel lab"])
+]
 PartOfName = Annotated[
-    Chosen[Words], Field(description="part of the hardware's name", examples=["m2 max"])
+    Chosen[Words],
+    Field(
+        description="part of the name or slug of the hardware, or of its owner's name; the first "
+        "four or more digits of a machine's or result's id",
+        examples=["m2 max"],
+    ),
 ]
 Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]

@@ -1,10 +1,10 @@
 """Names in queries: an unknown one is refused with 422, and with what there is.
 
 Workloads are checked where parameters are read (:mod:`.filters`), because the catalogue is fixed;
-frameworks and hardware here, because they are what the database has.
+frameworks, hardware and owners here, because they are what the database has.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from bench_protocol.base.names import slug
 
+from ..db.tables import Owner, table_of
 from ..errors import InvalidQuery, NotFound
 from ..ranking.rows import RESULTS, TABLE
 
@@ -20,14 +21,19 @@ from ..ranking.rows import RESULTS, TABLE
 FRAMEWORKS = ("jax", "mlx", "tensorflow", "torch")
 LEAST_ALIKE = 0.6
 ALL_HARDWARE = "GET /api/v1/hardware lists all hardware"
+ALL_OWNERS = "GET /api/v1/machines names the owner of each machine"
 MOST_HARDWARE = 500
+MOST_OWNERS = 500
+MOST_NEAR = 6
+OWNERS = table_of(Owner)
 
 
 def require_known(session: Session, parameters: Any) -> None:
-    """Check the framework and the hardware that a query names.
+    """Check the framework, the hardware and the owner that a query names.
 
     Args:
-        parameters: a model with any of ``framework``, ``hardware``, ``baseline``, ``cpu``, ``gpu``.
+        parameters: a model with any of ``framework``, ``owner``, ``hardware``, ``baseline``,
+            ``cpu``, ``gpu``.
 
     Raises:
         InvalidQuery: a name is unknown.
@@ -47,6 +53,38 @@ def require_known(session: Session, parameters: Any) -> None:
         if field == "hardware" and _has(session, "hardware_slug", wanted):
             continue
         raise unknown_hardware(session, wanted, field)
+    owner = getattr(parameters, "owner", None)
+    if owner and not is_owner(session, owner):
+        hint = hint_of(nearest_owners(session, owner), ALL_OWNERS)
+        raise InvalidQuery(f"owner: no owner {owner!r}", field="owner", hint=hint)
+
+
+def is_owner(session: Session, label: str) -> bool:
+    query = select(OWNERS.c.label).where(OWNERS.c.label == label)
+    return session.connection().scalar(query) is not None
+
+
+def no_owner(session: Session, wanted: str) -> NotFound:
+    """The refusal of an address that names no owner."""
+    near = nearest_owners(session, wanted)
+    return NotFound(
+        f"no owner {wanted[:80]!r} with ranked results",
+        field="owner",
+        hint=hint_of(near, ALL_OWNERS),
+        near=near,
+    )
+
+
+def nearest_owners(session: Session, wanted: str) -> list[str]:
+    """Owners whose name contains this one, else those most alike."""
+    label, connection = OWNERS.c.label, session.connection()
+    names = select(label).order_by(label)
+    containing = label != wanted, label.icontains(wanted, autoescape=True)
+    found = list(connection.scalars(names.where(*containing).limit(MOST_NEAR)))
+    if found:
+        return found
+    some = list(connection.scalars(names.limit(MOST_OWNERS)))
+    return get_close_matches(wanted, some, MOST_NEAR, LEAST_ALIKE)
 
 
 def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
@@ -69,23 +107,25 @@ def no_hardware(session: Session, wanted: str) -> NotFound:
     )
 
 
-def nearest_hardware(session: Session, wanted: str) -> str | None:
-    """The slug most like this slug or name of a hardware."""
+def nearest_hardware(session: Session, wanted: str) -> list[str]:
+    """The slugs that this slug or name of a hardware fits, or is most like."""
     return nearest(slug(wanted), [known for known, _ in ranked_hardware(session)])
 
 
-def nearest(wanted: str, names: Iterable[str]) -> str | None:
-    """The name that has all parts of the wanted one, the shortest of several; else the most alike,
-    if it is alike at all. Parts are separated by dashes."""
+def nearest(wanted: str, names: Iterable[str]) -> list[str]:
+    """The names that have all parts of the wanted one, the shortest first, at most ``MOST_NEAR``;
+    else the one most alike, if it is alike at all. Parts are separated by dashes."""
     names = sorted(names, key=lambda name: (len(name), name))
     parts = set(wanted.split("-"))
-    containing = (name for name in names if parts <= set(name.split("-")))
-    alike = get_close_matches(wanted, names, 1, LEAST_ALIKE)
-    return next(containing, alike[0] if alike else None)
+    containing = [name for name in names if parts <= set(name.split("-"))]
+    return containing[:MOST_NEAR] or get_close_matches(wanted, names, 1, LEAST_ALIKE)
 
 
-def hint_of(near: str | None, otherwise: str) -> str:
-    return f"did you mean {near}? {otherwise}" if near else otherwise
+def hint_of(near: Sequence[str], otherwise: str) -> str:
+    """``did you mean a, b or c?``, and what to do otherwise."""
+    *others, last = near or ("",)
+    named = f"{', '.join(others)} or {last}" if others else last
+    return f"did you mean {named}? {otherwise}" if near else otherwise
 
 
 def _has(session: Session, column: str, value: str) -> bool:

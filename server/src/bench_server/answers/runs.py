@@ -69,6 +69,31 @@ def counting_runs(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if not middle_of(run).disturbed] or list(runs)
 
 
+class Sides(NamedTuple):
+    """The levels on both sides of an update: the first run of the level before it, of the level
+    after it, and of what follows, and whether the level changes there."""
+
+    start: int
+    edge: int
+    end: int
+    marked: bool
+
+
+def sides(places: Sequence[int], switch: int, count: int) -> Sides:
+    """The levels around an update.
+
+    Args:
+        places: where the level of the runs changes.
+        switch: the first run after the update; changes are placed to within one run.
+        count: the number of runs.
+    """
+    marked = next((place for place in places if abs(place - switch) <= 1), None)
+    edge = switch if marked is None else marked
+    start = max((place for place in places if place < edge), default=0)
+    end = min((place for place in places if place > edge), default=count)
+    return Sides(start, edge, end, marked is not None)
+
+
 def changes_of_level(runs: Sequence[Run]) -> list[int]:
     """The index of the first run of each new level, among runs that count."""
     return change_points([middle_of(run).ns_per_sample for run in runs])

@@ -6,7 +6,7 @@ databases.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue.workloads import Workload
@@ -49,21 +49,28 @@ def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
     return [TABLE.c[name] == value for name, value in equal.items()]
 
 
-def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
+def listed(
+    session: Session, level: str, filters: ListFilters, *conditions: ColumnElement[bool]
+) -> tuple[list[Any], str | None]:
     """A page of hardware (``level`` ``hardware``) or machines, by id, with totals of their
-    figures, and the cursor of the next page."""
+    figures, and the cursor of the next page. Hardware is found by its machines and owners too."""
     key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
+    search = Search(filters.q)
+    found = search.conditions(TABLE)
+    if filters.q and level == "hardware":
+        found = [or_(*found, TABLE.c.hardware_slug.in_(search.hardware_of_machines()))]
     query = (
         select(
             key.label("id"),
             func.min(TABLE.c.hardware).label("hardware"),
+            func.min(TABLE.c.owner).label("owner"),
             func.count().label("cells"),
             func.sum(TABLE.c.repeats).label("repeats"),
             func.max(TABLE.c.machines).label("machines"),
             func.max(TABLE.c.owners).label("owners"),
             func.max(TABLE.c.newest_at).label("newest_at"),
         )
-        .where(TABLE.c.level == level, *Search(filters.q).conditions(TABLE))
+        .where(TABLE.c.level == level, *found, *conditions)
         .group_by(key)
         .order_by(key)
         .limit(filters.limit + 1)

@@ -80,7 +80,9 @@ def left_out(session: Session, row: Measurement) -> bool:
     return not all(session.connection().scalars(query))
 
 
-def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
+def results_query(
+    filters: ResultFilters, oldest_first: bool = False
+) -> Select[Submission, Measurement]:
     """A query for the results that pass the filters, newest first. It reads no payload."""
     shown = load_only(Submission.id, Submission.payload_sha256)  # type: ignore[arg-type]
     query = (
@@ -98,25 +100,31 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
     if filters.status == "failed":
         # A failed result is unranked, and unranked results have a separate index.
         query = query.where(counts.is_(False))
-    return query.order_by(
-        col(Measurement.received_at).desc(), col(Measurement.submission_id).desc()
-    )
+    if filters.received_after is not None:
+        query = query.where(col(Measurement.received_at) > filters.received_after)
+    order = (col(Measurement.received_at), col(Measurement.submission_id))
+    return query.order_by(*order if oldest_first else (one.desc() for one in order))
 
 
 def results_page(
     session: Session, filters: ResultPageFilters
 ) -> tuple[list[tuple[Submission, Measurement]], str | None]:
-    """A page of results, newest first, and the cursor of the next one.
+    """A page of results, newest first or as ``sort`` says, and the cursor of the next one.
 
     Raises:
         InvalidQuery: the cursor is invalid.
     """
-    query = results_query(filters)
+    oldest_first = filters.sort == "received_at"
+    query = results_query(filters, oldest_first)
     if filters.cursor is not None:
         at, last = cursors.read(filters.cursor, str, str)
         received, identity = col(Measurement.received_at), col(Measurement.submission_id)
         moment = cursors.moment_of(at)
-        query = query.where(or_(received < moment, and_(received == moment, identity < last)))
+        older, newer = (
+            or_(received < moment, and_(received == moment, identity < last)),
+            or_(received > moment, and_(received == moment, identity > last)),
+        )
+        query = query.where(newer if oldest_first else older)
     rows = [*session.execute(query.limit(filters.limit + 1))]
     if len(rows) <= filters.limit:
         return rows, None

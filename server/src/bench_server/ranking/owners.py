@@ -72,11 +72,16 @@ class OwnerCounts(NamedTuple):
         return ESTABLISHED if self.older else NEW
 
     @property
+    def that_count(self) -> int:
+        """The number of owners of the kinds that decide."""
+        return sum(self[: self.deciding + 1])
+
+    @property
     def words(self) -> str:
         """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
         numbers = zip(self, OWNER_KINDS, strict=True)
         kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
-        if self.total == sum(self[: self.deciding + 1]):
+        if self.total == self.that_count:
             return kinds
         if self.deciding == CONFIRMED:
             return f"{kinds}; only the {self.confirmed:,} confirmed count"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, select
 from sqlmodel import Session
@@ -69,6 +70,15 @@ def of_hardware(session: Session, slug: str) -> Feed:
     changed = _changes(session, TABLE.c.hardware_slug == slug)
     results = _results(session, {"hardware": slug})
     return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changed, results))
+
+
+def of_owner(session: Session, label: str) -> Feed:
+    """Results and changes of an owner's machines. Raises NotFound if there is no such owner."""
+    if not query_names.is_owner(session, label):
+        raise query_names.no_owner(session, label)
+    changed = _changes(session, TABLE.c.owner == label)
+    results = _results(session, {"owner": label})
+    return Feed(f"machines of {label}", f"/owners/{quote(label)}", _newest(changed, results))
 
 
 def atom(feed: Feed, origin: str, site_name: str) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -102,12 +103,12 @@ def answer(
     request: Request,
     document: Problem,
     headers: dict[str, str] | None = None,
-    near: str | None = None,
+    near: Sequence[str] = (),
 ) -> Response:
     """The problem as JSON, or as a page if a browser asks outside the API.
 
     Args:
-        near: an address that may be the wanted one, as a link of the page.
+        near: addresses that may be the wanted one, as links of the page.
     """
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
@@ -131,7 +132,7 @@ def refusal(request: Request, error: ProtocolError) -> Response:
     """The answer for a refusal or a protocol error."""
     wait = getattr(error, "retry_after_seconds", None)
     headers = {"Retry-After": str(wait)} if wait else None
-    return answer(request, problem_of(error), headers, _address_near(request, error))
+    return answer(request, problem_of(error), headers, _addresses_near(request, error))
 
 
 def unavailable(request: Request, _error: Exception) -> Response:
@@ -142,18 +143,18 @@ def unavailable(request: Request, _error: Exception) -> Response:
     return answer(request, document, {"Retry-After": "5"})
 
 
-def _address_near(request: Request, error: ProtocolError) -> str | None:
-    """The address of the request with the name that is like the wanted one."""
-    near = getattr(error, "near", None)
+def _addresses_near(request: Request, error: ProtocolError) -> list[str]:
+    """The address of the request with each name that is like the wanted one."""
     wanted = request.path_params.get(error.field)
-    return request.url.path.removesuffix(wanted) + near if near and wanted else None
+    before = request.scope["path"].removesuffix(wanted or "")
+    return [before + quote(name) for name in getattr(error, "near", ()) if wanted]
 
 
-def _page_near(request: Request) -> str | None:
-    """An address of this server that is like the requested one."""
+def _pages_near(request: Request) -> Sequence[str]:
+    """Addresses of this server that are like the requested one."""
     path = request.url.path.rstrip("/")
     if path in ALSO_CALLED:
-        return ALSO_CALLED[path]
+        return [ALSO_CALLED[path]]
     kind = path.startswith("/api/")
     paths: frozenset[str] = request.app.state.paths
     return nearest(path, [p for p in paths if "{" not in p and p.startswith("/api/") is kind])
@@ -188,10 +189,11 @@ def install(app: FastAPI) -> None:
         detail = f"{request.method} {request.url.path}: {error.detail}"
         headers = dict(error.headers or {})
         field = {404: "path", 405: "method"}.get(error.status_code, "")
-        near, hint = None, ""
+        near: tuple[str, ...] = ()
+        hint = ""
         if error.status_code == 404:
             detail = f"this server has no address {request.url.path}"
-            near = _page_near(request)
+            near = tuple(_pages_near(request))
             hint = hint_of(near, HINT_OF_STATUS[404])
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods(request))

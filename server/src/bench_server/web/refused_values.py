@@ -24,10 +24,10 @@ def words(error: Mapping[str, Any]) -> str:
     return f"must {message[prefix.end() :].partition(', unable to parse')[0]}"
 
 
-def meant(request: Request, errors: Sequence[Mapping[str, Any]]) -> str | None:
-    """The parameter of the same address whose name is like the first error's unknown one."""
+def meant(request: Request, errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Parameters of the same address whose names are like the first error's unknown one."""
     if errors[0]["type"] != "extra_forbidden":
-        return None
+        return []
     path = getattr(request.scope.get("route"), "path", "")
     operations = request.app.openapi()["paths"].get(path, {})
     parameters = operations.get(request.method.lower(), {}).get("parameters", [])

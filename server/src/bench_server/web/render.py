@@ -1,5 +1,6 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.trust import shows, trust_levels
 
 from ..ranking import ranges
-from . import static_files
+from . import short_names, static_files
 from .heads import HEADS
 from .plots import flops
 
@@ -46,7 +47,7 @@ def xml_templates() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined
     )
     env.filters.update(
-        short=lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
+        short=short_names.text,
         # Remove bidirectional controls and characters that XML forbids.
         plain=lambda text: "".join(filter(str.isprintable, str(text))),
     )
@@ -142,8 +143,8 @@ def document(request: Request, template: str, **values: Any) -> Response:
 
 
 def error_page(
-    request: Request, status: int, title: str, detail: str, hint: str, near: str | None
+    request: Request, status: int, title: str, detail: str, hint: str, near: Sequence[str]
 ) -> HTMLResponse:
-    """Render a refusal as a page. ``near``: an address that may be the wanted one."""
+    """Render a refusal as a page. ``near``: addresses that may be the wanted one."""
     words = {"title": title, "status": status, "detail": detail, "hint": hint, "near": near}
     return _html(request, "error.html", status, {**words, "json_href": None})

@@ -1,7 +1,8 @@
 """Pictures for embedding: cards for link previews, and badges.
 
-A card of one result or machine compares one set-up. A card of a hardware or a board has each
-hardware at its best. Set-ups are named where a card has several.
+A card has the finding of the page that it previews as its title. A card of one result or machine
+compares one set-up; one of a hardware or a board has each hardware at its best, by score where the
+page shows the scores. Set-ups are named where a card has several.
 """
 
 from collections.abc import Sequence
@@ -14,14 +15,22 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ..answers import hardware, leaderboard, machines, stored_results
+from ..answers import hardware, leaderboard, machines, stored_figures, stored_results
+from ..answers.baseline import baseline
 from ..answers.board_filters import BoardFilters
 from ..answers.cell_figures import CellFigure
+from ..answers.parameters import Part
 from ..answers.prices import NO_PRICES
 from ..answers.types.comparison import CompareAnswer
-from ..answers.types.leaderboard import BoardRow
+from ..answers.types.leaderboard import BoardRow, HardwareScore
 from ..errors import NotFound
+from ..ranking.medians import names_machine
+from ..ranking.score import Score, best_of, score
+from . import short_names
 from .pages import board_form
+from .pages.board_finding import finding
+from .pages.board_links import ACCURACY, METRICS
+from .pages.compare import heading
 from .render import xml_templates
 
 MOST_BARS = 6
@@ -31,9 +40,9 @@ SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 # Approximate widths of letters in Verdana 11 px, the font of badges.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
 # Width of a card's title in units of those letters, which are 1.2 times as wide in bold; the sizes
-# of the title in pixels.
-TITLE_WIDTH, LARGEST_TITLE, LEAST_TITLE = 1080 * 11 / 1.2, 50, 28
-
+# of the title in pixels on one line and on two.
+TITLE_WIDTH, ONE_LINE, TWO_LINES = 1080 * 11 / 1.2, (34, 50), (26, 38)
+MOST_LABEL = 30
 
 # The rows of a board.
 ROWS = {
@@ -54,6 +63,13 @@ class Bar(NamedTuple):
     kind: str
     note: str | None
     own: bool = False
+
+
+class Title(NamedTuple):
+    """The lines of a title, one or two, and their size in pixels."""
+
+    lines: tuple[str, ...]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -126,21 +142,29 @@ def hardware_card(session: Session, slug: str) -> Card:
     return Card(answer.name, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
 
 
-def board_card(session: Session, filters: BoardFilters) -> Card:
-    """The first rows of a board, in its order; of the first one with rows if no workload is chosen.
+def board_card(session: Session, filters: BoardFilters, of_operator: str | None = None) -> Card:
+    """The best scores where the page has their chart, else the first rows of a board, in its order;
+    of the first one with rows if no workload is chosen.
+
+    Args:
+        of_operator: the baseline that the operator chose.
 
     Raises:
         InvalidQuery: a name in the filters is unknown.
     """
     shown = filters.model_copy(update={"limit": MOST_BARS, "cursor": None})
-    boards = leaderboard.leaderboard(session, shown).boards
+    parts: tuple[Part, ...] = () if filters.workload else ("scores",)
+    boards, scores, rankings = leaderboard.leaderboard(session, shown, of_operator, parts)
+    metric = METRICS.get(filters.ranked_by, ACCURACY)
+    title = finding(shown, metric, rankings, scores, any(board.rows for board in boards))
+    if scores:
+        return _score_card(title, filters, scores)
     board = next((board for board in boards if board.rows), boards[0])
-    title = filters.workload or "How fast does it train?"
     rows = ROWS[filters.group or "hardware"]
-    where = "" if filters.workload else board.workload.name
+    where = board.workload.name
     line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
     bars = [
-        bar._replace(label=f"{row.rank}. {bar.label}") if row.rank else bar
+        bar._replace(label=_ranked(row.rank, row.hardware)) if row.rank else bar
         for row in _free(board.rows)
         for bar in (_bar(row),)
     ]
@@ -149,12 +173,31 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     return Card(title, line, _noted(bars), foot)
 
 
+def _score_card(title: str, filters: BoardFilters, scores: Sequence[HardwareScore]) -> Card:
+    """The best scores, and how many more there are."""
+    best = scores[:MOST_BARS]
+    bars = [
+        Bar(
+            _ranked(one.rank, one.hardware),
+            one.score.value or 0,
+            people.ratio(one.score.value or 0),
+            "other",
+            f"in {one.score.covered} of {one.score.terms} workloads" if one.score.missing else None,
+        )
+        for one in best
+    ]
+    asked = board_form.words(filters)
+    line = f"{asked + ': ' if asked else ''}speed in multiples of {best[0].score.baseline}"
+    foot = f"the best {len(bars)} of {len(scores):,} by score, each hardware at its best"
+    return Card(title, line, bars, foot)
+
+
 def compare_card(answer: CompareAnswer) -> Card:
-    """The geometric means of a comparison."""
+    """The geometric means of a comparison, under its finding."""
     first = answer.things[0]
     bars = [
         Bar(
-            thing.name,
+            short_names.name(thing.name, MOST_LABEL),
             thing.speed_up,
             people.ratio(thing.speed_up),
             "baseline" if thing is first else "other",
@@ -163,58 +206,78 @@ def compare_card(answer: CompareAnswer) -> Card:
         for thing in answer.things
         if thing.speed_up is not None
     ]
-    more = len(answer.things) - 2
-    title = " against ".join(thing.name for thing in answer.things[:2])
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} workloads and set-ups"
     alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{first.name} is 1×; more is faster{'; one machine a side' * alone}"
-    return Card(title + (f" and {more} more" if more > 0 else ""), line, bars[:MOST_BARS], foot)
+    return Card(heading(answer), line, bars[:MOST_BARS], foot)
 
 
-def hardware_badge(session: Session, slug: str) -> str:
+def hardware_badge(session: Session, slug: str, of_operator: str | None = None) -> str:
     """The badge of a hardware. Raises NotFound if it has no figures."""
-    return _badge(_shown(hardware.hardware(session, slug)))
+    answer = hardware.hardware(session, slug, of_operator)
+    return _badge(answer.name, answer.score, _shown(answer))
 
 
-def machine_badge(session: Session, machine_id: str) -> str:
-    """The badge of a machine. Raises NotFound if it has no figures."""
-    return _badge(machines.shown_figure(machines.machine_figures(session, machine_id)))
+def machine_badge(session: Session, machine_id: str, of_operator: str | None = None) -> str:
+    """The badge of a machine: it against the baseline, as its hardware is in its score. It reads no
+    board. Raises NotFound if it has no figures."""
+    figures = machines.machine_figures(session, machine_id)
+    shown, relative_to = machines.shown_figure(figures), baseline(session, of_operator)
+    of_baseline = (
+        stored_figures.hardware_figures(session, relative_to.slug) if relative_to.slug else ()
+    )
+    found = score(best_of(figures), best_of(relative_to.counted(of_baseline)))
+    return _badge(names_machine(figures).hardware, found, shown)
 
 
-def _badge(figure: CellFigure) -> str:
-    """An SVG badge with two fields, 20 pixels high."""
-    fields = ("training speed", f"{people.rate(figure.samples_per_second)}/s {figure.workload}")
+def _badge(name: str, found: Score, shown: CellFigure) -> str:
+    """An SVG badge with two fields, 20 pixels high: ``M4 Pro``, ``0.92× M2 Max``. Without a score
+    it has a rate."""
+    words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}"
+    if found.value and found.baseline:
+        words = f"{people.ratio(found.value)} {short_names.name(found.baseline)}"
+    fields = (short_names.name(name), words)
     label, value = ((text, round(_width(text)) + 12) for text in fields)
     return xml_templates().get_template("badge.svg").render(label=label, value=value)
 
 
-def png(card: Card, site_name: str) -> bytes:
+def png(card: Card, site_name: str, mark: str = "") -> bytes:
     """Draw a card as PNG."""
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name)))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name, mark)))
 
 
-def svg(card: Card, site_name: str) -> str:
-    """Draw a card. The title has the largest size at which it fits, and is cut at the least."""
-    title = "".join(filter(str.isprintable, card.title))
-    if _width(title) * LEAST_TITLE > TITLE_WIDTH:
-        while _width(f"{title}…") * LEAST_TITLE > TITLE_WIDTH:
-            title = title[:-1]
-        title = f"{title.rstrip()}…"
-    size = int(TITLE_WIDTH / max(1, _width(title)))
-    return (
-        xml_templates()
-        .get_template("card.svg")
-        .render(
-            card=card,
-            site_name=site_name,
-            title=title,
-            title_size=max(LEAST_TITLE, min(LARGEST_TITLE, size)),
-        )
-    )
+def svg(card: Card, site_name: str, mark: str = "") -> str:
+    """Draw a card.
+
+    Args:
+        mark: the address of its page and the day, so that a copy says where it comes from.
+    """
+    title = _title("".join(filter(str.isprintable, card.title)))
+    template = xml_templates().get_template("card.svg")
+    return template.render(card=card, site_name=site_name, title=title, mark=mark)
+
+
+def _title(words: str) -> Title:
+    """A title at the largest size at which it fits: on one line, else on two. One that is too long
+    loses its last words."""
+    least, largest = ONE_LINE
+    if _width(words) * least <= TITLE_WIDTH:
+        return Title((words,), min(largest, int(TITLE_WIDTH / max(1, _width(words)))))
+    least, largest = TWO_LINES
+    for most in range(len(words), 0, -1):
+        shorter = short_names.text(words, most)
+        # The two lines that are most alike; a single word is on one.
+        halves: list[tuple[str, ...]]
+        halves = [(shorter[:n], shorter[n + 1 :]) for n, c in enumerate(shorter) if c == " "]
+        lines = min(halves, key=lambda pair: max(map(_width, pair)), default=(shorter,))
+        size = int(TITLE_WIDTH / max(1, *map(_width, lines)))
+        if size >= least:
+            return Title(lines, min(largest, size))
+    return Title(("…",), largest)
 
 
 def _width(text: str) -> float:
-    """The approximate width of a text at 11 px."""
+    """The approximate width of a text at 11 px. Beyond Latin letters it is an upper bound."""
     return sum(
         13 if not c.isascii() else 4.5 if c in NARROW else 10 if c in WIDE else 7 for c in text
     )
@@ -253,7 +316,14 @@ def _place(rows: Sequence[BoardRow], slug: str) -> str:
 
 def _bar(row: Any, own: bool = False) -> Bar:
     rate, setup = row.samples_per_second, f"{row.framework} {row.recipe}"
-    return Bar(row.hardware, rate, f"{people.rate(rate)}/s", row.device, setup, own)
+    name = short_names.name(row.hardware, MOST_LABEL)
+    return Bar(name, rate, f"{people.rate(rate)}/s", row.device, setup, own)
+
+
+def _ranked(rank: int | None, hardware: str) -> str:
+    """``12. NVIDIA GeForce RTX 4090``."""
+    before = f"{rank}. " if rank else ""
+    return before + short_names.name(hardware, MOST_LABEL - len(before))
 
 
 def _beside(own: Bar, rows: Sequence[BoardRow], slug: str) -> list[Bar]:

@@ -60,6 +60,7 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
+    owners_that_count: int
     disturbed: bool
     left_out: int
     update: Update | None
@@ -128,6 +129,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 repeats=combined.repeats,
                 machines=combined.machines,
                 owners=combined.owners.total,
+                owners_that_count=combined.owners.that_count,
                 disturbed=combined.disturbed,
                 left_out=combined.left_out,
                 update=update,

@@ -19,7 +19,7 @@ from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.figures import Figure
 from ...ranking.medians import combined, counting
 from ...ranking.ranges import Bounds, Margins, between_repeats, of_figure
-from ..runs import Run, changes_of_level, counting_runs, middle_of, runs_of
+from ..runs import Run, changes_of_level, counting_runs, middle_of, runs_of, sides
 
 # Up to this number of machines the answer names each.
 FEW_MACHINES = 2
@@ -164,12 +164,8 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     if not switches:
         return of_all
     switch = switches[-1]
-    # Changes are placed to within one run.
-    marked = next((place for place in places if abs(place - switch) <= 1), None)
-    edge = switch if marked is None else marked
-    start = max((place for place in places if place < edge), default=0)
-    end = min((place for place in places if place > edge), default=len(runs))
-    if marked is not None:
+    start, edge, end, marked = sides(places, switch, len(runs))
+    if marked:
         earlier, later = runs[start:edge], runs[edge:end]
         old_ones, new_ones = (earlier, later) if is_new[switch] else (later, earlier)
     else:
@@ -178,4 +174,4 @@ def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
     if not (old_ones and new_ones):  # runs of a third version lie between them
         return of_all
     levels = Level.of(old_ones, was), Level.of(new_ones, now)
-    return Levels(id, *levels, marked is not None, disturbed)
+    return Levels(id, *levels, marked, disturbed)

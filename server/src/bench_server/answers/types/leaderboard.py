@@ -97,7 +97,16 @@ class FigureAnswer:
     @property
     def owner_words(self) -> str:
         """How many owners of each kind have a figure, and which decide."""
-        return OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners).words
+        return self._owners.words
+
+    @property
+    def owners_that_count(self) -> int:
+        """The number of owners that decide."""
+        return self._owners.that_count
+
+    @property
+    def _owners(self) -> OwnerCounts:
+        return OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners)
 
     @property
     def bar_end(self) -> float:

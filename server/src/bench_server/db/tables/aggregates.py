@@ -43,6 +43,7 @@ class Aggregate(InSetup, Table, table=True):
         Index("ix_aggregate_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_aggregate_hardware", "level", "hardware_slug", "workload_digest"),
         Index("ix_aggregate_machine", "level", "machine_id", "workload_digest"),
+        Index("ix_aggregate_owner", "level", "owner", "machine_id"),
         Index("ix_aggregate_machines", "level", "hardware_slug", "machine_id"),
     )
 

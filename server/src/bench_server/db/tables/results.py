@@ -113,7 +113,7 @@ class Measurement(InSetup, Table, table=True):
         *(
             Index(f"ix_measurement_{name}", name, *NEWEST)
             for name in (
-                *("key_id", "workload", "framework", "precision", "batch_size"),
+                *("key_id", "owner", "workload", "framework", "precision", "batch_size"),
                 *("device", "recipe", "data", "timing"),
             )
         ),

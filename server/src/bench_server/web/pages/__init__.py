@@ -10,6 +10,7 @@ from .hardware import HardwarePage
 from .leaderboard import LeaderboardPage
 from .lists import ListPage, ResultListPage
 from .machine import MachinePage
+from .owner import OwnerPage
 from .result import ResultPage
 from .studies import PlottedStudyPage, StudyPage
 from .wanted import WantedPage
@@ -24,6 +25,7 @@ PAGES: dict[str, type] = {
     "machine-list.html": ListPage,
     "result-list.html": ResultListPage,
     "machine.html": MachinePage,
+    "owner.html": OwnerPage,
     "result.html": ResultPage,
     "compare.html": ComparePage,
     "frameworks.html": StudyPage,

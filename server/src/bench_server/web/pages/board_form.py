@@ -78,6 +78,7 @@ def words(filters: BoardFilters) -> str:
     chosen = ((field.words, getattr(filters, field.name)) for field in FIELDS)
     setup = [say(value) for say, value in chosen if say and value not in (None, "any")]
     machine = [f"machine {filters.machine_id}"] if filters.machine_id else []
+    owner = [f"machines of {filters.owner}"] if filters.owner else []
     trust = [f"trust level {filters.trust} or more"] if filters.trust else []
-    found = ", ".join([*family, *setup, *machine, *trust, *filters.where])
+    found = ", ".join([*family, *setup, *machine, *owner, *trust, *filters.where])
     return found[:1].upper() + found[1:]

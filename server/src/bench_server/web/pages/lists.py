@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from sqlmodel import Session
 
 from ...answers import hardware, machines, query_names, stored_results
-from ...answers.filters import ListPageFilters, ResultListFilters
+from ...answers.filters import ListPageFilters, MachineListPageFilters, ResultListFilters
 from ...answers.parameters import WORKLOADS
 from ...answers.types.results import ResultAnswer, result_fields
 from .common import Choice, address, choices
@@ -37,6 +37,7 @@ class ResultListPage:
     json_href: str
     csv_href: str
     q: str
+    received_after: str
     rows: tuple[ResultAnswer, ...]
     next_href: str | None
     workloads: tuple[Choice, ...]
@@ -51,13 +52,17 @@ def hardware_list(session: Session, filters: ListPageFilters) -> ListPage:
     return _list("Hardware", "/hardware", filters, page.hardware, page.next_cursor)
 
 
-def machine_list(session: Session, filters: ListPageFilters) -> ListPage:
+def machine_list(session: Session, filters: MachineListPageFilters) -> ListPage:
     page = machines.machine_page(session, filters)
     return _list("Machines", "/machines", filters, page.machines, page.next_cursor)
 
 
 def _list(
-    title: str, path: str, filters: ListPageFilters, rows: Rows, cursor: str | None
+    title: str,
+    path: str,
+    filters: ListPageFilters | MachineListPageFilters,
+    rows: Rows,
+    cursor: str | None,
 ) -> ListPage:
     here = _address(f"/api/v1{path}", filters)
     return ListPage(title, here, filters.q or "", rows, _next(path, filters, cursor))
@@ -68,7 +73,7 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
     query_names.require_known(session, filters)
     rows, cursor = stored_results.results_page(session, filters)
     chosen = filters.model_dump(mode="json", exclude_defaults=True)
-    fields = ("q", "workload", "framework", "status", "ranked", "cursor")
+    fields = ("q", "workload", "framework", "status", "ranked", "received_after", "cursor")
     frameworks = query_names.frameworks(session)
     ranked = "" if filters.ranked is None else str(filters.ranked).lower()
     return ResultListPage(
@@ -76,9 +81,14 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
         json_href=_address("/api/v1/results", filters),
         csv_href=address(
             "/api/v1/export.csv",
-            {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "verdicts")},
+            {
+                name: chosen[name]
+                for name in chosen
+                if name not in ("cursor", "limit", "sort", "verdicts")
+            },
         ),
         q=filters.q or "",
+        received_after=f"{filters.received_after:%Y-%m-%d}" if filters.received_after else "",
         rows=tuple(ResultAnswer(**result_fields(*row)) for row in rows),
         next_href=_next("/results", filters, cursor),
         workloads=choices(zip(WORKLOADS, WORKLOADS, strict=True), filters.workload),

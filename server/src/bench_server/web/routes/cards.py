@@ -11,16 +11,21 @@ from ..pages.workload import workload_called
 from ..static_files import FOLDER
 from .compare import Comparison
 from .deps import Reading, SettingsDep
-from .hardware import MachineId, Slug
+from .hardware import MachineId, OwnerLabel, Slug
 
 router = APIRouter(include_in_schema=False)
+# Longer ones do not fit a card.
+MOST_ADDRESS = 60
 SHORT = {"Cache-Control": "public, max-age=300"}
 
 
-def _png(card: share_cards.Card, settings: SettingsDep) -> Response:
-    return Response(
-        share_cards.png(card, settings.site_name), media_type="image/png", headers=SHORT
-    )
+def _png(card: share_cards.Card, request: Request, settings: SettingsDep) -> Response:
+    """The picture, with the address of its page and the day."""
+    host, page = request.url.netloc, request.url.path.removesuffix("card.png").rstrip("/")
+    address = host + page if len(host + page) <= MOST_ADDRESS else host
+    mark = f"{address} · {request.app.state.clock():%Y-%m-%d}"
+    picture = share_cards.png(card, settings.site_name, mark)
+    return Response(picture, media_type="image/png", headers=SHORT)
 
 
 def _svg(text: str) -> Response:
@@ -29,45 +34,54 @@ def _svg(text: str) -> Response:
 
 @router.get("/card.png")
 def board_card(
-    session: Reading, settings: SettingsDep, filters: Annotated[BoardPageFilters, Query()]
+    request: Request,
+    session: Reading,
+    settings: SettingsDep,
+    filters: Annotated[BoardPageFilters, Query()],
 ) -> Response:
-    return _png(share_cards.board_card(session, filters), settings)
+    return _png(share_cards.board_card(session, filters, settings.baseline), request, settings)
 
 
 @router.get("/workloads/{name}/card.png")
-def workload_card(session: Reading, settings: SettingsDep, name: str) -> Response:
+def workload_card(request: Request, session: Reading, settings: SettingsDep, name: str) -> Response:
     filters = BoardPageFilters.model_validate({"workload": workload_called(name).name})
-    return _png(share_cards.board_card(session, filters), settings)
+    return _png(share_cards.board_card(session, filters, settings.baseline), request, settings)
 
 
 @router.get("/hardware/{slug}/card.png")
-def hardware_card(session: Reading, settings: SettingsDep, slug: Slug) -> Response:
-    return _png(share_cards.hardware_card(session, slug), settings)
+def hardware_card(
+    request: Request, session: Reading, settings: SettingsDep, slug: Slug
+) -> Response:
+    return _png(share_cards.hardware_card(session, slug), request, settings)
 
 
 @router.get("/machines/{machine_id}/card.png")
-def machine_card(session: Reading, settings: SettingsDep, machine_id: MachineId) -> Response:
-    return _png(share_cards.machine_card(session, machine_id), settings)
+def machine_card(
+    request: Request, session: Reading, settings: SettingsDep, machine_id: MachineId
+) -> Response:
+    return _png(share_cards.machine_card(session, machine_id), request, settings)
 
 
 @router.get("/results/{result_id}/card.png")
-def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Response:
-    return _png(share_cards.result_card(session, result_id), settings)
+def result_card(
+    request: Request, session: Reading, settings: SettingsDep, result_id: str
+) -> Response:
+    return _png(share_cards.result_card(session, result_id), request, settings)
 
 
 @router.get("/compare/card.png")
-def compare_card(settings: SettingsDep, answer: Comparison) -> Response:
-    return _png(share_cards.compare_card(answer), settings)
+def compare_card(request: Request, settings: SettingsDep, answer: Comparison) -> Response:
+    return _png(share_cards.compare_card(answer), request, settings)
 
 
 @router.get("/hardware/{slug}/badge.svg")
-def hardware_badge(session: Reading, slug: Slug) -> Response:
-    return _svg(share_cards.hardware_badge(session, slug))
+def hardware_badge(session: Reading, settings: SettingsDep, slug: Slug) -> Response:
+    return _svg(share_cards.hardware_badge(session, slug, settings.baseline))
 
 
 @router.get("/machines/{machine_id}/badge.svg")
-def machine_badge(session: Reading, machine_id: MachineId) -> Response:
-    return _svg(share_cards.machine_badge(session, machine_id))
+def machine_badge(session: Reading, settings: SettingsDep, machine_id: MachineId) -> Response:
+    return _svg(share_cards.machine_badge(session, machine_id, settings.baseline))
 
 
 @router.get("/favicon.ico")
@@ -97,6 +111,13 @@ def hardware_feed(
     request: Request, session: Reading, settings: SettingsDep, slug: Slug
 ) -> Response:
     return _atom(request, settings, feeds.of_hardware(session, slug))
+
+
+@router.get("/owners/{owner:path}/feed.atom")
+def owner_feed(
+    request: Request, session: Reading, settings: SettingsDep, owner: OwnerLabel
+) -> Response:
+    return _atom(request, settings, feeds.of_owner(session, owner))
 
 
 def _atom(request: Request, settings: SettingsDep, feed: feeds.Feed) -> Response:

@@ -1,14 +1,14 @@
-"""Routes ``/api/v1/hardware``, ``/api/v1/machines``, and ``/api/v1/asks``: what is wanted again."""
+"""Routes of hardware, machines and owners, and ``/api/v1/asks``: what is wanted again."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from ...answers import asks, machines
+from ...answers import asks, machines, owners
 from ...answers import hardware as hardware_answers
-from ...answers.filters import HistoryFilters, ListFilters
+from ...answers.filters import HistoryFilters, ListFilters, MachineListFilters
 from ...answers.history import HistoryAnswer, history
-from ...answers.parameters import HardwareSlug
+from ...answers.parameters import HardwareSlug, OwnerName
 from ...answers.parameters import MachineId as AnyMachine
 from ...answers.prices import Prices
 from ...answers.published import PublishedAnswer, published_figures
@@ -20,6 +20,7 @@ router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
 Slug = Annotated[
     HardwareSlug, Path(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"])
 ]
+OwnerLabel = Annotated[OwnerName, Path(description="an owner's name", examples=["Basel lab"])]
 MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["0f1e2d3c4b5a6978"])]
 
 
@@ -51,7 +52,10 @@ def list_published_figures(session: Reading) -> list[PublishedAnswer]:
 
 @router.get("/machines", summary="Measured machines, by id", responses=problems(422))
 def list_machines(
-    request: Request, response: Response, session: Reading, filters: Annotated[ListFilters, Query()]
+    request: Request,
+    response: Response,
+    session: Reading,
+    filters: Annotated[MachineListFilters, Query()],
 ) -> machines.MachinePage:
     page = machines.machine_page(session, filters)
     response.headers.update(next_page(request, page.next_cursor))
@@ -67,6 +71,15 @@ def get_machine(
     session: Reading, settings: SettingsDep, machine_id: MachineId
 ) -> machines.MachineAnswer:
     return machines.machine(session, machine_id, Prices({}, settings.prices))
+
+
+@router.get(
+    "/owners/{owner:path}",
+    summary="One owner: its machines, and what the last update changed on each",
+    responses=problems(404, 422),
+)
+def get_owner(session: Reading, owner: OwnerLabel) -> owners.OwnerAnswer:
+    return owners.owner(session, owner)
 
 
 @router.get(

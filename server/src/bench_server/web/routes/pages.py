@@ -7,7 +7,12 @@ from fastapi.responses import HTMLResponse
 
 from ...answers.board_filters import BoardPageFilters
 from ...answers.compared_things import compared_ids
-from ...answers.filters import HistoryFilters, ListPageFilters, ResultListFilters
+from ...answers.filters import (
+    HistoryFilters,
+    ListPageFilters,
+    MachineListPageFilters,
+    ResultListFilters,
+)
 from ...answers.parameters import Words
 from ...answers.prices import Prices
 from ...answers.types.comparison import Across, Mode
@@ -19,12 +24,13 @@ from ..pages import guides, lists, wanted
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import machine as machine_pages
+from ..pages import owner as owner_pages
 from ..pages import result as results
 from ..pages import studies as study_pages
 from ..pages import workload as workload_pages
 from .compare import PricesDep
 from .deps import AuthorityDep, Reading, SettingsDep
-from .hardware import MachineId, Slug
+from .hardware import MachineId, OwnerLabel, Slug
 from .studies import OfHardware, OfPair, OfTrend
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(canonical)])
@@ -56,7 +62,7 @@ def hardware_list(
 
 @router.get("/machines")
 def machine_list(
-    request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
+    request: Request, session: Reading, filters: Annotated[MachineListPageFilters, Query()]
 ) -> HTMLResponse:
     return render.page(request, "machine-list.html", lists.machine_list(session, filters))
 
@@ -92,6 +98,11 @@ def machine(
     prices = Prices({}, settings.prices)
     context = machine_pages.machine_page(session, machine_id, filters, prices)
     return render.page(request, "machine.html", context)
+
+
+@router.get("/owners/{owner:path}")
+def owner(request: Request, session: Reading, owner: OwnerLabel) -> HTMLResponse:
+    return render.page(request, "owner.html", owner_pages.owner_page(session, owner))
 
 
 @router.get("/results/{result_id}")

@@ -114,7 +114,7 @@ async def submit_results(request: Request) -> Response:
 
 @router.get(
     "",
-    summary="Results, newest first, page by page",
+    summary="Results, page by page, the newest first unless sort says otherwise",
     response_model=ResultPageAnswer,
     responses=problems(422),
 )

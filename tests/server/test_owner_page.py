@@ -1,0 +1,177 @@
+"""An owner's machines: what the last update changed, and lists by owner, id and time."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster, get
+from tests.fakes.statements import statements
+
+from bench_protocol.catalogue.matrix import Device
+from bench_server.answers import owners
+from bench_server.db.store import Store
+from bench_server.ingest import moderation
+
+NOW = datetime(2026, 10, 1, tzinfo=UTC)
+CUDA = Device(kind="cuda")
+LAB, OTHER = "Basel lab", results.private_key(2)
+PAGE = {"Accept": "text/html"}
+CHANGED, FEW, OTHERS = (
+    results.make_machine(brand, ("cuda", gpu, None), seed=seed)
+    for brand, gpu, seed in (
+        ("AMD EPYC 9654", "NVIDIA H200", 3),
+        ("AMD Ryzen 9", "NVIDIA T4", 4),
+        ("AMD EPYC 7702", "NVIDIA B200", 5),
+    )
+)
+
+
+def run(post: Poster, machine: Any, day: int, driver: str, step_ns: int, **more: Any) -> str:
+    gpus = (machine.gpus[0].model_copy(update={"driver": driver}),)
+    return post.made(
+        cell=results.make_cell(device=CUDA),
+        machine=machine.model_copy(update={"gpus": gpus}),
+        step_ns=step_ns + day,
+        clocks=results.clocks_from(day),
+        **more,
+    )
+
+
+@pytest.fixture
+def lab(post: Poster, store: Store) -> dict[str, str]:
+    """A lab with a machine that a driver made faster, and one with two runs; and somebody else.
+    The ids of a result of each."""
+    for key, label in ((results.private_key(1), LAB), (OTHER, "Ada")):
+        post.enroll(key)
+        whose: dict[str, Any] = {"key": results.key_id(key), "owner": label}
+        moderation.decide(store, AUTHORITY, NOW, "assign", **whose)
+    ids = {}
+    for day in range(1, 11):
+        new = day > 5
+        ids["changed"] = run(
+            post, CHANGED, day, "560.35" if new else "550.9", 80_000 if new else 100_000
+        )
+    for day, driver in ((1, "550.9"), (2, "560.35")):
+        ids["few"] = run(post, FEW, day, driver, 200_000)
+    ids["other"] = run(post, OTHERS, 1, "560.35", 50_000, key=OTHER)
+    return ids
+
+
+def machine_of(http: TestClient, result: str) -> str:
+    return str(get(http, f"/results/{result}")["machine_id"])
+
+
+def test_each_cell_has_the_change_of_the_last_update_as_the_machines_history_has_it(
+    http: TestClient, lab: dict[str, str]
+) -> None:
+    answer = get(http, "/owners/Basel%20lab")
+    assert (answer["owner"], answer["machine_count"]) == (LAB, 2)
+    cells = {one["machine_id"]: one["cells"][0] for one in answer["machines"]}
+    changed, few = (cells[machine_of(http, lab[name])] for name in ("changed", "few"))
+    history = get(http, f"/machines/{machine_of(http, lab['changed'])}/history")
+    (change,) = history["changes"]
+    update = changed["update"]
+    for name in ("speed_up", "speed_up_low", "speed_up_high"):
+        assert update[name] == pytest.approx(change[name])
+    assert update["marked"] is True
+    assert update["changed"] == [{"name": "driver", "before": "550.9", "after": "560.35"}]
+    # The speed now is that of the newest level, not of all runs.
+    assert changed["samples_per_second"] == pytest.approx(64e9 / 80_008)
+    assert (few["update"]["marked"], few["update"]["speed_up_low"]) == (None, None)
+
+
+def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[str, str]) -> None:
+    text = http.get("/owners/Basel%20lab").text
+    (heading,) = re.findall("<h1><bdi>(.*?)</bdi></h1>", text)
+    words = "Since driver 550.9 became 560.35, 1 of 2 figures is faster (1.25×), none slower"
+    assert heading == words
+    assert re.findall(r'<td class="number (\w*)"', text) == ["", "faster"]
+    assert "too few runs to tell" in text
+    assert f'href="/machines/{machine_of(http, lab["changed"])}?workload=mnist-cnn' in text
+    assert "NVIDIA B200" not in text
+    assert "no driver, system or framework was updated" in http.get("/owners/Ada").text
+    feed = http.get("/owners/Basel%20lab/feed.atom").text
+    assert "1.25 times as fast since 2026-10-06" in feed
+
+
+def test_an_owners_page_has_few_machines_and_reads_no_results(
+    http: TestClient, store: Store, lab: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "MOST_MACHINES", 1)
+    with statements(store) as seen:
+        page = http.get("/owners/Basel%20lab").text
+    assert "1 machine measured longer ago is not shown" in page
+    assert not [one for one, _ in seen if re.search("measurement|submission", one)]
+
+
+@pytest.mark.parametrize("wanted", ["basel", "Basel labb", "BASEL LAB"])
+def test_an_unknown_owner_gets_the_nearest_names(
+    http: TestClient, lab: dict[str, str], wanted: str
+) -> None:
+    answer = http.get(f"/api/v1/owners/{wanted}")
+    assert (answer.status_code, answer.json()["field"]) == (404, "owner")
+    assert f"did you mean {LAB}?" in answer.json()["hint"]
+    page = http.get(f"/owners/{wanted}", headers=PAGE)
+    assert (page.status_code, '<a href="/owners/Basel%20lab">' in page.text) == (404, True)
+    for path in ("results", "machines", "leaderboard", "export.csv"):
+        refused = http.get(f"/api/v1/{path}", params={"owner": wanted})
+        assert (refused.status_code, refused.json()["field"]) == (422, "owner"), path
+        assert f"did you mean {LAB}?" in refused.json()["hint"]
+
+
+def test_lists_and_boards_have_those_of_one_owner(http: TestClient, lab: dict[str, str]) -> None:
+    ids = {machine_of(http, lab[name]) for name in ("changed", "few")}
+    assert {one["machine_id"] for one in get(http, "/machines?owner=Basel lab")["machines"]} == ids
+    rows = get(http, "/results?owner=Basel lab&limit=200")["results"]
+    assert (len(rows), {row["machine_id"] for row in rows}) == (12, ids)
+    for group in ("hardware", "setup", "machine"):
+        board = get(http, f"/leaderboard?workload=mnist-cnn&owner=Basel lab&group={group}")
+        names = [(row["hardware"], row["rank"]) for row in board["rows"]]
+        assert names == [("NVIDIA H200", None), ("NVIDIA T4", None)], group
+    assert "Machines of Basel lab" in http.get("/?workload=mnist-cnn&owner=Basel lab").text
+
+
+def test_search_finds_ids_and_owners(http: TestClient, lab: dict[str, str]) -> None:
+    ids = {name: machine_of(http, lab[name]) for name in lab}
+    found = {
+        "ada": {"other"},
+        "basel": {"changed", "few"},
+        ids["few"][:4]: {"few"},
+        ids["few"].upper(): {"few"},
+        "nvidia-h200": {"changed"},
+        "zz": set(),
+    }
+    hardware = {"changed": "nvidia-h200", "few": "nvidia-t4", "other": "nvidia-b200"}
+    for words, names in found.items():
+        machines = get(http, f"/machines?q={words}")["machines"]
+        assert {one["machine_id"] for one in machines} == {ids[name] for name in names}, words
+        slugs = {one["slug"] for one in get(http, f"/hardware?q={words}")["hardware"]}
+        assert slugs == {hardware[name] for name in names}, words
+        listed = get(http, f"/results?q={words}&limit=200")["results"]
+        assert {row["machine_id"] for row in listed} == {ids[name] for name in names}, words
+        rows = get(http, f"/leaderboard?workload=mnist-cnn&group=machine&q={words}")["rows"]
+        assert {row["machine_id"] for row in rows} == {ids[name] for name in names}, words
+    (one,) = get(http, f"/results?q={lab['few'][:8]}")["results"]
+    assert one["id"] == lab["few"]
+
+
+def test_results_have_a_time_filter_and_two_orders(http: TestClient, lab: dict[str, str]) -> None:
+    newest = get(http, "/results?limit=200")["results"]
+    assert get(http, "/results?limit=200&sort=-received_at")["results"] == newest
+    oldest: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = get(http, f"/results?limit=5&sort=received_at&cursor={cursor}")
+        oldest, cursor = oldest + page["results"], page["next_cursor"]
+    assert oldest == newest[::-1]
+    later = newest[3]["received_at"]
+    assert get(http, f"/results?received_after={later}")["results"] == newest[:3]
+    assert get(http, "/results?received_after=9999-01-01")["results"] == []
+    assert http.get("/results?received_after=2026-01-01").status_code == 200
+    for wrong in ("nope", "0001-01-01T00:00:00%2B14:00"):
+        answer = http.get(f"/api/v1/results?received_after={wrong}")
+        assert (answer.status_code, answer.json()["field"]) == (422, "received_after")
