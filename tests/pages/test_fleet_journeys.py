@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import Fleet
 
+from bench_protocol.base import format as people
+
 
 @pytest.mark.parametrize("workload", ["mnist-cnn", "fashion-mlp"])
 def test_a_board_is_by_speed_and_a_pair_has_one_ratio(fleet: Fleet, workload: str) -> None:
@@ -26,7 +28,9 @@ def test_a_board_is_by_speed_and_a_pair_has_one_ratio(fleet: Fleet, workload: st
     assert [row["rank"] for row in ranked] == [*range(1, len(ranked) + 1)]
     assert all(row["held"] or row["published"] for row in rows if not row["rank"])
     page = httpx.get(f"{fleet.address}/", params={"workload": workload}).text
-    assert f"{ranked[0]['hardware']} trains {workload} fastest</h1>" in page
+    first = ranked[0]
+    rate = people.rate(first["samples_per_second"])
+    assert f"{workload}: {first['hardware']} is fastest, {rate} images/s</h1>" in page
     text = httpx.get(f"{api}/leaderboard.csv", params={**asked, "group": "setup"}).text
     best: dict[str, float] = {}
     for row in csv.DictReader(io.StringIO(text)):

@@ -31,6 +31,11 @@ CUT = """() => [
 BOXES_WITHIN_ROWS = """() => [...document.querySelectorAll('tr .pick label')].every(one =>
     one.getBoundingClientRect().right < one.closest('tr').getBoundingClientRect().right + 0.5)"""
 
+# Heads of a board that leave a phone's screen, or are in no line with the others.
+BESIDE_THE_SCREEN = """() => [...document.querySelectorAll('.ranking thead *')]
+    .filter(one => one.getBoundingClientRect().right > innerWidth)
+    .map(one => one.outerHTML.slice(0, 100))"""
+
 # What the keyboard reaches in heads that are there for screen readers alone.
 UNSEEN = """() => [...document.querySelectorAll('thead')]
     .filter(head => head.getBoundingClientRect().width <= 1)
@@ -96,4 +101,5 @@ def test_every_cell_of_a_phone_holds_its_text(fleet: Fleet, look: Open) -> None:
         for width in (390, 320):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate(WIDER) == [], (address, width)
+            assert page.evaluate(BESIDE_THE_SCREEN) == [], (address, width)
             assert page.evaluate(UNSEEN) == [], (address, width)

@@ -95,7 +95,8 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     post.made(cell=results.make_cell(), machine=results.make_machine("AMD Ryzen 9", seed=8))
     both = home()
     assert '<figure class="dots">' in both
-    assert "A hollow dot is a score of one owner" in both
+    assert "hollow: one owner, or not all workloads" in both
+    assert 'class="board"' not in both
 
 
 @pytest.fixture

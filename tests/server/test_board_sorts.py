@@ -65,7 +65,22 @@ def test_a_sorted_board_keeps_its_ranks(filled: Poster) -> None:
     assert ranks(filled, sort="accuracy") == [1, 2, 3, 4]  # none has one: by speed
 
 
-@pytest.mark.parametrize("sort", ["hardware", "-hardware", "-spread", "newest_at", "mfu"])
+def test_price_and_memory_sort_and_rows_without_them_are_last(filled: Poster) -> None:
+    """The RTX 4090 has a price at launch; the M2 Max no memory that its maker states for each."""
+    for sort in ("price", "-price", "memory_bytes", "-memory_bytes"):
+        field, down = sort.removeprefix("-"), sort[0] == "-"
+        values = [row[field] for row in rows(filled, sort=sort)]
+        there = [value for value in values if value is not None]
+        assert values == sorted(there, reverse=down) + [None] * (4 - len(there)), sort
+        assert there
+    first = rows(filled, sort="price")[0]
+    assert (first["price"], first["price_currency"]) == (1599, "USD")
+    page = filled.http.get("/?workload=mnist-cnn&sort=price").text
+    assert re.search(r'data-label="Price"><span class="figure">1,599', page)
+    assert 'data-label="Price"' not in filled.http.get("/?workload=mnist-cnn").text
+
+
+@pytest.mark.parametrize("sort", ["hardware", "-hardware", "-spread", "newest_at", "mfu", "price"])
 @pytest.mark.parametrize("group", ["hardware", "setup", "machine"])
 def test_pages_and_export_have_the_same_order(filled: Poster, sort: str, group: str) -> None:
     whole = rows(filled, sort=sort, group=group)
@@ -101,7 +116,7 @@ def test_unknown_sorts_and_families_are_refused_with_what_there_is(filled: Poste
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_of_one_family(name: str) -> None:
     device = "metal" if name.startswith("Apple") else "cuda"
-    assert [one for one in FAMILIES if contains(one, name, device)] == [NAMES[name]]
+    assert [one for one in FAMILIES if contains(one, name, device)] == [NAMES[name], "gpu"]
     assert contains("cpu", name, "cpu")
 
 
@@ -118,6 +133,7 @@ def test_a_family_is_a_search(filled: Poster, group: str) -> None:
         "data-centre": ["NVIDIA H200"],
         "workstation": [],
         "radeon": [],
+        "gpu": ["NVIDIA H200", "NVIDIA GeForce RTX 4090", *apple[:1]],
         "cpu": apple[1:],
     }
     listed = {group: [3, 4], "machine": [None, None], "result": [None, None]}[group]
@@ -136,11 +152,11 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
 @pytest.mark.parametrize(
     ("query", "heading"),
     [
-        ("workload=mnist-cnn", "NVIDIA H200 trains mnist-cnn fastest"),
+        ("workload=mnist-cnn", "mnist-cnn: NVIDIA H200 is fastest, 320,000 images/s"),
         ("group=setup", "NVIDIA H200 trains mnist-cnn fastest"),
         (
             "workload=mnist-cnn&family=cpu",
-            "CPUs: Apple M2 Max (12-core CPU) trains mnist-cnn fastest",
+            "mnist-cnn, CPUs: Apple M2 Max (12-core CPU) is fastest, 32,000 images/s",
         ),
         ("workload=mnist-cnn&family=radeon", "Radeon: no ranked results yet"),
         ("family=radeon", "Radeon: no ranked results yet"),
@@ -152,6 +168,7 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ),
         ("workload=mnist-cnn&q=radeon", "No ranked hardware matches the search"),
         ("q=m2&group=machine", "Machines of the hardware that is searched for"),
+        ("workload=mnist-cnn&group=machine", "Machines that train mnist-cnn"),
         ("group=result", "Ranked results of every workload"),
         ("group=result&family=radeon", "Radeon: no ranked results yet"),
         ("group=result&workload=mnist-cnn&device=cuda", "On CUDA: ranked results of mnist-cnn"),

@@ -50,7 +50,7 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
     held = {field.name for field in fields(context)}
     macros = {
         name
-        for file in ("_macros.html", "_board_row.html")
+        for file in ("_macros.html", "_board_row.html", "_controls.html")
         for name in vars(env.get_template(file).module)
         if name[0] != "_"
     }

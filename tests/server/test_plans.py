@@ -67,6 +67,8 @@ ADDRESSES = [
     "/api/v1/results?run_id=00000000000000000000000000000000",
     "/api/v1/results?key_id=0000000000000000000000000000000000000000000000000000000000000000",
     "/",
+    "/?q={machine}",
+    "/?workload=mnist-cnn&group=machine",
     "/?workload=mnist-cnn&group=setup",
     "/results?hardware=hardware-7",
     "/compare",

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Precision
-from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.catalogue.workloads import Size, Workload
 
 from ..errors import InvalidQuery
 from ..ranking.owners import Backing
@@ -32,6 +32,12 @@ from .parameters import (
 class BoardFilters(CellFilters):
     """Parameters of the leaderboard."""
 
+    size: Chosen[Size] = Field(
+        None,
+        description="boards of models of this size: medium from 250,000 parameters on, large from "
+        "10 million on. Not with workload",
+        examples=["small"],
+    )
     batch_size: Chosen[BatchSize | Literal["any"]] = Field(
         None, description="empty: each workload's default", examples=[256, "any"]
     )
@@ -54,7 +60,8 @@ class BoardFilters(CellFilters):
     sort: Chosen[Sort] = Field(
         None,
         description="the field that rows are sorted by, smallest first, with a - before it "
-        "greatest first; ranks stay. Empty: by rank. With group=result: newest_at alone",
+        "greatest first, rows without it last; ranks stay. backing: the weakest first. Empty: by "
+        "rank. With group=result: newest_at alone",
         examples=["-spread"],
     )
     backing: Chosen[Backing] = Field(
@@ -96,11 +103,15 @@ class BoardFilters(CellFilters):
         """The requested workload, or all.
 
         Raises:
-            InvalidQuery: a cursor is given without a workload.
+            InvalidQuery: a cursor is given without a workload, or a size with one.
         """
         if self.cursor and not self.workload:
             raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
-        return CATALOGUE if self.workload is None else (workload_named(self.workload),)
+        if self.workload is None:
+            return tuple(one for one in CATALOGUE if self.size in (None, one.size))
+        if self.size is not None:
+            raise InvalidQuery("a size chooses workloads, and one is named", field="size")
+        return (workload_named(self.workload),)
 
     @property
     def ranked_by(self) -> RankBy:
@@ -110,6 +121,12 @@ class BoardFilters(CellFilters):
     def is_of_hardware(self) -> bool:
         """Whether rows are hardware or its set-ups, not machines or results."""
         return self.group not in ("machine", "result")
+
+    @property
+    def is_of_scores(self) -> bool:
+        """Whether hardware is asked for over several workloads, by speed: a question of scores."""
+        by_speed = self.rank_by in (None, "throughput", "time") and self.sort is None
+        return self.workload is None and self.group in (None, "hardware") and by_speed
 
     @property
     def _searches_first(self) -> bool:

@@ -13,11 +13,11 @@ from sqlalchemy import ColumnElement, and_
 class Family(NamedTuple):
     """A rule. ``pattern``: matches the beginning of a hardware's name; it is read by Python, by
     SQLite (through Python) and by PostgreSQL, so it has only what all of them have alike.
-    ``device``: of this kind of device alone."""
+    ``devices``: of these kinds of device alone."""
 
     label: str
     pattern: str = ""
-    device: str = ""
+    devices: tuple[str, ...] = ()
 
 
 FAMILIES: dict[str, Family] = {
@@ -31,19 +31,21 @@ FAMILIES: dict[str, Family] = {
         "Workstation GPUs", "^NVIDIA (RTX |Quadro |TITAN |T[0-9]{3,4}($|[^0-9]))"
     ),
     "radeon": Family("Radeon", "^AMD Radeon "),
-    "cpu": Family("CPUs", device="cpu"),
+    "gpu": Family("GPUs", devices=("cuda", "metal")),
+    "cpu": Family("CPUs", devices=("cpu",)),
 }
 
 
 def contains(name: str, hardware: str, device: str) -> bool:
     family = FAMILIES[name]
-    return family.device in ("", device) and re.match(family.pattern, hardware) is not None
+    of_device = not family.devices or device in family.devices
+    return of_device and re.match(family.pattern, hardware) is not None
 
 
 def condition(table: Any, name: str) -> ColumnElement[bool]:
     """The rows of a family, in a table with columns ``hardware`` and ``device``."""
     family = FAMILIES[name]
-    conditions = [table.c.device == family.device] if family.device else []
+    conditions = [table.c.device.in_(family.devices)] if family.devices else []
     if family.pattern:
         conditions.append(table.c.hardware.regexp_match(family.pattern))
     return and_(*conditions)

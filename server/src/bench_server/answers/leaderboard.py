@@ -22,6 +22,8 @@ from .board_filters import BoardFilters
 from .criteria import Search
 from .orders import RANK_BY, Order
 from .parameters import Part
+from .prices import NO_PRICES, Prices
+from .specifications import stated_memory
 from .types.leaderboard import (
     Board,
     BoardRow,
@@ -56,6 +58,13 @@ class Ranking(NamedTuple):
     energy_scopes: tuple[str, ...]
 
 
+class Beside(NamedTuple):
+    """What a row shows that is no part of its figure: omissions by result, and prices."""
+
+    omissions: Mapping[str, Omissions]
+    prices: Prices
+
+
 class Page(NamedTuple):
     """The rows that a board shows."""
 
@@ -68,6 +77,7 @@ def leaderboard(
     filters: BoardFilters,
     of_operator: str | None = None,
     parts: Collection[Part] = (),
+    prices: Prices = NO_PRICES,
 ) -> Leaderboard:
     """Boards of one workload or of all. All figures are read at once.
 
@@ -85,11 +95,11 @@ def leaderboard(
         if filters.cursor or "unranked" not in parts
         else unranked.unranked_rows(session, filters.workloads, filters.criteria)
     )
-    pages = [_page(session, ranking, filters) for ranking in found]
+    pages = [_page(session, ranking, filters, prices) for ranking in found]
     shown = [row.figure.evidence.result_id for page in pages for row in page.rows]
-    missing = omissions.of_results(session.connection(), shown)
+    beside = Beside(omissions.of_results(session.connection(), shown), prices)
     boards = tuple(
-        _board(ranking, page, filters, unranked_rows.get(ranking.workload.digest, ()), missing)
+        _board(ranking, page, filters, unranked_rows.get(ranking.workload.digest, ()), beside)
         for ranking, page in zip(found, pages, strict=True)
     )
     scored = filters.group in (None, "hardware") and filters.rank_by != "energy"
@@ -124,12 +134,12 @@ def rankings(
     return found
 
 
-def _page(session: Session, ranking: Ranking, filters: BoardFilters) -> Page:
+def _page(session: Session, ranking: Ranking, filters: BoardFilters, prices: Prices) -> Page:
     if filters.group == "result":
         results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
         rows, cursor = ranked(results.figures, one_each=False), results.next_cursor
     else:
-        order = Order.of(filters, ranking.baseline)
+        order = Order.of(filters, ranking.baseline, prices)
         rows, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
     if not filters.ranks_rows:
         rows = [replace(row, rank=None) for row in rows]
@@ -141,7 +151,7 @@ def _board(
     page: Page,
     filters: BoardFilters,
     unranked_rows: tuple[UnrankedRow, ...],
-    missing: Mapping[str, Omissions],
+    beside: Beside,
 ) -> Board:
     base, by_result = ranking.baseline, filters.group == "result"
     return Board(
@@ -149,7 +159,7 @@ def _board(
         baseline=base.hardware if base else None,
         baseline_slug=base.hardware_slug if base else None,
         baseline_setup=base.setup.words if base else None,
-        rows=tuple(_row(row, base, missing) for row in page.rows),
+        rows=tuple(_row(row, base, beside) for row in page.rows),
         row_count=None if by_result else len(ranking.shown),
         ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
@@ -218,10 +228,12 @@ def _ranked(
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
 
-def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) -> BoardRow:
+def _row(row: RankedRow, base: Figure | None, beside: Beside) -> BoardRow:
     """A row of the board, against the baseline's figure. Its own row has no range."""
     workload = workload_named(row.figure.subject.workload)
     found = compare(row.figure, base) if base else None
+    slug, name = row.figure.hardware_slug, row.figure.hardware
+    price = beside.prices.of(slug, slug, name)
     bounded = found if base and row.figure.id != base.id else None
     others = (made(FigureAnswer, figure_fields(other, workload)) for other in row.others)
     return made(
@@ -237,7 +249,10 @@ def _row(row: RankedRow, base: Figure | None, missing: Mapping[str, Omissions]) 
             "speed_up_range_of": bounded.speed_up_range_of if bounded else None,
             "mixed_timing": bool(found and found.mixed_timing),
             "mixed_data": bool(found and found.mixed_data),
-            "omissions": missing.get(row.figure.evidence.result_id),
+            "omissions": beside.omissions.get(row.figure.evidence.result_id),
+            "price": price.amount if price else None,
+            "price_currency": price.currency if price else None,
+            "memory_bytes": stated_memory(name),
             "others": tuple(others),
         },
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 from sqlmodel import Session
@@ -55,6 +55,28 @@ class MachineAnswer:
     asks_answered: int
     places: tuple[MachinePlace, ...]
     figures: tuple[CellFigure, ...]
+
+
+class MachineId(NamedTuple):
+    """A machine's id, and its hardware: GPUs first."""
+
+    id: str
+    slugs: tuple[str, ...]
+
+
+def starting_with(session: Session, beginning: str) -> MachineId | None:
+    """The machine with ranked results whose id begins so; None if there is none, or several."""
+    of_machine = (TABLE.c.machine_id, TABLE.c.hardware_slug, TABLE.c.device == "cpu")
+    query = (
+        select(*of_machine)
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.between(beginning, beginning + "g"))
+        .distinct()
+        .limit(20)
+    )
+    rows = sorted(session.connection().execute(query), key=lambda row: (row[2], row[1]))
+    if len({row[0] for row in rows}) != 1:
+        return None
+    return MachineId(rows[0][0], tuple(row[1] for row in rows))
 
 
 def machine_page(session: Session, filters: MachineListFilters) -> MachinePage:

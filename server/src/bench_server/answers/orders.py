@@ -11,8 +11,11 @@ from bench_protocol.catalogue.peaks import peak_flops
 
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
+from ..ranking.owners import BACKINGS
 from . import cursors
 from .board_filters import BoardFilters
+from .prices import NO_PRICES, Prices
+from .specifications import stated_memory
 
 Value = float | str | None
 
@@ -38,6 +41,10 @@ FIELDS: dict[str, Callable[[Figure], Value]] = {
     "mfu": lambda figure: _peak_use(figure),
     "accuracy": lambda figure: figure.evidence.accuracy,
     "spread": lambda figure: None if figure.published else figure.spread[0],
+    "backing": lambda figure: (
+        None if figure.backing is None else -float(BACKINGS.index(figure.backing))
+    ),
+    "memory_bytes": lambda figure: stated_memory(figure.hardware),
     "trust_level": lambda figure: float(figure.trust_level),
     "newest_at": lambda figure: figure.newest_at.timestamp(),
 }
@@ -59,7 +66,9 @@ class Order(NamedTuple):
     kind: type
 
     @classmethod
-    def of(cls, filters: BoardFilters, baseline: Figure | None) -> "Order":
+    def of(
+        cls, filters: BoardFilters, baseline: Figure | None, prices: Prices = NO_PRICES
+    ) -> "Order":
         """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
             return cls(RANK_BY[filters.ranked_by], False, float)
@@ -68,7 +77,11 @@ class Order(NamedTuple):
         def speed_up(figure: Figure) -> Value:
             return baseline.ns_per_sample / figure.ns_per_sample if baseline else None
 
-        value = speed_up if name == "speed_up" else FIELDS[name]
+        def price(figure: Figure) -> Value:
+            found = prices.of(figure.hardware_slug, figure.hardware_slug, figure.hardware)
+            return found.amount if found else None
+
+        value = {"speed_up": speed_up, "price": price}.get(name) or FIELDS[name]
         return cls(value, filters.sort[0] == "-", str if name == "hardware" else float)
 
     def sorted(self, rows: Sequence[RankedRow]) -> list[RankedRow]:

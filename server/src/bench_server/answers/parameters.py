@@ -44,7 +44,7 @@ RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
 # Fields of an answer that a board is sorted by (.orders).
 SORT_FIELDS = (
     *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
-    *("accuracy", "spread", "trust_level", "newest_at"),
+    *("accuracy", "spread", "backing", "trust_level", "newest_at", "price", "memory_bytes"),
 )
 SORTS = tuple(sign + name for name in SORT_FIELDS for sign in ("", "-"))
 

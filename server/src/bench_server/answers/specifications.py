@@ -64,6 +64,12 @@ def launch_price(name: str) -> tuple[float, str, date] | None:
     return float(amount), currency, day
 
 
+def stated_memory(name: str) -> float | None:
+    """Bytes of memory of a hardware, as its maker states them."""
+    found = _stated(name).get("memory_bytes")
+    return found.values[0] if found else None
+
+
 def _of_results(
     property: Property, parts: Sequence[dict[Property, float | None]]
 ) -> Specification | None:

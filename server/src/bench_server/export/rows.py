@@ -10,6 +10,7 @@ from ..answers import leaderboard as leaderboards
 from ..answers import query_names, stored_results
 from ..answers.board_filters import BoardFilters
 from ..answers.filters import ResultFilters
+from ..answers.prices import Prices
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
 from ..answers.types.leaderboard import FigureAnswer
 from ..answers.types.results import ResultAnswer, result_fields
@@ -33,6 +34,9 @@ class FlatBoardRow(FigureAnswer):
     mixed_timing: bool
     mixed_data: bool
     baseline_slug: str | None
+    price: float | None
+    price_currency: str | None
+    memory_bytes: float | None
 
 
 @dataclass(frozen=True)
@@ -63,14 +67,14 @@ def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
 
 
 def leaderboard(
-    session: Session, filters: BoardFilters, of_operator: str | None
+    session: Session, filters: BoardFilters, of_operator: str | None, prices: Prices
 ) -> tuple[type, Rows]:
     """Every row of the requested boards, without a page limit.
 
     Args:
         of_operator: see :func:`..answers.leaderboard.leaderboard`.
     """
-    return FlatBoardRow, _board_rows(session, filters, of_operator)
+    return FlatBoardRow, _board_rows(session, filters, of_operator, prices)
 
 
 def compare(answer: CompareAnswer) -> tuple[type, Rows]:
@@ -78,11 +82,13 @@ def compare(answer: CompareAnswer) -> tuple[type, Rows]:
     return FlatComparedCell, _compared(answer)
 
 
-def _board_rows(session: Session, filters: BoardFilters, of_operator: str | None) -> Rows:
+def _board_rows(
+    session: Session, filters: BoardFilters, of_operator: str | None, prices: Prices
+) -> Rows:
     for workload in filters.workloads:
         page = filters.model_copy(update={"workload": workload.name, "limit": PAGE})
         while True:
-            (board,) = leaderboards.leaderboard(session, page, of_operator).boards
+            (board,) = leaderboards.leaderboard(session, page, of_operator, prices=prices).boards
             for row in board.rows:
                 yield {**vars(row), "baseline_slug": board.baseline_slug}
             if board.next_cursor is None:

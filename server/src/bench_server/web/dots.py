@@ -25,7 +25,8 @@ class Value(NamedTuple):
 
 class Row(NamedTuple):
     """A row: its name with an address, its values, the text at its end, and a note below the name.
-    ``ringed``: it is what was searched for; ``pinned``: it is shown where rows are folded away."""
+    ``ringed``: it is what was searched for; ``pinned``: it is shown where rows are folded away;
+    ``item``: its id in a comparison, where rows can be ticked."""
 
     label: str
     href: str
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     note: str = ""
     ringed: bool = False
     pinned: bool = False
+    item: str = ""
 
 
 @dataclass(frozen=True)

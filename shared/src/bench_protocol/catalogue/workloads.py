@@ -12,6 +12,9 @@ from ..base.units import Count, PositiveCount, Slug, Wire
 from .layers import Layer, Shape
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
+Size = Literal["small", "medium", "large"]
+# The fewest weights of a model of each size.
+SIZES: dict[Size, int] = {"large": 10_000_000, "medium": 250_000, "small": 0}
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -105,6 +108,11 @@ class Workload(Wire):
     def parameter_count(self) -> int:
         """Number of weights, frozen ones included."""
         return self._parameters(0)
+
+    @cached_property
+    def size(self) -> Size:
+        """The model's size class, by its number of weights."""
+        return next(size for size, fewest in SIZES.items() if self.parameter_count >= fewest)
 
     @cached_property
     def trained_parameter_count(self) -> int:

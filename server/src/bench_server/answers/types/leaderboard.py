@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.peaks import mfu
-from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.catalogue.workloads import Size, Workload
 from bench_protocol.training.measured_limits import not_measured
 from bench_protocol.trust.omissions import Omissions
 
@@ -32,6 +33,7 @@ class WorkloadAnswer:
     summary: str
     digest: str
     parameter_count: int
+    size: Size
     training_flops_per_sample: int
     batch_size: int
     batch_sizes: tuple[int, ...]
@@ -139,6 +141,9 @@ class BoardRow(FigureAnswer):
     mixed_timing: bool
     mixed_data: bool
     omissions: Omissions | None
+    price: float | None
+    price_currency: str | None
+    memory_bytes: float | None
     others: tuple[FigureAnswer, ...] = ()
 
 
@@ -273,6 +278,10 @@ def epoch_samples(workload: Workload, batch_size: int) -> int:
     """The samples of an epoch: as many full batches as the training samples fill. The last short
     one is dropped."""
     return workload.steps_per_epoch(batch_size) * batch_size
+
+
+def figure_answer(figure: Figure) -> FigureAnswer:
+    return made(FigureAnswer, figure_fields(figure, workload_named(figure.subject.workload)))
 
 
 def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from .compare import ComparePage
 from .docs import DocsPage, TypePage
 from .guides import DocumentPage, DumpsPage, LogPage, MethodPage, SubmitPage, TrustPage
 from .hardware import HardwarePage
+from .home import HomePage
 from .leaderboard import LeaderboardPage
 from .lists import ListPage, ResultListPage
 from .machine import MachinePage
@@ -18,6 +19,7 @@ from .workload import WorkloadPage
 
 # Each template and its context.
 PAGES: dict[str, type] = {
+    "home.html": HomePage,
     "leaderboard.html": LeaderboardPage,
     "workload.html": WorkloadPage,
     "hardware.html": HardwarePage,

@@ -1,6 +1,6 @@
 """The chart of the leaderboard: all hardware by score."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bench_protocol.base import format as people
 
@@ -8,15 +8,16 @@ from ...answers.types.leaderboard import HardwareScore
 from ..dots import DotPlot, Row, Value, dot_plot
 from .common import vendor
 
-# Rows of the chart that are not folded away.
+# A machine has a GPU and a CPU; of more hardware a reader owns none for sure.
+OF_ONE = 2
+# Rows of the chart that are not folded away: half of them if some are ringed, which come next.
 UNFOLDED_ROWS = 20
 
 
-def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
-    """All hardware by score; None if only the baseline has one. What ``q`` names is ringed."""
+def score_chart(scores: Sequence[HardwareScore], mine: Collection[str] = ()) -> DotPlot | None:
+    """All hardware by score, ``mine`` (slugs) ringed; None if only the baseline has a score."""
     if all(_is_baseline(one) for one in scores):
         return None
-    named = (q or "").casefold()
     rows = [
         Row(
             label=one.hardware,
@@ -32,9 +33,10 @@ def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | Non
                 ),
             ),
             text=people.ratio(one.score.value),
-            note=_note(one),
-            ringed=bool(named) and named in one.hardware.casefold(),
-            pinned=_is_baseline(one),
+            note="◀ you" if one.hardware_slug in mine and len(mine) <= OF_ONE else _note(one),
+            ringed=one.hardware_slug in mine,
+            pinned=_is_baseline(one) or one.hardware_slug in mine,
+            item=one.hardware_slug,
         )
         for one in scores
         if one.score.value is not None
@@ -42,7 +44,9 @@ def score_chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | Non
     baseline = scores[0].score.baseline
     hollow = any(value.hollow for row in rows for value in row.values)
     key = "; hollow: one owner, or not all workloads" if hollow else ""
-    return dot_plot(f"Speed in multiples of {baseline}{key}", rows, UNFOLDED_ROWS)
+    return dot_plot(
+        f"Speed in multiples of {baseline}{key}", rows, UNFOLDED_ROWS // (2 if mine else 1)
+    )
 
 
 def _is_baseline(one: HardwareScore) -> bool:

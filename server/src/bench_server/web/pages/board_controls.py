@@ -1,32 +1,38 @@
 """Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.workloads import SIZES
 
 from ...answers import query_names
 from ...answers.board_filters import BoardFilters
-from ...answers.facets import Facet
 from ...answers.types.leaderboard import Board
 from . import board_form
-from .board_links import METRICS, VIEW, Chip, chips, hidden_fields, with_value
+from .board_links import KINDS, METRICS, VIEW, Chip, chips, hidden_fields, with_value
 from .common import Choice, address
 
-GROUPS = {"": "Best of each hardware", "setup": "Every set-up"}
+GROUPS = {"": "Best of each hardware", "setup": "Every set-up", "machine": "Every machine"}
+# Sorts that the switch of figures has beside the metrics, and what a row has then.
+FURTHER = {"price": ("Price", "price"), "-memory_bytes": ("Memory", "memory_bytes")}
 
 
 @dataclass(frozen=True)
 class Controls:
-    """What chooses the rows. ``scopes`` of energy, if there is a choice; ``fields`` of the form,
-    and ``kept``, the parameters of this address that are none of them. ``chips``: groups of
-    filters, the chosen ones that have no group first. ``narrowed``: a filter is set, and
-    ``clear_href`` is the address without any."""
+    """What chooses the rows. ``workloads`` in groups: the first link of a group is its size of
+    models; ``kinds``: GPU or CPU; ``confirmed``: rows of confirmed owners alone. ``scopes`` of
+    energy, if there is a choice; ``fields`` of the form, and ``kept``, the parameters of this
+    address that are none of them. ``chips``: groups of filters, the chosen ones that have no group
+    first. ``narrowed``: a filter is set, and ``clear_href`` is the address without any;
+    ``unfolded``: one that only the form has."""
 
-    workloads: tuple[Choice, ...]
+    workloads: tuple[tuple[Choice, ...], ...]
+    kinds: tuple[Choice, ...]
+    confirmed: Choice
     metrics: tuple[Choice, ...]
     scopes: tuple[Choice, ...]
     groups: tuple[Choice, ...]
@@ -34,6 +40,7 @@ class Controls:
     kept: tuple[tuple[str, str], ...]
     chips: tuple[tuple[Chip, ...], ...]
     narrowed: bool
+    unfolded: bool
     clear_href: str
 
 
@@ -42,14 +49,14 @@ def controls(
     filters: BoardFilters,
     chosen: dict[str, Any],
     boards: Sequence[Board],
-    counted: Sequence[Facet],
+    families: Mapping[str, int],
 ) -> Controls:
     """The controls of a board.
 
     Args:
         chosen: the parameters of this address.
         boards: what they choose.
-        counted: filters with their number of hardware models.
+        families: those on the boards, with their number of hardware models.
     """
     sizes = sorted({size for board in boards for size in board.workload.batch_sizes})
     further = {
@@ -57,27 +64,54 @@ def controls(
         "batch_size": [(str(size), str(size)) for size in sizes],
         "baseline": query_names.ranked_hardware(session),
     }
-    workloads = {"": "All workloads"} | {one.name: one.name for one in CATALOGUE}
     metrics = {"" if name == "throughput" else name: one.label for name, one in METRICS.items()}
-    by = "" if filters.rank_by == "throughput" else filters.rank_by
+    sorts = {
+        sort: label
+        for sort, (label, field) in FURTHER.items()
+        if any(getattr(row, field) for board in boards for row in board.rows)
+    }
+    by = "" if filters.ranked_by == "throughput" else filters.ranked_by
     scopes = {scope: scope for board in boards for scope in board.energy_scopes}
     shown_scopes = {board.energy_scope for board in boards if board.rows}
     scope = shown_scopes.pop() if len(shown_scopes) == 1 else None
 
     def links(name: str, values: dict[str, str], current: str | None) -> tuple[Choice, ...]:
         return tuple(
-            Choice(with_value(chosen, name, value), label, (current or "") == value)
+            Choice(with_value(chosen, name, value), label, current == value)
             for value, label in values.items()
         )
 
+    only = "" if filters.backing == "confirmed" else "confirmed"
     return Controls(
-        workloads=links("workload", workloads, filters.workload),
-        metrics=links("rank_by", metrics, by),
+        workloads=_workloads(chosen, filters),
+        kinds=links("family", KINDS, filters.family or ""),
+        confirmed=Choice(with_value(chosen, "backing", only), "Only confirmed", not only),
+        metrics=links("rank_by", metrics, None if filters.sort in sorts else by)
+        + links("sort", sorts, filters.sort),
         scopes=links("energy_scope", scopes, scope) if len(scopes) > 1 else (),
-        groups=links("group", GROUPS, "setup" if filters.group == "setup" else ""),
+        groups=links("group", GROUPS, "" if filters.group == "hardware" else filters.group or ""),
         fields=board_form.filled(filters, further),
         kept=tuple(hidden_fields(chosen)),
-        chips=tuple(chips(chosen, counted)),
+        chips=tuple(chips(chosen, families)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
+        unfolded=bool(chosen.keys() - VIEW - {"cursor", "family", "backing"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
     )
+
+
+def _workloads(chosen: dict[str, Any], filters: BoardFilters) -> tuple[tuple[Choice, ...], ...]:
+    """All workloads, then those of each size, the smallest first."""
+
+    def link(name: str, value: str, label: str) -> Choice:
+        return Choice(with_value(chosen, name, value), label, getattr(filters, name) == value)
+
+    sizes = tuple(
+        (
+            link("size", size, size.title()),
+            *(link("workload", one.name, one.name) for one in CATALOGUE if one.size == size),
+        )
+        for size in reversed(SIZES)
+    )
+    whole = filters.workload is None and filters.size is None
+    without = {name: chosen[name] for name in chosen if name != "size"}
+    return ((Choice(with_value(without, "workload", ""), "All models", whole),), *sizes)

@@ -47,6 +47,12 @@ FIELDS = (
     ),
     Field("data", "Data", _any_of("real", "generated"), "{} data".format),
     Field("timing", "Timing", _any_of("long", "short"), "{} timings".format),
+    Field(
+        "backing",
+        "Evidence",
+        (("", "any"), ("several", "two owners or more"), ("confirmed", "two confirmed owners")),
+        {"several": "of several owners", "confirmed": "only confirmed"}.__getitem__,
+    ),
     Field("baseline", "Speed-up against", (("", "default"),), None),
 )
 
@@ -71,7 +77,7 @@ def filled(
     )
 
 
-def words(filters: BoardFilters) -> str:
+def words(filters: BoardFilters, sentence: bool = True) -> str:
     """``Apple M, on Metal, tuned``: what rows are asked for, but for hardware by its name; empty
     for all."""
     family = [FAMILIES[filters.family].label] if filters.family else []
@@ -81,4 +87,4 @@ def words(filters: BoardFilters) -> str:
     owner = [f"machines of {filters.owner}"] if filters.owner else []
     trust = [f"trust level {filters.trust} or more"] if filters.trust else []
     found = ", ".join([*family, *setup, *machine, *owner, *trust, *filters.where])
-    return found[:1].upper() + found[1:]
+    return found[:1].upper() + found[1:] if sentence else found

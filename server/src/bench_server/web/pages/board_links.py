@@ -2,11 +2,10 @@
 address.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...answers.board_filters import BoardFilters
-from ...answers.facets import Facet
 from ...answers.families import FAMILIES
 from ..heads import HEADS
 from . import board_form
@@ -15,36 +14,51 @@ from .common import address
 # Parameters that are fields of the form; the form has the others as hidden fields.
 FIELDS = frozenset(("q", *(field.name for field in board_form.FIELDS)))
 # Parameters that say which board is shown and how, not which results: "clear" keeps them.
-VIEW = frozenset(("workload", "group", "baseline", "rank_by", "sort", "energy_scope", "limit"))
-# Parameters whose chips are facets, with counts.
-FACETS = frozenset(("family", "framework", "recipe"))
+VIEW = frozenset(
+    ("workload", "size", "group", "baseline", "rank_by", "sort", "energy_scope", "limit")
+)
+# Families that a switch has, and not the chips.
+KINDS = {"": "GPU & CPU", "gpu": "GPU", "cpu": "CPU"}
 # The head of a row's columns; the metric's and the one beside it are between.
 BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "evidence")
+# Parameters that go with a change of another one.
+DROPS = {"rank_by": ("sort",), "workload": ("size",), "size": ("workload",)}
+# Columns that the board has while it is sorted by them, and their heads.
+BESIDE = {"price": "price", "memory_bytes": "memory"}
 
 
 class Metric(NamedTuple):
     """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
     link, the field that sets the length of bars, the head of the next column, and what the first of
-    the board does."""
+    several boards and of one board does."""
 
     value: str
     label: str
     bar: str
     beside: str
     first: str
+    leads: str
 
 
 SPEED = "bar_end"
+TRAINS = "trains {} fastest"
 METRICS = {
-    "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
-    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),
+    "throughput": Metric("throughput", "Throughput", SPEED, "time", TRAINS, "is fastest"),
+    "time": Metric("time", "Time", SPEED, "throughput", TRAINS, "is fastest"),
     "energy": Metric(
-        "energy", "Energy", "joules_per_epoch", "throughput", "trains {} with the least energy"
+        *("energy", "Energy", "joules_per_epoch", "throughput"),
+        "trains {} with the least energy",
+        "needs the least energy",
     ),
-    "mfu": Metric("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
+    "mfu": Metric(
+        *("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
+        "uses most of its peak",
+    ),
 }
 # Accuracy has no column of its own.
-ACCURACY = METRICS["throughput"]._replace(first="trains {} to the highest accuracy")
+ACCURACY = METRICS["throughput"]._replace(
+    first="trains {} to the highest accuracy", leads="reaches the highest accuracy"
+)
 
 
 class SortHead(NamedTuple):
@@ -70,7 +84,9 @@ def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iter
     """The heads of a board's columns, left to right."""
     by_rank = "-accuracy" if metric is ACCURACY else HEADS[metric.value].sort
     current = filters.sort or by_rank
-    for key in (*BEFORE, metric.value, *BETWEEN, metric.beside, *AFTER):
+    beside = BESIDE.get(current.removeprefix("-"), metric.beside)
+    before = BEFORE if filters.ranks_rows else BEFORE[1:]
+    for key in (*before, metric.value, *BETWEEN, beside, *AFTER):
         sort = HEADS[key].sort
         if not sort or filters.group == "result":
             yield SortHead(key, "", "")
@@ -83,27 +99,28 @@ def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iter
         yield SortHead(key, href, direction)
 
 
-def chips(chosen: dict[str, Any], counted: Sequence[Facet]) -> Iterator[tuple[Chip, ...]]:
-    """The chosen filters that no facet has, then the facets."""
+def chips(chosen: dict[str, Any], families: Mapping[str, int]) -> Iterator[tuple[Chip, ...]]:
+    """The chosen filters but for the family, then the families."""
     yield tuple(
         Chip(_without(chosen, name, one), _chip_label(name, one), None, True)
         for name, value in chosen.items()
-        if name not in FACETS | VIEW | {"cursor"}
+        if name not in VIEW | {"family", "cursor"}
         for one in (value if isinstance(value, list) else [value])
     )
-    for facet in counted:
-        current = chosen.get(facet.name)
-        values = facet.counts if current is None else {current: 0} | facet.counts
-        yield tuple(
-            Chip(
-                with_value(chosen, facet.name, "" if value == current else value),
-                FAMILIES[value].label if facet.name == "family" else value,
-                count,
-                value == current,
-            )
-            for value, count in values.items()
-            if len(values) > 1 or value == current
+    current = chosen.get("family")
+    counts = {name: count for name, count in families.items() if name not in KINDS}
+    if current is not None and current not in KINDS:
+        counts = {current: 0} | counts
+    yield tuple(
+        Chip(
+            with_value(chosen, "family", "" if name == current else name),
+            FAMILIES[name].label,
+            count,
+            name == current,
         )
+        for name, count in counts.items()
+        if len(counts) > 1 or name == current
+    )
 
 
 def _chip_label(name: str, value: Any) -> str:
@@ -111,10 +128,16 @@ def _chip_label(name: str, value: Any) -> str:
     return str(value) if name == "where" else f"{words}: {value}"
 
 
-def hidden_fields(chosen: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and values for hidden fields. A filter starts at the first row again."""
+def hidden_fields(
+    chosen: dict[str, Any], fields: Collection[str] = FIELDS
+) -> Iterator[tuple[str, str]]:
+    """Names and values for hidden fields of a form. A filter starts at the first row again.
+
+    Args:
+        fields: parameters that the form has already.
+    """
     for name, value in chosen.items():
-        if name not in FIELDS and name != "cursor":
+        if name not in fields and name != "cursor":
             for one in value if isinstance(value, list) else [value]:
                 yield name, str(one)
 
@@ -131,7 +154,7 @@ def _without(chosen: dict[str, Any], name: str, value: Any) -> str:
 
 def with_value(chosen: dict[str, Any], name: str, value: str) -> str:
     """The address of this page with one changed parameter, at its first row. Another metric has
-    other columns, so it is not sorted as before."""
-    dropped = (name, "cursor", *(("sort",) if name == "rank_by" else ()))
+    other columns, so it is not sorted as before; a workload has its size."""
+    dropped = (name, "cursor", *DROPS.get(name, ()))
     others = {key: item for key, item in chosen.items() if key not in dropped}
     return address("/", others | ({name: value} if value else {}))

@@ -1,52 +1,70 @@
-"""``/``: the leaderboard."""
+"""``/``: boards, of one workload or of all."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlmodel import Session
 
+from bench_protocol.catalogue.matrix import caveat
+
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
-from ...answers.facets import facets
+from ...answers.facets import families
 from ...answers.parameters import PARTS, Part
+from ...answers.prices import NO_PRICES, Prices
 from ...answers.types.leaderboard import Board
-from ..dots import DotPlot
-from .board_chart import score_chart
 from .board_controls import Controls, controls
 from .board_finding import finding, rests_on
 from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
 from .common import address
 
 ROWS_WITH_ALL_WORKLOADS = 10
+# There may be any number of machines and results.
+ROWS_OF_MACHINES = 50
 NOT_ALL_HAVE = {
     "energy": "contains its energy",
     "mfu": "has hardware with a known peak",
     "accuracy": "has an accuracy",
 }
 
+BOARD_PARTS: tuple[Part, ...] = ("others", "unranked")
 # ``nobody_yet``: no filter is set and there are no results.
 Results = Literal["some", "none_here", "nobody_yet"]
 
 
 @dataclass(frozen=True)
+class Common:
+    """What is said once above a board instead of on each row. ``level``: the trust level of most
+    rows; all timings are short; all data is generated; ``untested``: some rows have a recipe that
+    we could not measure on their kind of device."""
+
+    level: int | None
+    short: bool
+    generated: bool
+    untested: bool
+
+
+@dataclass(frozen=True)
 class ShownBoard:
-    """One board. ``href``: this board alone, with these filters; ``next_href``: its next rows;
-    ``only_short``: all timings of its rows are short."""
+    """One board. ``href``: this board alone, with these filters; ``next_href``: its next rows."""
 
     board: Board
     href: str
     next_href: str | None
-    only_short: bool
+    common: Common
 
 
 @dataclass(frozen=True)
 class Boards:
     """The boards. ``heads`` sort the rows; ``boxes``: at least two different items can be selected
     and compared; ``searched``: the rows are those of some hardware, with their ranks on the whole
-    board; ``figure_asked``: words for a figure that not all results have."""
+    board; ``figure_asked``: words for a figure that not all results have; ``not_measured``:
+    names of workloads without a row."""
 
     shown: tuple[ShownBoard, ...]
+    not_measured: tuple[str, ...]
     heads: tuple[SortHead, ...]
     metric: Metric
     boxes: bool
@@ -56,8 +74,8 @@ class Boards:
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``heading`` states the finding; ``rests_on``: that
-    it rests on one owner, in words; ``chart``: all hardware by score."""
+    """``/``: how fast does hardware train? ``heading`` states the finding; ``rests_on``: who
+    measured it, in words."""
 
     title: str
     json_href: str
@@ -66,21 +84,25 @@ class LeaderboardPage:
     heading: str
     rests_on: str
     filters: BoardFilters
-    chart: DotPlot | None
     controls: Controls
     results: Results
     boards: Boards
 
 
 def leaderboard_page(
-    session: Session, filters: BoardFilters, of_operator: str | None = None
+    session: Session,
+    filters: BoardFilters,
+    of_operator: str | None = None,
+    prices: Prices = NO_PRICES,
 ) -> LeaderboardPage:
     chosen = filters.model_dump(exclude_defaults=True)
+    most = filters.limit if filters.is_of_hardware or "limit" in chosen else ROWS_OF_MACHINES
     if filters.workload is None:
-        most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
-        filters = filters.model_copy(update={"limit": most})
-    parts: tuple[Part, ...] = PARTS if filters.workload is None else ("others", "unranked")
-    boards, scores, rankings = leaderboard.leaderboard(session, filters, of_operator, parts)
+        most = min(most, ROWS_WITH_ALL_WORKLOADS)
+    filters = filters.model_copy(update={"limit": most})
+    boards, scores, rankings = leaderboard.leaderboard(
+        session, filters, of_operator, PARTS if filters.is_of_scores else BOARD_PARTS, prices
+    )
     metric = METRICS.get(filters.ranked_by, ACCURACY)
     whole = not chosen.keys() - {"limit"}
     of_card = {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")}
@@ -89,15 +111,14 @@ def leaderboard_page(
         results = "some"
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
-        json_href=address("/api/v1/leaderboard", {**chosen, "include": ",".join(parts)}),
+        json_href=address("/api/v1/leaderboard", {**chosen, "include": ",".join(BOARD_PARTS)}),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address("/card.png", of_card),
         heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),
-        rests_on=rests_on(rankings),
+        rests_on=rests_on(rankings, filters),
         filters=filters,
-        chart=score_chart(scores, filters.q),
         controls=controls(
-            session, filters, chosen, boards, facets(rankings, filters.criteria.search)
+            session, filters, chosen, boards, families(rankings, filters.criteria.search)
         ),
         results=results,
         boards=_boards(boards, filters, metric, chosen),
@@ -109,8 +130,10 @@ def _boards(
 ) -> Boards:
     rows = [row for board in boards for row in board.rows]
     by_setup = filters.group == "setup"
+    shown = [one for one in boards if one.rows or one.unranked or filters.workload]
     return Boards(
-        shown=tuple(_shown(board, chosen) for board in boards),
+        shown=tuple(_shown(board, chosen) for board in shown),
+        not_measured=tuple(board.workload.name for board in boards if board not in shown),
         heads=tuple(heads(filters, metric, chosen)),
         metric=metric,
         boxes=len({row.result_id if by_setup else row.hardware_slug for row in rows}) > 1,
@@ -121,11 +144,22 @@ def _boards(
 
 def _shown(board: Board, chosen: dict[str, Any]) -> ShownBoard:
     following = board.next_cursor
-    # Published figures were not timed here.
-    measured = [one for row in board.rows if not row.published for one in (row, *row.others)]
     return ShownBoard(
         board=board,
         href=with_value(chosen, "workload", board.workload.name),
         next_href=with_value(chosen, "cursor", following) if following else None,
-        only_short={one.timing for one in measured} == {"short"},
+        common=_common(board),
+    )
+
+
+def _common(board: Board) -> Common:
+    # Published figures were not timed here.
+    rows = [row for row in board.rows if not row.published]
+    levels = Counter(row.trust_level for row in rows)
+    measured = [one for row in rows for one in (row, *row.others)]
+    return Common(
+        level=levels.most_common(1)[0][0] if levels else None,
+        short={one.timing for one in measured} == {"short"},
+        generated={one.data for one in measured} == {"generated"},
+        untested=any(caveat(one.recipe, one.device) for one in measured),
     )

@@ -14,14 +14,15 @@ from ...answers.parameters import WORKLOADS
 from ...answers.types.leaderboard import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ..description_lists import Fact
-from .board_finding import rests_on
+from .board_finding import finding, rests_on
+from .board_links import METRICS
 from .common import address
 
 
 @dataclass(frozen=True)
 class WorkloadPage:
     """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
-    ``rests_on``: that the fastest rests on one owner, in words."""
+    ``heading`` says so; ``rests_on``: who measured the fastest, in words."""
 
     title: str
     json_href: str
@@ -29,6 +30,7 @@ class WorkloadPage:
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]
     board: Board
+    heading: str
     rests_on: str
 
 
@@ -62,7 +64,8 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=boards[0],
-        rests_on=rests_on(rankings),
+        heading=finding(filters, METRICS["throughput"], rankings, ()),
+        rests_on=rests_on(rankings, filters),
     )
 
 

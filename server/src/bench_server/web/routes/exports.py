@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from ...answers.board_filters import BoardFilters
 from ...answers.filters import ResultFilters
+from ...answers.prices import Prices
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
@@ -61,7 +62,7 @@ def export_leaderboard(
     form: AnyFormat,
     filters: Annotated[BoardFilters, Query()],
 ) -> StreamingResponse:
-    rows = export_rows.leaderboard(session, filters, settings.baseline)
+    rows = export_rows.leaderboard(session, filters, settings.baseline, Prices({}, settings.prices))
     return _file(form, "leaderboard", *rows)
 
 

@@ -10,6 +10,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from ...answers.board_filters import BoardQuery
 from ...answers.leaderboard import leaderboard
 from ...answers.parameters import PARTS
+from ...answers.prices import Prices
 from ...answers.types.leaderboard import LeaderboardAnswer, WorkloadAnswer, flat, workload_answer
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
@@ -33,7 +34,8 @@ def get_leaderboard(
     filters: Annotated[BoardQuery, Query()],
 ) -> Response:
     as_of = position.read(session.connection()).next_index
-    found = leaderboard(session, filters, settings.baseline, filters.parts)
+    prices = Prices({}, settings.prices)
+    found = leaderboard(session, filters, settings.baseline, filters.parts, prices)
     answer = flat(found.boards, found.scores, as_of)
     left_out = {*PARTS} - filters.parts
     return listing(

@@ -20,7 +20,7 @@ from .. import render
 from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides, lists, wanted
+from ..pages import guides, home, lists, wanted
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import machine as machine_pages
@@ -43,7 +43,11 @@ def leaderboard(
     settings: SettingsDep,
     filters: Annotated[BoardPageFilters, Query()],
 ) -> HTMLResponse:
-    context = leaderboards.leaderboard_page(session, filters, settings.baseline)
+    by_score = home.home_page(session, filters, settings.baseline)
+    if by_score is not None:
+        return render.page(request, "home.html", by_score)
+    prices = Prices({}, settings.prices)
+    context = leaderboards.leaderboard_page(session, filters, settings.baseline, prices)
     return render.page(request, "leaderboard.html", context)
 
 

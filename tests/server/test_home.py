@@ -1,0 +1,117 @@
+"""The home page and what boards say once, without a browser."""
+
+import re
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Device
+
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+
+
+@pytest.fixture
+def measured(post: Poster) -> Poster:
+    """Two GPUs and a CPU in a small model, one of them in a medium one too."""
+    post.baseline("apple-m2-max-12-core-cpu")
+    for machine, kind, workload, step_ns in (
+        *((M2, "metal", "mnist-cnn", 900_000), (H200, "cuda", "mnist-cnn", 200_000)),
+        *((M2, "cpu", "mnist-cnn", 2_000_000), (M2, "metal", "fashion-mlp", 500_000)),
+    ):
+        device = Device(kind=kind)  # type: ignore[arg-type]
+        cell = results.make_cell(workload, device=device)
+        post.made(cell=cell, machine=machine, step_ns=step_ns)
+    return post
+
+
+def page(post: Poster, address: str) -> str:
+    return re.sub(r"\s+", " ", post.http.get(address).raise_for_status().text)
+
+
+def test_sizes_are_by_parameters() -> None:
+    sizes = {one.name: (one.parameter_count, one.size) for one in CATALOGUE}
+    assert {size for _, size in sizes.values()} == {"small", "medium", "large"}
+    for count, size in sizes.values():
+        assert (count < 250_000) is (size == "small")
+        assert (count >= 10_000_000) is (size == "large")
+
+
+def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> None:
+    def found(query: str) -> tuple[set[str], int]:
+        answer = measured.http.get(f"/api/v1/leaderboard?include=scores&{query}").json()
+        terms = {one["score"]["terms"] for one in answer["scores"]}
+        return {row["workload"] for row in answer["rows"]}, max(terms, default=0)
+
+    assert found("") == ({"mnist-cnn", "fashion-mlp"}, 1)
+    assert found("size=small") == ({"mnist-cnn"}, 1)
+    assert found("size=medium") == ({"fashion-mlp"}, 0)
+    assert measured.http.get("/api/v1/leaderboard?size=huge").status_code == 422
+    both = measured.http.get("/api/v1/leaderboard?size=small&workload=mnist-cnn")
+    assert (both.status_code, both.json()["field"]) == (422, "size")
+    medium = page(measured, "/?size=medium")
+    assert "Not measured yet" not in page(measured, "/?workload=fashion-mlp")
+    assert 'href="/?workload=mnist-cnn"' in medium
+
+
+def test_home_rings_the_hardware_and_the_machine_that_are_named(measured: Poster) -> None:
+    assert 'class="ringed"' not in page(measured, "/")
+    home = page(measured, "/?q=h200")
+    assert home.count('class="ringed"') == 1
+    assert "◀ you" in home
+    assert "<h1>NVIDIA H200 trains about 10.0 times as fast as" in home
+    rows = measured.http.get("/api/v1/results?hardware=apple-m2-max-30-core-gpu").json()["results"]
+    machine = rows[0]["machine_id"]
+    for beginning in (machine, machine[:8]):
+        home = page(measured, f"/?q={beginning}")
+        assert home.count("◀ you") == 2  # its GPU and its CPU
+        assert f'href="/machines/{machine}"' in home
+        assert "<h1>Apple M2 Max (30-core GPU) trains about 2.22 times as fast as" in home
+    assert "No ranked hardware matches the search" in page(measured, "/?q=0123456789abcdef")
+
+
+def test_home_has_switch_and_boxes_and_no_board(measured: Poster) -> None:
+    home = page(measured, "/")
+    assert 'class="board"' not in home
+    assert home.count('name="ids"') == 3
+    cpus = page(measured, "/?family=cpu")
+    assert 'aria-current="true">CPU</a>' in cpus
+    assert "/hardware/nvidia-h200" not in cpus
+    assert 'name="family" value="gpu"' in page(measured, "/?family=gpu")
+
+
+def test_boards_without_results_are_one_line(measured: Poster) -> None:
+    boards = page(measured, "/?group=setup")
+    assert boards.count('class="board"') == 2
+    assert boards.count("Not measured yet:") == 1
+    assert "No ranked results yet" not in boards
+
+
+def test_rows_of_machines_have_no_column_of_ranks(measured: Poster) -> None:
+    link = re.search(r'href="([^"]+)">Every machine</a>', page(measured, "/?workload=mnist-cnn"))
+    assert link
+    machines = page(measured, link[1].replace("&amp;", "&"))
+    for kind in (machines, page(measured, "/?workload=mnist-cnn&group=result")):
+        assert '<td role="cell" class="rank">' not in kind
+        assert 'aria-label="Rank"' not in kind
+    assert '<td role="cell" class="rank">1</td>' in page(measured, "/?workload=mnist-cnn")
+
+
+def test_what_all_rows_share_is_said_once(measured: Poster) -> None:
+    board = page(measured, "/?workload=mnist-cnn")
+    table = board[board.index("<tbody") : board.index("</tbody>")]
+    assert "Short timings" in board
+    assert "All data is generated." in board
+    for mark in (">short<", ">generated<", "untested loop", "level"):
+        assert mark not in table, mark
+
+
+def test_only_confirmed_ranks_anew(measured: Poster) -> None:
+    board = page(measured, "/?workload=mnist-cnn")
+    assert "Measured by one owner." in board
+    link = re.search(r'href="([^"]+)">Only confirmed</a>', board)
+    assert link
+    confirmed = page(measured, link[1].replace("&amp;", "&"))
+    assert "<h1>Only confirmed: no ranked results yet</h1>" in confirmed
