@@ -49,7 +49,7 @@ def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> 
     assert found("size=small") == ({"mnist-cnn"}, 1)
     assert found("size=medium") == ({"fashion-mlp"}, 0)
     assert measured.http.get("/api/v1/leaderboard?size=huge").status_code == 422
-    both = measured.http.get("/api/v1/leaderboard?size=small&workload=mnist-cnn")
+    both = measured.http.get("/api/v1/leaderboard?size=large&workload=mnist-cnn")
     assert (both.status_code, both.json()["field"]) == (422, "size")
     medium = page(measured, "/?size=medium")
     assert "Not measured yet" not in page(measured, "/?workload=fashion-mlp")

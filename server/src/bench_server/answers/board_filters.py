@@ -35,7 +35,7 @@ class BoardFilters(CellFilters):
     size: Chosen[Size] = Field(
         None,
         description="boards of models of this size: medium from 250,000 parameters on, large from "
-        "10 million on. Not with workload",
+        "10 million on",
         examples=["small"],
     )
     batch_size: Chosen[BatchSize | Literal["any"]] = Field(
@@ -103,15 +103,16 @@ class BoardFilters(CellFilters):
         """The requested workload, or all.
 
         Raises:
-            InvalidQuery: a cursor is given without a workload, or a size with one.
+            InvalidQuery: a cursor is given without a workload, or a size that it has not.
         """
         if self.cursor and not self.workload:
             raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
         if self.workload is None:
             return tuple(one for one in CATALOGUE if self.size in (None, one.size))
-        if self.size is not None:
-            raise InvalidQuery("a size chooses workloads, and one is named", field="size")
-        return (workload_named(self.workload),)
+        workload = workload_named(self.workload)
+        if self.size not in (None, workload.size):
+            raise InvalidQuery(f"{workload.name} is {workload.size}", field="size")
+        return (workload,)
 
     @property
     def ranked_by(self) -> RankBy:
