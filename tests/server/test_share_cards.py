@@ -11,7 +11,7 @@ from bench_protocol.catalogue.matrix import Device
 from bench_server.answers import cell_figures, comparison, leaderboard
 from bench_server.answers.board_filters import BoardFilters
 from bench_server.db.store import Store
-from bench_server.web import share_cards, short_names
+from bench_server.web import drawn_cards, share_cards, short_names
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
@@ -202,7 +202,7 @@ def test_a_long_name_loses_words_and_no_letters(
 
 
 def card_svg(title: str) -> str:
-    return share_cards.svg(share_cards.Card(title, "", (), ""), "")
+    return drawn_cards.svg(drawn_cards.Card(title, "", (), ""), "")
 
 
 @pytest.mark.parametrize(

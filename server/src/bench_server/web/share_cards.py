@@ -1,4 +1,4 @@
-"""Pictures for embedding: cards for link previews, and badges.
+"""What the pictures for embedding show: cards for link previews, and badges.
 
 A card has the finding of the page that it previews as its title. A card of one result or machine
 compares one set-up; one of a hardware or a board has each hardware at its best, by score where the
@@ -6,10 +6,8 @@ page shows the scores. Set-ups are named where a card has several.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import resvg_py
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
@@ -27,21 +25,16 @@ from ..errors import NotFound
 from ..ranking.medians import names_machine
 from ..ranking.score import Score, best_of, score
 from . import short_names
+from .drawn_cards import Bar, Card, badge
 from .pages import board_form
 from .pages.board_finding import finding
 from .pages.board_links import ACCURACY, METRICS
 from .pages.compare import heading
-from .render import xml_templates
 
 MOST_BARS = 6
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 # Fields that make two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
-# Approximate widths of letters in Verdana 11 px, the font of badges.
-NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%DGHNOQU&+=#<>~^"
-# Width of a card's title in units of those letters, which are 1.2 times as wide in bold; the sizes
-# of the title in pixels on one line and on two.
-TITLE_WIDTH, ONE_LINE, TWO_LINES = 1080 * 11 / 1.2, (34, 50), (26, 38)
 MOST_LABEL = 30
 
 # The rows of a board.
@@ -51,35 +44,6 @@ ROWS = {
     "machine": "machines",
     "result": "results",
 }
-
-
-class Bar(NamedTuple):
-    """A bar of a card. ``kind``: its device, or ``baseline`` or ``other`` in a comparison;
-    ``note``: a second line; ``own``: the bar that the card is about."""
-
-    label: str
-    size: float
-    value: str
-    kind: str
-    note: str | None
-    own: bool = False
-
-
-class Title(NamedTuple):
-    """The lines of a title, one or two, and their size in pixels."""
-
-    lines: tuple[str, ...]
-    size: int
-
-
-@dataclass(frozen=True)
-class Card:
-    """A picture of 1200 by 630 for link previews: title, subtitle, bars."""
-
-    title: str
-    line: str
-    bars: Sequence[Bar]
-    foot: str
 
 
 def result_card(session: Session, result_id: str) -> Card:
@@ -231,56 +195,11 @@ def machine_badge(session: Session, machine_id: str, of_operator: str | None = N
 
 
 def _badge(name: str, found: Score, shown: CellFigure) -> str:
-    """An SVG badge with two fields, 20 pixels high: ``M4 Pro``, ``0.92× M2 Max``. Without a score
-    it has a rate."""
+    """A badge with the score in multiples of the baseline; without a score it has a rate."""
     words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}"
     if found.value and found.baseline:
         words = f"{people.ratio(found.value)} {short_names.name(found.baseline)}"
-    fields = (short_names.name(name), words)
-    label, value = ((text, round(_width(text)) + 12) for text in fields)
-    return xml_templates().get_template("badge.svg").render(label=label, value=value)
-
-
-def png(card: Card, site_name: str, mark: str = "") -> bytes:
-    """Draw a card as PNG."""
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name, mark)))
-
-
-def svg(card: Card, site_name: str, mark: str = "") -> str:
-    """Draw a card.
-
-    Args:
-        mark: the address of its page and the day, so that a copy says where it comes from.
-    """
-    title = _title("".join(filter(str.isprintable, card.title)))
-    template = xml_templates().get_template("card.svg")
-    return template.render(card=card, site_name=site_name, title=title, mark=mark)
-
-
-def _title(words: str) -> Title:
-    """A title at the largest size at which it fits: on one line, else on two. One that is too long
-    loses its last words."""
-    least, largest = ONE_LINE
-    if _width(words) * least <= TITLE_WIDTH:
-        return Title((words,), min(largest, int(TITLE_WIDTH / max(1, _width(words)))))
-    least, largest = TWO_LINES
-    for most in range(len(words), 0, -1):
-        shorter = short_names.text(words, most)
-        # The two lines that are most alike; a single word is on one.
-        halves: list[tuple[str, ...]]
-        halves = [(shorter[:n], shorter[n + 1 :]) for n, c in enumerate(shorter) if c == " "]
-        lines = min(halves, key=lambda pair: max(map(_width, pair)), default=(shorter,))
-        size = int(TITLE_WIDTH / max(1, *map(_width, lines)))
-        if size >= least:
-            return Title(lines, min(largest, size))
-    return Title(("…",), largest)
-
-
-def _width(text: str) -> float:
-    """The approximate width of a text at 11 px. Beyond Latin letters it is an upper bound."""
-    return sum(
-        13 if not c.isascii() else 4.5 if c in NARROW else 10 if c in WIDE else 7 for c in text
-    )
+    return badge(short_names.name(name), words)
 
 
 def _shown(answer: hardware.HardwareAnswer) -> CellFigure:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from ...answers.board_filters import BoardPageFilters
-from .. import feeds, share_cards
+from .. import drawn_cards, feeds, share_cards
 from ..pages.workload import workload_called
 from ..static_files import FOLDER
 from .compare import Comparison
@@ -19,12 +19,12 @@ MOST_ADDRESS = 60
 SHORT = {"Cache-Control": "public, max-age=300"}
 
 
-def _png(card: share_cards.Card, request: Request, settings: SettingsDep) -> Response:
+def _png(card: drawn_cards.Card, request: Request, settings: SettingsDep) -> Response:
     """The picture, with the address of its page and the day."""
     host, page = request.url.netloc, request.url.path.removesuffix("card.png").rstrip("/")
     address = host + page if len(host + page) <= MOST_ADDRESS else host
     mark = f"{address} · {request.app.state.clock():%Y-%m-%d}"
-    picture = share_cards.png(card, settings.site_name, mark)
+    picture = drawn_cards.png(card, settings.site_name, mark)
     return Response(picture, media_type="image/png", headers=SHORT)
 
 
