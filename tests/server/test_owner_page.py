@@ -132,7 +132,10 @@ def test_lists_and_boards_have_those_of_one_owner(http: TestClient, lab: dict[st
         board = get(http, f"/leaderboard?workload=mnist-cnn&owner=Basel lab&group={group}")
         names = [(row["hardware"], row["rank"]) for row in board["rows"]]
         assert names == [("NVIDIA H200", None), ("NVIDIA T4", None)], group
-    assert "Machines of Basel lab" in http.get("/?workload=mnist-cnn&owner=Basel lab").text
+    assert (
+        "machines of Basel lab: NVIDIA H200 is fastest"
+        in http.get("/?workload=mnist-cnn&owner=Basel lab").text
+    )
 
 
 def test_search_finds_ids_and_owners(http: TestClient, lab: dict[str, str]) -> None:
