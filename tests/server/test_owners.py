@@ -1,5 +1,6 @@
 """Owners by cost: who is established, and that a crowd of new owners moves nothing."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -126,4 +127,6 @@ def test_what_establishes_an_owner_is_read_from_an_index(store: Store) -> None:
     ((statement, parameters),) = [one for one in seen if "trust_level >= 3" in one[0]]
     if store.engine.dialect.name == "sqlite":
         with store.engine.connect() as connection:
-            assert plan(connection, statement, parameters).count("ix_measurement_trusted") == 2
+            found = plan(connection, statement, parameters)
+            # Without statistics both are alike to SQLite, which takes the one it made last.
+            assert len(re.findall("INDEX ix_measurement_(trusted|owner)", found)) == 2
