@@ -39,7 +39,14 @@ def test_the_best_score_is_the_finding() -> None:
 @pytest.mark.parametrize(
     ("best", "ends"),
     [
-        (unranked("one"), "trains about 31.0 times as fast as Intel Core i7-8700"),
+        (
+            unranked("one"),
+            "trains about 31.0 times as fast as Intel Core i7-8700, measured by one owner",
+        ),
+        (
+            unranked("one", covered=3, missing=("a", "b")),
+            "as fast as Intel Core i7-8700, in 3 of 5 workloads, measured by one owner",
+        ),
         (
             unranked("several", covered=3, missing=("a", "b")),
             "as fast as Intel Core i7-8700, in 3 of 5 workloads",
@@ -47,7 +54,8 @@ def test_the_best_score_is_the_finding() -> None:
         (replace(unranked(None), published=True), "as fast as Intel Core i7-8700, as published"),
         (
             unranked("one", value=0.5),
-            "NVIDIA H200 trains about 0.500 times as fast as Intel Core i7-8700",
+            "NVIDIA H200 trains about 0.500 times as fast as Intel Core i7-8700, measured by one "
+            "owner",
         ),
     ],
 )
@@ -56,7 +64,10 @@ def test_without_a_rank_by_score_it_is_a_finding_too(best: HardwareScore, ends: 
 
 
 def test_the_baseline_itself() -> None:
-    assert heading(BASE, BEST) == "Intel Core i7-8700 is the fastest so far"
+    fastest = "Intel Core i7-8700 is the fastest so far"
+    assert heading(BASE, BEST) == fastest
+    lone = replace(BASE, score=replace(SCORE, backing="one"))
+    assert heading(lone, BEST) == f"{fastest}, measured by one owner"
     assert heading(BASE) == "Intel Core i7-8700 is the only hardware so far"
     assert heading() == "No ranked results yet"
 
@@ -99,6 +110,9 @@ def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Po
     assert 'class="board"' not in both
 
 
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+
+
 @pytest.fixture
 def both_kinds(post: Poster) -> None:
     """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
@@ -106,9 +120,35 @@ def both_kinds(post: Poster) -> None:
     post.made(cell=results.make_cell())
     post.made(
         cell=results.make_cell(framework="mlx", device=Device(kind="metal")),
-        machine=results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2),
+        machine=M2,
         step_ns=500_000,
     )
+
+
+@pytest.mark.usefixtures("both_kinds")
+def test_a_score_that_rests_on_one_owner_in_part_says_so(http: TestClient, post: Poster) -> None:
+    """A second owner of the GPU comes first in one workload, then in the other."""
+    mlx = {"framework": "mlx", "device": Device(kind="metal")}
+    post.made(cell=results.make_cell("fashion-mlp"))
+    post.made(cell=results.make_cell("fashion-mlp", **mlx), machine=M2, step_ns=500_000)
+    second = results.private_key(2)
+    with TestClient(http.app, client=("10.0.0.2", 1)) as elsewhere:
+        Poster(elsewhere).enroll(second)
+    found = []
+    for workload in (None, "fashion-mlp", "mnist-cnn"):
+        if workload:
+            machine = M2.model_copy(update={"machine_hash": "9" * 64})
+            cell = results.make_cell(workload, **mlx)
+            post.made(key=second, cell=cell, machine=machine, step_ns=500_000)
+        (heading,) = re.findall("<h1>(.*)</h1>", http.get("/").text)
+        found.append(heading.partition("Intel Core i7-8700")[2])
+    assert found == [", measured by one owner", ", in part measured by one owner", ""]
+
+
+@pytest.mark.usefixtures("both_kinds")
+def test_who_is_first_on_most_boards_by_one_owner(http: TestClient) -> None:
+    page = http.get("/?group=setup").text
+    assert "<h1>Apple M2 Max (30-core GPU) trains mnist-cnn fastest, measured by one owner" in page
 
 
 @pytest.mark.usefixtures("both_kinds")

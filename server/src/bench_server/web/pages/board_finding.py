@@ -13,6 +13,8 @@ from ...ranking.figures import Figure
 from . import board_form
 from .board_links import ACCURACY, Metric
 
+BY_ONE_OWNER = "measured by one owner"
+
 
 def finding(
     filters: BoardFilters,
@@ -37,16 +39,17 @@ def finding(
     elif filters.group == "machine" and any_rows:
         found = f"machines that train {filters.workload or 'each workload'}"
     elif filters.workload is None and scores:
-        found = _by_score(scores, alone=len(measured) < 2)
+        found = _by_score(scores, rankings, alone=len(measured) < 2)
     elif firsts and filters.workload is None and len(measured) == 1:
-        found = f"{next(iter(firsts.values()))} is the only hardware so far"
+        found = f"{next(iter(firsts.values())).hardware} is the only hardware so far"
     elif firsts and filters.workload is not None:
         return _leads(filters, metric, rankings[0])
     elif firsts:
-        ((first, count),) = Counter(firsts.values()).most_common(1)
+        ((first, count),) = Counter(one.hardware for one in firsts.values()).most_common(1)
         several = f"{count} of {len(firsts)} workloads" if len(firsts) > 1 else ""
         where = several or filters.workload or next(iter(firsts))
-        found = f"{first} {metric.first.format(where)}"
+        alone = any(one.backing == "one" for one in firsts.values() if one.hardware == first)
+        found = f"{first} {metric.first.format(where)}{f', {BY_ONE_OWNER}' * alone}"
     elif asked or filters.workload is None:
         found = "no ranked results yet"
     else:
@@ -115,7 +118,7 @@ def _of_search(
     search = filters.criteria.search
     own = [one for one in scores if search.names(one.hardware, one.hardware_slug)]
     if filters.workload is None and own:
-        return _by_score(own, searched=True)
+        return _by_score(own, rankings, searched=True)
     found = [(row.rank, ranking, row) for ranking in rankings for row in ranking.shown if row.rank]
     if not found:
         return "No ranked hardware matches the search"
@@ -131,19 +134,21 @@ def _by(metric: Metric) -> str:
     return "" if metric.value in ("throughput", "time") else f", by {metric.label}"
 
 
-def _firsts(rankings: Sequence[leaderboard.Ranking]) -> dict[str, str]:
-    """The hardware with the best rank on each board, of the family if there is one."""
+def _firsts(rankings: Sequence[leaderboard.Ranking]) -> dict[str, Figure]:
+    """The figure with the best rank on each board, of the family if there is one."""
     ranked = {
-        ranking.workload.name: [
-            (row.rank, row.figure.hardware) for row in ranking.shown if row.rank is not None
-        ]
+        ranking.workload.name: {row.rank: row.figure for row in ranking.shown if row.rank}
         for ranking in rankings
     }
-    return {workload: min(rows)[1] for workload, rows in ranked.items() if rows}
+    return {workload: rows[min(rows)] for workload, rows in ranked.items() if rows}
 
 
 def _by_score(
-    scores: Sequence[HardwareScore], *, searched: bool = False, alone: bool = False
+    scores: Sequence[HardwareScore],
+    rankings: Sequence[leaderboard.Ranking],
+    *,
+    searched: bool = False,
+    alone: bool = False,
 ) -> str:
     """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why.
 
@@ -152,13 +157,26 @@ def _by_score(
     """
     best = scores[0]
     score = best.score
+    by_one = _by_one(best, rankings)
     if best.hardware_slug == score.baseline_slug and searched:
         return f"{best.hardware} is the baseline: its speed is 1×"
     if best.hardware_slug == score.baseline_slug:
         only = "only hardware" if alone else "only hardware with a score"
-        return f"{best.hardware} is the {'fastest' if len(scores) > 1 else only} so far"
+        if len(scores) > 1:
+            return f"{best.hardware} is the fastest so far{by_one}"
+        return f"{best.hardware} is the {only} so far"
     why = ", as published" if best.published else ""
     some = f", in {score.covered} of {score.terms} workloads" if score.missing else why
     verb, _, ratio = people.faster_than(score.value or 1, "trains").partition(" ")
-    about = "about " if score.backing == "one" and not some else ""
-    return f"{best.hardware} {verb} {about}{ratio} {score.baseline}{some}"
+    about = "about " if by_one and not some else ""
+    return f"{best.hardware} {verb} {about}{ratio} {score.baseline}{some}{by_one}"
+
+
+def _by_one(best: HardwareScore, rankings: Sequence[leaderboard.Ranking]) -> str:
+    """``, measured by one owner``: of a score that rests on one, in a part of the workloads or in
+    all."""
+    if best.score.backing != "one":
+        return ""
+    own = [row.figure for one in rankings for row in one.rows if not row.figure.held]
+    more = any(one.backing != "one" for one in own if one.hardware_slug == best.hardware_slug)
+    return f", {'in part ' * more}{BY_ONE_OWNER}"
