@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
@@ -165,31 +164,6 @@ def test_far_beyond_others_of_its_hardware_is_held(post: Poster) -> None:
     assert [(row[0], row[2], row[4]) for row in rows(post, "hardware=amd-ryzen-5")] == [
         *((None, "tuned", True), (2, "pipeline", False)),
     ]
-
-
-def test_forty_keys_of_one_network_take_no_first_place(post: Poster, app: FastAPI) -> None:
-    """And change no confirmed or several figure; those of fresh owners alone they may."""
-    for seed in (2, 3):
-        send(post, seed, 1_000_000, "AMD Ryzen 9")
-    send(post, 4, 4_000_000, "AMD Ryzen 5")
-    first = rows(post)[0]
-    for seed in range(100, 140):
-        key = results.private_key(seed)
-        post.enroll(key)
-        for recipe, brand in (("naive", "AMD Ryzen 5"), ("tuned", "AMD Ryzen 9")):
-            post.made(
-                key=key,
-                machine=results.make_machine(brand, seed=seed),
-                cell=results.make_cell(recipe=recipe),
-                step_ns=600_000,
-            )
-    after = rows(post)
-    assert [row for row in after if row[0] == 1] == [first]
-    assert {row[:2] for row in after if row[0] is None} == {
-        *((None, "AMD Ryzen 5"), (None, "AMD Ryzen 9")),
-    }
-    confirmed = rows(post, "backing=several")
-    assert confirmed == [first]
 
 
 def test_a_filter_by_backing_ranks_anew(post: Poster, store: Store) -> None:

@@ -4,20 +4,22 @@ These queries read aggregates, never results. A test checks this in the query pl
 databases.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue.workloads import Workload
 
-from ..ranking.figures import Figure
+from ..ranking.figures import Figure, Setup
 from ..ranking.held import with_holds
 from ..ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from . import cursors
 from .criteria import Search
 from .filters import ListFilters
 
+Row = TypeVar("Row", bound=Any)
 # Built once: it names forty columns.
 FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 
@@ -39,6 +41,23 @@ def hardware_figures(session: Session, slug: str, workload: Workload | None = No
 
 def machine_figures(session: Session, machine_id: str) -> list[Figure]:
     return figures_where(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+
+
+def free(session: Session, rows: Sequence[Row]) -> list[Row]:
+    """The rows, of one set-up each, whose hardware's figure in it is not held: results, figures of
+    machines, and rows of boards."""
+    slugs = {row.hardware_slug for row in rows}
+    of_hardware = figures_where(
+        session, TABLE.c.level == "hardware", TABLE.c.hardware_slug.in_(slugs)
+    )
+    held = {_place(figure) for figure in of_hardware if figure.held}
+    return [row for row in rows if _place(row) not in held]
+
+
+def _place(row: Any) -> tuple[str, str, Setup]:
+    if isinstance(row, Figure):
+        return row.hardware_slug, row.subject.workload, row.setup
+    return row.hardware_slug, row.workload, Setup.of(row)
 
 
 def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:

@@ -15,9 +15,8 @@ from ..answers import machines, query_names, stored_figures, stored_results
 from ..answers.filters import ResultPageFilters
 from ..answers.history import changes
 from ..db.tables import EnvironmentRow, Measurement
-from ..ranking.figures import at_level
 from ..ranking.medians import names_machine
-from ..ranking.rows import TABLE, subject_of
+from ..ranking.rows import TABLE
 from .changes import in_words
 from .render import xml_templates
 
@@ -100,15 +99,9 @@ def _results(session: Session, wanted: dict[str, str]) -> tuple[Entry, ...]:
     """The newest ranked results; not those whose figure is held."""
     filters = ResultPageFilters.model_validate({**wanted, "ranked": True, "limit": MOST_ENTRIES})
     rows, _ = stored_results.results_page(session, filters)
-    slugs = {row.hardware_slug for _, row in rows}
-    of_hardware = stored_figures.figures_where(
-        session, TABLE.c.level == "hardware", TABLE.c.hardware_slug.in_(slugs)
-    )
-    held = {figure.id for figure in of_hardware if figure.held}
     return tuple(
         Entry(row.submission_id, f"/results/{row.submission_id}", _title(row), "", row.received_at)
-        for _, row in rows
-        if at_level("hardware", subject_of(row)).id not in held
+        for row in stored_figures.free(session, [row for _, row in rows])
     )
 
 

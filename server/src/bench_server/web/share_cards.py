@@ -36,6 +36,7 @@ WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 # Fields that make two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 MOST_LABEL = 30
+HELD = "held: needs a second owner"
 
 # The rows of a board.
 ROWS = {
@@ -55,6 +56,8 @@ def result_card(session: Session, result_id: str) -> Card:
     _, row = stored_results.result_with_id(session, result_id)
     if row.samples_per_second is None or row.status == "failed":
         return Card(row.hardware, _setup(row), (), row.unranked_reason or "no figure")
+    if not stored_figures.free(session, [row]):
+        return Card(row.hardware, _setup(row), (), HELD)
     rows = _board(session, row.workload, {name: getattr(row, name) for name in SAME})
     value = f"{people.rate(row.samples_per_second)} samples/s"
     foot = f"{value}, epoch {people.nanoseconds(row.epoch_ns or 0)}"
@@ -74,6 +77,10 @@ def machine_card(session: Session, machine_id: str) -> Card:
     """
     figures = machines.machine_figures(session, machine_id)
     answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
+    machine = f"machine {machine_id[:8]}"
+    title = f"{answer.name}, {machine}"
+    if not stored_figures.free(session, [shown]):
+        return Card(title, _setup(shown), (), HELD)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     others = [row for row in rows if row.hardware_slug != shown.hardware_slug]
     slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
@@ -83,9 +90,8 @@ def machine_card(session: Session, machine_id: str) -> Card:
     where = ""
     if place is not None and place.rank:
         where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked}"
-    machine = f"machine {machine_id[:8]}"
     bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
-    return Card(f"{answer.name}, {machine}", f"{_setup(shown)}{where}", bars, foot)
+    return Card(title, f"{_setup(shown)}{where}", bars, foot)
 
 
 def hardware_card(session: Session, slug: str) -> Card:
@@ -95,12 +101,14 @@ def hardware_card(session: Session, slug: str) -> Card:
         NotFound: it has no figure.
     """
     answer = hardware.hardware(session, slug)
-    workload = _shown(answer).workload
+    shown = _shown(answer)
+    workload = shown.workload
     rows = _board(session, workload, {})
     line = f"{workload}, each hardware at its best"
     mine = next((row for row in rows if row.hardware_slug == slug), None)
     if mine is None:  # it has no figure at the default batch size
-        return Card(answer.name, line, (), f"{len(answer.figures)} figures in other set-ups")
+        foot = HELD if shown.held else f"{len(answer.figures)} figures in other set-ups"
+        return Card(answer.name, line, (), foot)
     line = f"{line}: {_place(rows, slug)}" if mine.rank else line
     bars = _beside(_bar(mine, own=True), rows, slug)
     return Card(answer.name, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
@@ -129,7 +137,8 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
     line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
     bars = [
         bar._replace(label=_ranked(row.rank, row.hardware)) if row.rank else bar
-        for row in _free(board.rows)
+        for row in stored_figures.free(session, board.rows)
+        if not row.held
         for bar in (_bar(row),)
     ]
     of = f" of {board.row_count:,}" if board.row_count else ""
@@ -179,24 +188,30 @@ def compare_card(answer: CompareAnswer) -> Card:
 def hardware_badge(session: Session, slug: str, of_operator: str | None = None) -> str:
     """The badge of a hardware. Raises NotFound if it has no figures."""
     answer = hardware.hardware(session, slug, of_operator)
-    return _badge(answer.name, answer.score, _shown(answer))
+    shown = _shown(answer)
+    return _badge(answer.name, answer.score, None if shown.held else shown)
 
 
 def machine_badge(session: Session, machine_id: str, of_operator: str | None = None) -> str:
     """The badge of a machine: it against the baseline, as its hardware is in its score. It reads no
     board. Raises NotFound if it has no figures."""
     figures = machines.machine_figures(session, machine_id)
-    shown, relative_to = machines.shown_figure(figures), baseline(session, of_operator)
+    counted, relative_to = stored_figures.free(session, figures), baseline(session, of_operator)
     of_baseline = (
         stored_figures.hardware_figures(session, relative_to.slug) if relative_to.slug else ()
     )
-    found = score(best_of(figures), best_of(relative_to.counted(of_baseline)))
-    return _badge(names_machine(figures).hardware, found, shown)
+    found = score(best_of(counted), best_of(relative_to.counted(of_baseline)))
+    name = names_machine(figures).hardware
+    return _badge(name, found, machines.shown_figure(counted) if counted else None)
 
 
-def _badge(name: str, found: Score, shown: CellFigure) -> str:
-    """A badge with the score in multiples of the baseline; without a score it has a rate."""
-    words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}"
+def _badge(name: str, found: Score, shown: CellFigure | None) -> str:
+    """A badge with the score in multiples of the baseline; without a score it has a rate.
+
+    Args:
+        shown: None where every figure is held.
+    """
+    words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}" if shown else HELD
     if found.value and found.baseline:
         words = f"{people.ratio(found.value)} {short_names.name(found.baseline)}"
     return badge(short_names.name(name), words)
@@ -215,10 +230,7 @@ def _board(session: Session, name: str, same: dict[str, object]) -> tuple[BoardR
     if name not in WORKLOADS:
         return ()
     filters = BoardFilters.model_validate(same | {"workload": name, "limit": 500})
-    return _free(leaderboard.leaderboard(session, filters).boards[0].rows)
-
-
-def _free(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
+    rows = leaderboard.leaderboard(session, filters).boards[0].rows
     return tuple(row for row in rows if not row.held)
 
 
