@@ -196,9 +196,9 @@ def _as_sent(fault: Fault, result: Result) -> Result:
 def _worker_said(result: Result) -> str:
     if isinstance(result.outcome, Failed):
         kind = f"{result.outcome.kind} ({result.outcome.phase})"
-        return (
-            f"{kind}: {result.outcome.exception_class}" if result.outcome.exception_class else kind
-        )
+        # Without its module, which is too long for a column.
+        raised = (result.outcome.exception_class or "").rpartition(".")[2]
+        return f"{kind}: {raised}" if raised else kind
     return "measured"
 
 
