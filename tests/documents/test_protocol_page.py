@@ -194,7 +194,7 @@ def test_vectors_of_the_recomputation() -> None:
     start = "start loss of `mnist-dense`, batch 1, generated data"
     assert said(found.start_loss) == VECTOR[start]
     assert said(deep.loss) == VECTOR["loss of its `deep` reading"]
-    assert said(*deep.movements) == VECTOR["movements of its `deep` reading"]
+    assert said(*deep.movements) == VECTOR["movements of its `deep` reading, lower ends"]
     assert said(*short.loss_range) == VECTOR["loss of its `short` reading, both ends"]
     assert said(*first.loss_range) == VECTOR["loss of its `first` reading, both ends"]
     assert said(*first.movements_high) == VECTOR["movements of its `first` reading, upper ends"]

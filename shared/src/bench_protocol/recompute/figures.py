@@ -1,5 +1,6 @@
 """The figures of a session's readings. Short readings have a range, because rounding decides some
-of their gradients; readings with dropout because each framework draws its own masks."""
+of their gradients; readings with dropout because each framework draws its own masks; movements of
+deep readings because weights are rounded."""
 
 import math
 from collections.abc import Sequence
@@ -56,7 +57,11 @@ def generated_digest(data_set: DataSet) -> str:
 
 
 def _exact(training: Training) -> Recomputed:
-    return Recomputed(loss=_rounded(training.train()), movements=_all(training.movements()))
+    """One right loss. Movements have the range that the rounding of weights explains, which matters
+    where a step changes a weight by less than float32 tells apart."""
+    loss, moved, lost = training.train(), training.movements(), training.roundings()
+    ends = [(max(0.0, norm - off), norm + off) for norm, off in zip(moved, lost, strict=True)]
+    return _between([loss, *(low for low, _ in ends)], [loss, *(high for _, high in ends)])
 
 
 def _short(training: Training, job: Job) -> Recomputed:

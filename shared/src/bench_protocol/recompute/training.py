@@ -170,6 +170,14 @@ class Training:
             for index, name in self._updates
         )
 
+    def roundings(self) -> tuple[float, ...]:
+        """The most that rounding changes each movement: an engine keeps weights in float32, so each
+        step's sum of a weight and its change is off by up to ``2^-24 |w|``."""
+        return tuple(
+            2.0**-24 * self._steps * float(np.linalg.norm(self._start[index][name].astype(float)))
+            for index, name in self._updates
+        )
+
 
 def _part(workload: Workload, batch: int) -> int:
     """Samples of a part of a batch."""

@@ -9,7 +9,7 @@ class Recomputed(Wire):
     """A correct reading: mean loss of the last batch, and |w - w_0| of each trained tensor in the
     catalogue's order after the last step, rounded to ten digits.
 
-    ``loss_high``, ``movements_high``: the upper ends where Dropout makes ranges of them.
+    ``loss_high``, ``movements_high``: the upper ends of ranges.
     """
 
     loss: Finite
