@@ -201,15 +201,16 @@ def test_vectors_of_the_recomputation() -> None:
 
 
 def test_the_measured_limits_are_those_in_use() -> None:
-    for kind in ("short", "first", "deep", "masks"):
-        limits = (
-            witness_limits.MEASURED[precision, kind, convolves]  # type: ignore[index]
-            for precision in ("float32", "mixed_bfloat16")
-            for convolves in (False, True)
-        )
-        cells = " | ".join(f"{loss:g}, {movement:g}" for loss, movement in limits)
-        assert f"| `{kind}` | {cells} |\n" in PAGE
+    for (device, precision), table in witness_limits.MEASURED.items():
+        start = witness_limits.START[device, precision]
+        for convolves in (False, True):
+            kinds = ("short", "first", "deep", "masks")
+            pairs = " | ".join("{:g}, {:g}".format(*table[kind][convolves]) for kind in kinds)
+            named = f"{device}, `{precision}` | {'yes' if convolves else 'no'}"
+            assert f"| {named} | {start:g} | {pairs} |\n" in PAGE
     assert f"may be {witness_limits.MEDIAN:.0e}".replace("e-0", "e-") in PAGE
+    named = " and ".join(f"`{one}`" for one in witness_limits.MEDIAN_PRECISIONS)
+    assert f"In {named} with convolutions the median" in PAGE
 
 
 def test_the_page_names_every_layer_and_optimiser() -> None:

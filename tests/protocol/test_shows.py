@@ -165,13 +165,14 @@ def test_what_the_next_level_needs() -> None:
 @pytest.mark.parametrize(
     ("level", "device", "precision", "says"),
     [
-        (2, "cuda", "tf32", "level 2 of 4: level 3 is not yet checkable in tf32 on CUDA"),
-        (2, "cuda", "mixed_bfloat16", "level 2 of 4: level 3 is not yet checkable in mixed_bf"),
+        (2, "metal", "mixed_float16", "level 2 of 4: level 3 is not yet checkable in mixed_fl"),
+        (2, "cuda", "tf32", "level 2 of 4"),
+        (3, "cuda", "mixed_bfloat16", "level 3 of 4"),
         (2, "cpu", "tf32", "level 2 of 4: level 3 is not yet checkable in tf32 on CPU"),
         (2, "cuda", "float32", "level 2 of 4"),
         (2, "cpu", "float32", "level 2 of 4"),
-        (1, "cuda", "tf32", "level 1 of 4"),
-        (3, "cuda", "float32", "level 3 of 4, with derived limits"),
+        (1, "metal", "mixed_float16", "level 1 of 4"),
+        (3, "cuda", "float32", "level 3 of 4"),
         (4, "metal", "float32", "level 4 of 4, with derived limits"),
         (3, "cpu", "mixed_bfloat16", "level 3 of 4"),
     ],
@@ -186,8 +187,8 @@ def test_a_level_says_how_its_limits_were_found(
 
 
 def test_limits_that_are_too_coarse_are_named() -> None:
-    coarse = facts(2, device="cuda", precision="tf32", witness={"passed": False})
-    assert "not yet checkable in tf32 on CUDA" in str(shows.level_needs(coarse))
+    coarse = facts(2, device="metal", precision="mixed_float16", witness={"passed": False})
+    assert "not yet checkable in mixed_float16 on Metal" in str(shows.level_needs(coarse))
     fine = facts(2, device="cuda", witness={"passed": False})
     assert shows.level_needs(fine) == "level 3: witness said so"
 

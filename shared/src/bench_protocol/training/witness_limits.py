@@ -26,30 +26,54 @@ LAMBDA = 4.0
 # A deviation is wrong beyond this many times a derived limit; between the two it is unverified.
 WRONG_BEYOND = 10.0
 # Largest deviations allowed of a loss and of a movement, measured with TensorFlow, MLX, JAX and
-# PyTorch on x86-64 (docs/results.md, "Readings"). Those of short readings come on top of the range
-# that rounding explains; those of readings with dropout on top of the range over masks. From the
-# empty state of a first reading rounding decides the direction of small gradients.
-START: dict[Precision, float] = {"float32": 1e-6, "mixed_bfloat16": 1.5e-3}
-# In float32, in float32 with convolutions, in mixed_bfloat16, in that with convolutions.
+# PyTorch on x86-64, with JAX and PyTorch on one GPU (docs/results.md, "Readings"). Those of short
+# readings come on top of the range that rounding explains; those of readings with dropout on top of
+# the range over masks. From the empty state of a first reading rounding decides the direction of
+# small gradients. Of each kind: without convolutions, with them.
 _Pair = tuple[float, float]
-_TABLE: tuple[tuple[Kind, _Pair, _Pair, _Pair, _Pair], ...] = (
-    ("short", (1e-6, 2e-4), (1e-5, 2e-3), (5e-4, 2e-2), (2e-3, 3e-1)),
-    ("first", (1e-6, 2e-4), (1e-5, 2e-3), (5e-4, 1.5e-1), (2e-3, 3e-1)),
-    ("deep", (2e-3, 2e-2), (2e-3, 2e-1), (1e-2, 5e-2), (2e-2, 5e-1)),
-    ("masks", (1e-3, 2e-3), (1e-3, 2e-3), (2e-2, 1e-1), (2e-2, 3e-1)),
-)
-MEASURED: dict[tuple[Precision, Kind, bool], tuple[float, float]] = {
-    (precision, kind, convolves): pairs[2 * number + convolves]
-    for kind, *pairs in _TABLE
-    for number, precision in enumerate(START)
-    for convolves in (False, True)
+_Table = dict[Kind, tuple[_Pair, _Pair]]
+_FLOAT32: _Table = {
+    "short": ((1e-6, 2e-4), (1e-5, 2e-3)),
+    "first": ((1e-6, 2e-4), (1e-5, 2e-3)),
+    "deep": ((2e-3, 2e-2), (2e-3, 2e-1)),
+    "masks": ((1e-3, 2e-3), (1e-3, 2e-3)),
 }
-
-
-# Largest median of the deviations of a deep reading's movements in float32, with convolutions.
-# Rounding changes single tensors far, steps that are left out change all of them (docs/results.md,
-# "Readings").
-MEDIAN = 5e-2
+_CUDA_TEN_BITS: _Table = {
+    "short": ((5e-5, 1e-2), (1.5e-4, 1e-1)),
+    "first": ((3e-4, 1e-2), (5e-4, 1.5e-1)),
+    "deep": ((1e-2, 5e-2), (2e-3, 4e-1)),
+    "masks": ((5e-3, 5e-2), (5e-3, 5e-2)),
+}
+MEASURED: dict[tuple[DeviceKind, Precision], _Table] = {
+    ("cpu", "float32"): _FLOAT32,
+    ("cpu", "mixed_bfloat16"): {
+        "short": ((5e-4, 2e-2), (2e-3, 3e-1)),
+        "first": ((5e-4, 1.5e-1), (2e-3, 3e-1)),
+        "deep": ((1e-2, 5e-2), (2e-2, 5e-1)),
+        "masks": ((2e-2, 1e-1), (2e-2, 3e-1)),
+    },
+    ("cuda", "float32"): _FLOAT32,
+    ("cuda", "tf32"): _CUDA_TEN_BITS,
+    ("cuda", "mixed_float16"): _CUDA_TEN_BITS,
+    ("cuda", "mixed_bfloat16"): {
+        "short": ((5e-4, 3e-2), (2e-4, 2e-1)),
+        "first": ((1e-3, 4e-2), (1e-3, 3e-1)),
+        "deep": ((5e-3, 1e-1), (2e-3, 4e-1)),
+        "masks": ((5e-3, 5e-2), (5e-3, 5e-2)),
+    },
+}
+START: dict[tuple[DeviceKind, Precision], float] = {
+    ("cpu", "float32"): 1e-6,
+    ("cpu", "mixed_bfloat16"): 1.5e-3,
+    ("cuda", "float32"): 1e-6,
+    ("cuda", "tf32"): 2e-5,
+    ("cuda", "mixed_float16"): 5e-5,
+    ("cuda", "mixed_bfloat16"): 5e-4,
+}
+# Largest median of the deviations of a deep reading's movements, with convolutions. Rounding
+# changes single tensors far, steps that are left out change all of them (docs/results.md,
+# "Readings"). In half precision honest medians come as near as 4e-2, so it has no such limit.
+MEDIAN, MEDIAN_PRECISIONS = 5e-2, ("float32", "tf32")
 
 
 @dataclass(frozen=True)
@@ -70,24 +94,23 @@ class Limits:
 
 def start_limit(workload: Workload, cell: Cell) -> float:
     """The largest relative deviation allowed of the loss before the first step."""
-    if cell.device.kind == "cpu" and cell.precision in START:
-        return START[cell.precision]
-    return derived_limit(workload, cell.precision, 1)
+    measured = START.get((cell.device.kind, cell.precision))
+    return derived_limit(workload, cell.precision, 1) if measured is None else measured
 
 
 def limits(workload: Workload, cell: Cell, part: Part) -> Limits:
     """The limits of a reading that is recomputed: measured or derived ones. A deep reading that is
     no longer than a short one has its limits where no convolution is trained."""
-    is_short = part.kind == "deep" and part.steps <= SHORT_STEPS and not convolves(workload)
+    device, precision, convolved = cell.device.kind, cell.precision, convolves(workload)
+    is_short = part.kind == "deep" and part.steps <= SHORT_STEPS and not convolved
     kind: Kind = "short" if is_short else part.kind
-    measured = MEASURED.get((cell.precision, kind, convolves(workload)))
-    is_float32 = cell.precision == "float32"
-    median = MEDIAN if kind == "deep" and is_float32 and convolves(workload) else None
-    if cell.device.kind == "cpu" and measured is not None:
-        return Limits(*measured, "measured", median=median)
-    derived = derived_limit(workload, cell.precision, part.steps)
-    loss, movement = MEASURED["float32", kind, convolves(workload)]
-    source = f"derived from a unit roundoff of {UNIT_ROUNDOFF[cell.precision]:.1e}"
+    has_median = kind == "deep" and convolved and precision in MEDIAN_PRECISIONS
+    median = MEDIAN if has_median else None
+    if table := MEASURED.get((device, precision)):
+        return Limits(*table[kind][convolved], "measured", median=median)
+    derived = derived_limit(workload, precision, part.steps)
+    loss, movement = _FLOAT32[kind][convolved]
+    source = f"derived from a unit roundoff of {UNIT_ROUNDOFF[precision]:.1e}"
     return Limits(max(derived, loss), max(derived, movement), source, WRONG_BEYOND, median)
 
 
@@ -106,7 +129,7 @@ def can_conform(device: DeviceKind, precision: Precision) -> bool:
 
 def is_measured(device: DeviceKind, precision: Precision) -> bool:
     """Whether limits were measured, and not derived."""
-    return device == "cpu" and precision in START
+    return (device, precision) in MEASURED
 
 
 def derived_limit(workload: Workload, precision: Precision, steps: int) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -70,8 +70,7 @@ def judge(
         seed: of the session.
         figures: None if it was not recomputed; then only what is wrong for any session is seen.
         settings: of the recipe. Under a dynamic loss scale a tensor may have moved less.
-        architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
-            others a value beyond them is unverified before it is wrong.
+        architecture: of the machine's processor (:mod:`bench_protocol.catalogue.architectures`).
         widely: where it was not recomputed, because its data or its frozen weights are not at hand,
             compare its losses with the wide range.
     """
@@ -102,7 +101,11 @@ def judge(
             allowed = limits(workload, cell, part)
             compared += _reading(part, reading, rights[part], allowed, tensors, may_skip)
     factor = allowed.wrong_beyond * architectures.wrong_beyond(cell.device.kind, architecture)
-    return _verdict(cell, compared, allowed, factor)
+    verdict = _verdict(cell, compared, allowed, factor)
+    if may_skip and verdict.kind == "conformant":
+        why = "a dynamic loss scale may leave out updates, so its movements show nothing"
+        return replace(verdict, kind="unverified", sentence=why)
+    return verdict
 
 
 def _stands_still(
