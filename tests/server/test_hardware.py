@@ -223,8 +223,8 @@ def test_sorting_and_grouping(post: Poster) -> None:
         assert frugal[0]["joules_per_epoch"] == pytest.approx(10 * 2e-3 * 937)
         assert frugal[0]["samples_per_joule"] == pytest.approx(64 / (10 * 2e-3))
         assert rows(group=group, rank_by="accuracy") == rows(group=group, rank_by="mfu") == []
-        assert len(rows(group=group, trust="1")) == 3
-        assert rows(group=group, trust="4") == []
+        assert len(rows(group=group, trust_level="1")) == 3
+        assert rows(group=group, trust_level="4") == []
 
 
 def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> None:

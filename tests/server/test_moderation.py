@@ -127,7 +127,7 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
     assert "withdrawn by its sender" in page
     assert f"/results/{flagged}" in page
     assert f"/results/{gone}" not in page
-    for narrowed in ("batch_size=256", "device=cuda", "trust=1", "where=os=linux"):
+    for narrowed in ("batch_size=256", "device=cuda", "trust_level=1", "where=os=linux"):
         board = post.http.get(f"{address}&{narrowed}").json()
         assert gone not in [row["result_id"] for row in board["unranked"]]
     wide = post.http.get(f"{address}&batch_size=128").json()

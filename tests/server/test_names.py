@@ -154,9 +154,9 @@ def test_results_are_listed_with_their_state(filled: TestClient, post: Poster) -
     assert rows(every)[0] == f"/results/{failed}"
     assert ">not ranked: " in every
     assert rows(filled.get("/results?status=failed").text) == [f"/results/{failed}"]
-    ranked = filled.get("/results?ranked=true&trust=2").text
+    ranked = filled.get("/results?ranked=true&trust_level=2").text
     assert len(rows(ranked)) == 2
-    assert '<input type="hidden" name="trust" value="2">' in ranked
+    assert '<input type="hidden" name="trust_level" value="2">' in ranked
     csv = re.search(r'<a href="(/api/v1/export.csv[^"]*)"', ranked)
     assert csv
     assert len(filled.get(csv[1].replace("&amp;", "&")).text.splitlines()) == 3

@@ -12,6 +12,10 @@ from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
 
+from bench_server.answers.board_filters import BoardFilters
+from bench_server.answers.filters import ResultPageFilters
+from bench_server.answers.types.leaderboard import BoardRow
+from bench_server.answers.types.results import ResultAnswer
 from bench_server.web import openapi
 
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -34,6 +38,18 @@ def properties(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]
     elif isinstance(node, list):
         for number, part in enumerate(node):
             yield from properties(part, f"{place}/{number}")
+
+
+def test_a_filter_has_the_name_of_the_field_that_it_filters() -> None:
+    """What has no such field chooses hardware, boards, an order or a page."""
+    page, of_hardware = {"sort", "limit", "cursor"}, {"hardware", "q", "family", "owner"}
+    further = {"where", "verdicts", "received_after"}
+    for filters, row, others in (
+        (ResultPageFilters, ResultAnswer, further),
+        (BoardFilters, BoardRow, {"where", "size", "group", "rank_by", "baseline"}),
+    ):
+        unlike = filters.model_fields.keys() - row.__dataclass_fields__.keys()
+        assert unlike <= page | of_hardware | others, filters
 
 
 def answers(document: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ ADDRESSES = [
     "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=-newest_at",
     "/api/v1/leaderboard?workload=mnist-cnn&group=result&rank_by=energy",
     "/api/v1/leaderboard?workload=mnist-cnn&group=result&rank_by=accuracy",
-    "/api/v1/leaderboard?workload=mnist-cnn&trust=1",
+    "/api/v1/leaderboard?workload=mnist-cnn&trust_level=1",
     "/api/v1/leaderboard?workload=mnist-cnn&where=framework_version>=2.18&where=os=linux",
     "/api/v1/leaderboard?workload=mnist-cnn&q=i7&framework=mlx&recipe=naive&data=generated&timing=short",
     f"/api/v1/leaderboard?hardware={SLUG}&baseline=apple-m2-max-30-core-gpu",

@@ -96,7 +96,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
     assert (copied["samples_per_second"], copied["rank"]) == (pytest.approx(600_000 / 136), None)
     assert measured["speed_up"] == 1
     assert copied["speed_up"] == pytest.approx(600_000 / 136 / 64_000)
-    trusted = get(imported, "/leaderboard?workload=mnist-cnn&trust=1")["rows"]
+    trusted = get(imported, "/leaderboard?workload=mnist-cnn&trust_level=1")["rows"]
     assert [row["published"] for row in trusted] == [False]
     both = get(imported, f"/compare?ids=intel-core-i7-8700,{I7}")
     assert both["common_cells"] == 1

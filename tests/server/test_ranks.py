@@ -236,10 +236,10 @@ def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:
         return [row["hardware_slug"] for row in answer["rows"]]
 
     for group in ("hardware", "machine", "setup"):
-        assert len(shown(trust="2", group=group)) == 2
-        assert shown(trust="3", group=group) == ["intel-core-i7-8700"]
-        assert shown(trust="3", group=group, where="os=linux") == ["intel-core-i7-8700"]
-        assert shown(trust="4", group=group) == []
+        assert len(shown(trust_level="2", group=group)) == 2
+        assert shown(trust_level="3", group=group) == ["intel-core-i7-8700"]
+        assert shown(trust_level="3", group=group, where="os=linux") == ["intel-core-i7-8700"]
+        assert shown(trust_level="4", group=group) == []
 
 
 def test_level_1_is_not_ranked(post: Poster) -> None:

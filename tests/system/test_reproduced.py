@@ -120,7 +120,7 @@ def test_three_confirmed_owners_reproduce_each_other(
     assert operator("owners", "confirm", "Chiyo").code == 0
     assert levels() == [4, 4, 3]
     # A figure has the level that more than half of its owners have.
-    assert board() == board(trust=4) == [(4, 4, "confirmed")]
+    assert board() == board(trust_level=4) == [(4, 4, "confirmed")]
     # What comes in later is reproduced when it is recomputed.
     assert recomputed(address, basel.send(1_030))["trust_level"] == 4
 

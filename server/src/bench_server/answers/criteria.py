@@ -106,13 +106,13 @@ class Search:
 @dataclass(frozen=True)
 class Criteria:
     """Criteria for rows. ``equal``: values of columns, by name; ``default_batch``: the default
-    batch size of their workload; ``trust``: the lowest trust level; ``where``: attributes of their
+    batch size of their workload; ``trust_level``: the lowest; ``where``: attributes of their
     environment, each a :data:`.parameters.Condition`."""
 
     equal: Mapping[str, Any] = field(default_factory=dict)
     default_batch: bool = False
     search: Search = Search()
-    trust: int | None = None
+    trust_level: int | None = None
     where: Sequence[str] = ()
 
     def of_baseline(self, slug: str) -> "Criteria":
@@ -144,8 +144,8 @@ class Criteria:
     def of_evidence(self) -> list[ColumnElement[bool]]:
         """Conditions on the trust level and the environment of results."""
         conditions = []
-        if self.trust is not None:
-            conditions.append(RESULTS.c.trust_level >= self.trust)
+        if self.trust_level is not None:
+            conditions.append(RESULTS.c.trust_level >= self.trust_level)
         if self.where:
             conditions.append(RESULTS.c.environment_id.in_(self.environments()))
         return conditions

@@ -68,7 +68,7 @@ class CellFilters(SetupFilters):
         None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
     )
     owner: AnOwner = None
-    trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
+    trust_level: Annotated[int, Field(ge=0, le=4)] | None = Field(
         None, description="lowest trust level of a row", examples=[3]
     )
     where: list[Condition] = Field(
@@ -84,7 +84,7 @@ class CellFilters(SetupFilters):
         return Criteria(
             self.model_dump(include=COLUMNS, exclude_none=True),
             search=Search(self.q, self.hardware, self.family),
-            trust=self.trust,
+            trust_level=self.trust_level,
             where=self.where,
         )
 

@@ -57,7 +57,7 @@ def figures(
         found = with_holds(session.connection(), of_hardware)
     by_workload: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
     for figure in found:
-        if figure.trust_level >= (criteria.trust or 0):
+        if figure.trust_level >= (criteria.trust_level or 0):
             by_workload[figure.subject.workload_digest].append(figure)
     return by_workload
 
