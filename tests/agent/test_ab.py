@@ -113,7 +113,7 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert shown["b"]["samples_per_second"] == [pair.b for pair in done]
     assert verdict_line(shown) == (
-        "B is 1.000 times as fast as A, which is no verdict: not enough data: needs 3 pairs, has 2 "
+        "B is 1.000 times as fast as A; no verdict yet: 2 pairs, needs 3 "
         "(127,968 against 127,968 samples/s)"
     )
 

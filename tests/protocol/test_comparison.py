@@ -76,10 +76,10 @@ def test_below_three_there_is_no_interval() -> None:
     verdict = comparison.compare([1.0, 1.0], [2.0] * 9)
     assert (verdict.kind, verdict.speed_up) == ("too_few_runs", 2.0)
     assert verdict.low is verdict.high is None
-    assert verdict.words == "not enough data: needs 3 runs a side, has 2 and 9"
+    assert verdict.words == "no verdict yet: 2 and 9 runs, needs 3 a side"
     for count in (1, 2):
         pairs = comparison.compare_pairs([1.0] * count, [2.0] * count)
-        assert pairs.words == f"not enough data: needs 3 pairs, has {count}"
+        assert pairs.words == f"no verdict yet: {count} pair{'s' * (count > 1)}, needs 3"
 
 
 def test_words() -> None:

@@ -137,12 +137,11 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
     assert tuned["verdict"] == "2.00 times as fast on this machine (95 % CI 2.00 to 2.00)"
-    assert mlx["verdict"] == "not enough data: needs 3 runs a side, has 2 and 3"
+    assert mlx["verdict"] == "no verdict yet: 2 and 3 runs, needs 3 a side"
     single = compared(*ids)
     assert single["common_cells"] == 1
     assert (
-        single["rows"][0]["cells"][1]["verdict"]
-        == "not enough data: needs 3 runs a side, has 1 and 1"
+        single["rows"][0]["cells"][1]["verdict"] == "no verdict yet: 1 and 1 runs, needs 3 a side"
     )
     assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
     assert compared("intel-core-i7-8700", ids[0])["rows"][0]["framework"] == "tensorflow"

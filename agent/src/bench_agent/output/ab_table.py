@@ -130,7 +130,7 @@ def verdict_line(answer: Document) -> str:
     ratio, low, high = answer["speed_up"], answer["speed_up_low"], answer["speed_up_high"]
     finding = f"B {people.faster_than(ratio)} A"
     if low is None:
-        return f"{finding}, which is no verdict: {answer['verdict']} ({speeds})"
+        return f"{finding}; {answer['verdict']} ({speeds})"
     if answer["verdict_kind"] == "no_difference":
         return (
             "No clear difference: the speed of B is between "

@@ -25,7 +25,7 @@ FIELDS = (
     *("speed_up", "speed_up_low", "speed_up_high", "speed_up_range_of"),
     *("verdict_kind", "verdict"),
 )
-TOO_FEW = "not enough data: a row of the mean has no interval"
+TOO_FEW = "no verdict yet: a row of the mean has no interval"
 SEVERAL_MACHINES = "with one machine a side"
 
 

@@ -95,7 +95,7 @@ def _id(subject: Subject) -> str:
 
 
 class Evidence(NamedTuple):
-    """Values of the middle repeat, whose time the figure is."""
+    """Values of the median repeat, whose time the figure is."""
 
     result_id: str
     accuracy: float | None = None

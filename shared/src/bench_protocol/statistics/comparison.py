@@ -97,7 +97,7 @@ def compare_samples(
         where: what the verdict is limited to, in words that follow it: "on this machine".
     """
     if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
-        return too_few(speed_up, f"{times.n} and {base.n}", f"{unit} a side")
+        return too_few(speed_up, f"{times.n} and {base.n} {unit}", " a side")
     return _verdict(speed_up, _estimates(speed_up, times, base), where)
 
 
@@ -115,15 +115,15 @@ def compare_pairs(times: Sequence[float], base: Sequence[float], where: str = ""
     ratios = [b / a for a, b in zip(times, base, strict=True)]
     speed_up = geometric_mean(ratios)
     if len(ratios) < RUNS_FOR_A_VERDICT:
-        return too_few(speed_up, f"{len(ratios)}", "pairs")
+        return too_few(speed_up, text.plural(len(ratios), "pair"))
     logs = LogSample.of(ratios)
     ratio = Estimate(math.log(speed_up), math.sqrt(logs.variance / logs.n), logs.n - 1)
     return _verdict(speed_up, [ratio], where)
 
 
-def too_few(speed_up: float, counted: str, unit: str) -> SpeedVerdict:
+def too_few(speed_up: float, counted: str, of_each: str = "") -> SpeedVerdict:
     """The verdict without an interval; ``counted``: the values that there are, in words."""
-    words = f"not enough data: needs {RUNS_FOR_A_VERDICT} {unit}, has {counted}"
+    words = f"no verdict yet: {counted}, needs {RUNS_FOR_A_VERDICT}{of_each}"
     return SpeedVerdict(speed_up, None, None, None, "too_few_runs", words)
 
 
