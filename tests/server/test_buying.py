@@ -107,10 +107,11 @@ def test_values_of_machines_that_differ_are_all_given(post: Poster) -> None:
 
 def test_prices_at_launch_are_the_last_resort(fleet: Poster) -> None:
     launch = {"amount": 1599, "currency": "USD", "date": "2022-10-12", "basis": "launch"}
+    launch["part"] = "graphics card"
     assert get(fleet.http, f"/hardware/{RTX}")["price"] == launch
     assert get(fleet.http, f"/hardware/{MAC}")["price"] is None
     own = get(fleet.http, f"/hardware/{RTX}?price.{RTX}=1200")["price"]
-    assert own == {"amount": 1200, "currency": None, "date": None, "basis": "reader"}
+    assert own == {"amount": 1200, "currency": None, "date": None, "basis": "reader", "part": None}
 
 
 def test_the_operators_list_replaces_prices_at_launch(operators_list: Poster) -> None:
@@ -121,6 +122,7 @@ def test_the_operators_list_replaces_prices_at_launch(operators_list: Poster) ->
         "currency": "EUR",
         "date": "2026-11-01",
         "basis": "operator",
+        "part": None,
     }
     # The 3090 has a price at launch, which is of another day and in another currency.
     assert prices[1] is None
@@ -184,10 +186,17 @@ def test_machines_of_a_hardware_have_speeds_in_the_set_up_of_its_place(post: Pos
 
 def test_pages_show_specifications_and_charts(fleet: Poster) -> None:
     page = fleet.http.get(f"/hardware/{RTX}?energy_price=0.3").text
-    for words in ("400 W", "24.0 GiB", "1,599 USD", "at launch, 2022-10-12", "for 1,000 epochs"):
+    for words in (
+        "400 W",
+        "24.0 GiB",
+        "1,599 USD",
+        "card alone, at launch, 2022-10-12",
+        "for 1,000 epochs",
+    ):
         assert words in page, words
     assert page.index('id="w-mnist-cnn"') < page.index('id="facts"') < page.index('id="worth"')
     assert "Enter both prices in one currency" in page
+    assert ">Specifications</h2>" in page
     assert "Speed in mnist-cnn by price" in page
     assert "Price at launch in USD" in page
     # One more GPU has energies of this scope; the Mac's are of another.
@@ -195,11 +204,29 @@ def test_pages_show_specifications_and_charts(fleet: Poster) -> None:
     assert "NVIDIA GeForce RTX 3090" in energy
     assert "Apple" not in energy
     alone = fleet.http.get(f"/hardware/{MAC}").text
-    assert "by price" not in alone
+    assert "No price of Apple M2 Max (30-core GPU) is known." in alone
     assert "by energy" not in alone
     compared = fleet.http.get(f"/compare?ids={RTX},{OTHER}").text
-    assert "Speed by price" in compared
+    assert "Speed by price, both axes logarithmic" in compared
     assert "Speed by energy" in compared
+
+
+def test_a_chart_by_price_names_what_it_does_not_draw(fleet: Poster) -> None:
+    """No price is dropped in silence, and a processor's is not compared with a card's."""
+    i7 = results.make_machine("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", seed=4)
+    fleet.made(machine=i7, step_ns=2_000_000)
+    ids, cpu = f"{RTX},{OTHER},{MAC},intel-core-i7-8700", "price.intel-core-i7-8700=900"
+    for path in (f"/hardware/{RTX}", f"/compare?ids={ids}"):
+        chart = fleet.http.get(path).text.partition("by price")[2].partition("</figure>")[0]
+        assert "no price is known: Apple M2 Max (30-core GPU)." in chart, path
+        assert "prices at launch are not of a graphics card: Intel Core i7-8700." in chart, path
+        assert "is of the graphics card alone" in chart, path
+        assert "Intel Core i7-8700: " not in chart, path
+    own = fleet.http.get(f"/compare?ids={ids}&{cpu}&price.{MAC}=2500").text
+    assert "Intel Core i7-8700: speed" in own.partition("by price")[2].partition("</figure>")[0]
+    assert "Not drawn" not in own
+    none = fleet.http.get(f"/compare?ids={MAC},intel-core-i7-8700").text
+    assert "no price is known: Apple M2 Max (30-core GPU)." in none
 
 
 def test_compared_set_ups_are_told_apart_by_name_in_a_chart(fleet: Poster) -> None:
@@ -254,6 +281,7 @@ def test_every_stated_value_names_its_source() -> None:
             assert key in {"memory_gib", "cores", "power_limit_watts", "year", "price"}
             assert value > 0
             assert re.fullmatch("[A-Z]{3}", rest[0]) if key == "price" else not rest
+            assert key != "price" or rest[2] in {"graphics card", "processor"}
             used.add(source)
     assert used == table["sources"].keys()
 

@@ -14,12 +14,13 @@ Basis = Literal["reader", "operator", "launch"]
 
 @dataclass(frozen=True)
 class Price:
-    """A price with what it is."""
+    """A price with what it is. ``part``: what it is of, where it is not of a whole computer."""
 
     amount: float
     currency: str | None
     date: date | None
     basis: Basis
+    part: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Prices:
             return Price(self.of_reader[item], None, None, "reader")
         if self.of_operator is None:
             launch = launch_price(name)
-            return Price(*launch, "launch") if launch else None
+            return Price(*launch[:3], "launch", launch[3]) if launch else None
         amount = self.of_operator.hardware.get(slug)
         if amount is None:
             return None

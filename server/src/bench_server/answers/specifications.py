@@ -55,13 +55,14 @@ def specifications(
     return tuple(one for one in found if one is not None)
 
 
-def launch_price(name: str) -> tuple[float, str, date] | None:
-    """Price, currency and day of a hardware at launch, where they are widely documented."""
+def launch_price(name: str) -> tuple[float, str, date, str] | None:
+    """Price, currency and day of a hardware at launch, where they are widely documented, and the
+    part that it is of."""
     entry = _table()["hardware"].get(BESIDE_THE_NAME.sub("", name), {}).get("price")
     if entry is None:
         return None
-    amount, _, currency, day = entry
-    return float(amount), currency, day
+    amount, _, currency, day, part = entry
+    return float(amount), currency, day, part
 
 
 def stated_memory(name: str) -> float | None:

@@ -72,7 +72,7 @@ class Label(NamedTuple):
 class Plot:
     """Lines in a frame, or points if not ``joined``. ``labels``: those of points, by size of the
     plot; ``axes``: the titles of x and y; ``level``: a horizontal reference line;
-    ``marks``: vertical lines with labels."""
+    ``marks``: vertical lines with labels; ``notes``: what it does not draw, and why."""
 
     title: str
     lines: tuple[Series, ...]
@@ -83,6 +83,7 @@ class Plot:
     joined: bool = True
     level: float | None = None
     marks: tuple[Mark, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def nameless(self) -> bool:

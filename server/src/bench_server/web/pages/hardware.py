@@ -102,7 +102,7 @@ def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
         sources = {
             "reader": "entered here",
             "operator": f"this server's operator, {price.date}",
-            "launch": f"at launch, {price.date}; today's may differ",
+            "launch": f"of the {price.part} alone, at launch, {price.date}; today's may differ",
         }
         yield SourcedFact("Price", amount, sources[price.basis], None)
 

@@ -1,6 +1,7 @@
 """Charts of hardware: speed by price and speed by energy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sqlmodel import Session
 
@@ -31,18 +32,20 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
     mine = next((row for row in rows if row.hardware_slug == answer.slug), None)
     if mine is None:
         return ()
-    priced = [
-        (row, price)
-        for row in rows
-        if (price := prices.of(row.hardware_slug, row.hardware_slug, row.hardware))
-    ]
+    all_prices = {
+        row.hardware: prices.of(row.hardware_slug, row.hardware_slug, row.hardware)
+        for row in (mine, *rows)
+    }
+    drawn, notes = comparable(all_prices)
+    priced = [(row, drawn[row.hardware].amount) for row in rows if row.hardware in drawn]
     best = "Samples per second, each hardware at its best"
     by_price = _chart(
         f"Speed in {mine.workload} by price",
-        (price_words(price for _, price in priced), best),
-        _of_rows(mine, [(row, price.amount) for row, price in priced], people.money),
+        (price_words(drawn.values()), best),
+        _of_rows(mine, priced, people.money),
         _whole,
         people.rate,
+        notes if all_prices[mine.hardware] else (f"No price of {mine.hardware} is known.",),
     )
     energies = [
         (row, row.joules_per_epoch)
@@ -63,15 +66,18 @@ def of_comparison(answer: CompareAnswer) -> Charts:
     """Compared things by price and by energy, relative to the first."""
     first = answer.things[0]
     times = f"Times as fast as {first.name}"
+    drawn, notes = comparable({one.name: one.price for one in answer.things if one.speed_up})
+    amounts = {name: price.amount for name, price in drawn.items()}
     by_price = _chart(
         "Speed by price",
-        (price_words(one.price for one in answer.things if one.speed_up and one.price), times),
+        (price_words(drawn.values()), times),
         [
-            _of_thing(thing, thing.price.amount if thing.price else 0, "price", people.money)
+            _of_thing(thing, amounts.get(thing.name), "price", people.money)
             for thing in answer.things
         ],
         _whole,
         people.ratio,
+        notes,
     )
     by_energy = _chart(
         "Speed by energy",
@@ -84,6 +90,23 @@ def of_comparison(answer: CompareAnswer) -> Charts:
         people.ratio,
     )
     return tuple(chart for chart in (by_price, by_energy) if chart)
+
+
+def comparable(prices: Mapping[str, Price | None]) -> tuple[dict[str, Price], tuple[str, ...]]:
+    """The prices that one chart can have, by name, and sentences about the others. A price at
+    launch is of a part of a computer: that of a processor is not drawn beside those of cards."""
+    known = {name: price for name, price in prices.items() if price}
+    part = next((price.part for price in known.values() if price.part), None)
+    other = [name for name, price in known.items() if price.part not in (None, part)]
+    notes = []
+    if unknown := [name for name in prices if name not in known]:
+        notes.append(f"Not drawn, because no price is known: {', '.join(unknown)}.")
+    if other:
+        are = f"their prices at launch are not of a {part}"
+        notes.append(f"Not drawn, because {are}: {', '.join(other)}.")
+    if part:
+        notes.append(f"A price at launch is of the {part} alone, without the rest of a computer.")
+    return {name: price for name, price in known.items() if name not in other}, tuple(notes)
 
 
 def price_words(prices: Iterable[Price]) -> str:
@@ -132,13 +155,18 @@ def _of_thing(thing: ComparedThing, x: float | None, what: str, words: Words) ->
 
 
 def _chart(
-    title: str, axes: tuple[str, str], series: list[Series], x_words: Words, y_words: Words
+    title: str,
+    axes: tuple[str, str],
+    series: list[Series],
+    x_words: Words,
+    y_words: Words,
+    notes: tuple[str, ...] = (),
 ) -> Plot | None:
-    """Series below the titles of the x and of the y axis; None for fewer than two points, which
-    compare nothing."""
+    """Series below the titles of the x and of the y axis. Fewer than two points compare nothing:
+    then the notes alone, or None."""
     if sum(len(line.points) for line in series) < 2:
-        return None
-    return plot(
+        return Plot(title, (), {}, (), (), notes=notes) if notes else None
+    drawn = plot(
         f"{title}, both axes logarithmic",
         series,
         x_words=x_words,
@@ -148,3 +176,4 @@ def _chart(
         y_log=True,
         joined=False,
     )
+    return replace(drawn, notes=notes)
