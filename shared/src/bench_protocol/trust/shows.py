@@ -292,16 +292,15 @@ ROWS = (
         "fresh",
         "Measured under a fresh challenge",
         "it was measured after the server's challenge, and its clocks agree",
-        "how much of the time until it was sent was spent on measuring",
+        "how much of the time since then was spent on measuring",
         ("challenge", "clocks"),
         _by_checks("third_party"),
     ),
     Row(
         "session",
         "The timed session trained this job",
-        "after its timing it trained parts of the job that the server chose, in calls as long as "
-        "its blocks, and the server computed the same in float64; its blocks fill the time that "
-        "was measured around them",
+        "after its timing it trained parts of the job that the server chose, and the server "
+        "computed the same in float64; its blocks fill the time that was measured around them",
         "on which device, how fast, or what a rewritten agent did in its blocks",
         (
             *("witness", "pace", "steps", "window", "data_digest", "evidence"),
@@ -312,16 +311,16 @@ ROWS = (
     Row(
         "learning",
         "It learns",
-        "its loss or accuracy on the test split is in the range of honest trainings of this length",
-        "that the loss or accuracy is of this training: it is the sender's word",
+        "its test loss or accuracy is in the range of honest trainings of this length",
+        "that these are of this training",
         ("accuracy", "falling_loss"),
         _by_checks("self_attested"),
     ),
     Row(
         "plausible",
         "Its figures are plausible",
-        "nothing that it was compared with contradicts it: its device's peak, its own matrix "
-        "product, its own other times, other owners' results",
+        "neither its device's peak, its own matrix product and other times nor other owners' "
+        "results contradict it",
         "that it was so fast: an invented figure within these limits passes",
         (
             *("below_peak", "own_product", "mean_over_median", "possible_speed", "times_fit"),
@@ -343,7 +342,7 @@ ROWS = (
     Row(
         "hardware",
         "On this hardware",
-        "the machine and its framework name the same device, and nothing in it contradicts itself",
+        "machine and framework name the same device, and nothing contradicts itself",
         "that the machine is what it says: nobody else saw it",
         ("placement", "device_listed", "consistent"),
         _claimed("the hardware is the sender's word"),
@@ -361,7 +360,7 @@ ROWS = (
     Row(
         "versions",
         "With these versions",
-        "the framework, driver and system are of the versions that it names",
+        "framework, driver and system have these versions",
         "that these versions ran: nobody else saw them",
         (),
         _claimed("the versions are the sender's word"),

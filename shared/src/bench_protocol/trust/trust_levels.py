@@ -40,43 +40,40 @@ LEVELS = (
         0,
         "published",
         None,
-        "A figure that others published, copied with its source. Nobody signed it.",
+        "Others published it. It is copied with its source, unsigned.",
         "Publish any figure. It gets no rank here.",
     ),
     TrustLevel(
         1,
         "signed",
         "self_attested",
-        "An enrolled key signed it, and the log holds it. Nothing shows when it was measured. Not "
-        "ranked.",
+        "An enrolled key signed it, and the log holds it. Not ranked.",
         "Send any figure, measured at any time or never.",
     ),
     TrustLevel(
         2,
         "fresh",
         "self_attested",
-        "It was also measured under a fresh challenge of the server, and its clocks agree, as far "
-        "as they can be compared.",
-        "Invent all figures with a program of one's own that waits as long as it claims to have "
-        "measured. They must not contradict each other or the bound of the device.",
+        "It was also measured under a fresh challenge of the server, and its clocks agree.",
+        "Invent figures that contradict neither each other nor the bound of the device, with a "
+        "program that waits as long as it claims to measure.",
     ),
     TrustLevel(
         3,
         "conformant",
         "third_party",
-        "It is also conformant and plausible: no check failed, and the server has recomputed the "
-        "timed session's readings from the challenge's nonce. Until then it has level 2.",
-        "Train what is recomputed, and report other times for the blocks; train it on other "
-        "hardware than the machine names.",
+        "No check failed, and the server has recomputed the timed session's readings from the "
+        "challenge's nonce.",
+        "Train what is recomputed, and report other times or other hardware.",
     ),
     TrustLevel(
         4,
         "reproduced",
         "reproduced",
-        "It is also reproduced: it agrees with two or more other confirmed owners of this set-up "
-        "and hardware, as far as owners differ.",
+        "It also agrees with two or more other confirmed owners of this set-up and hardware, as "
+        "far as owners differ.",
         "Claim as much more as honest owners differ, at most 11 %; agree on a figure with another "
-        "owner whom the operator has confirmed, in a set-up that few others measure.",
+        "confirmed owner, where few others measure.",
     ),
 )
 HIGHEST = LEVELS[-1].number
