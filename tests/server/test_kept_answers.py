@@ -14,6 +14,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.waiting import wait_for
 
+from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Device
 from bench_server.answers import leaderboard
 from bench_server.db.store import Store
@@ -84,7 +85,7 @@ def test_a_refusal_is_in_the_form_that_each_reader_accepts(http: TestClient) -> 
 
 
 def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Poster) -> None:
-    """The header on each, a member of what is ranked, and a line on each page."""
+    """The header on each, a member of what is ranked, and a line on one page: the log's."""
     for entries in (1, 2):
         if entries == 2:
             post.made()
@@ -92,7 +93,9 @@ def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Post
             answer = http.get(address)
             assert answer.headers["trainmark-as-of"] == str(entries), address
         assert http.get(BOARD).json()["as_of"] == entries
-        assert f"Data up to log entry {entries}." in http.get("/").text
+        first = f"The pages show its first {people.plural(entries, 'entry', 'entries')}."
+        assert first in http.get("/log").text
+        assert "log entr" not in http.get("/").text
     assert "trainmark-as-of" not in http.get("/healthz").headers
 
 
