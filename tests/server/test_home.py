@@ -39,6 +39,28 @@ def test_sizes_are_by_parameters() -> None:
         assert (count >= 10_000_000) is (size == "large")
 
 
+def test_a_pill_says_what_its_size_is(measured: Poster) -> None:
+    labels = "Small, under 250 k", "Medium, 250 k to 10 M", "Large, over 10 M"
+    for address in ("/", "/?workload=mnist-cnn"):
+        pills = page(measured, address).partition('id="workloads"')[2].partition("</nav>")[0]
+        assert all(f">{label} weights</a>" in pills for label in labels), address
+
+
+def test_home_and_boards_say_which_kinds_of_models_they_train(post: Poster) -> None:
+    """No layer of the catalogue is of another kind: a transformer would need another word."""
+    kinds = {"conv2d": "image", "residual": "image", "lstm": "LSTM", "dense": "dense"}
+    others = {"max_pool2d", "flatten", "dropout", "zero_pad2d", "global_average_pool2d"}
+    layers = {layer.kind for one in CATALOGUE for layer in one.layers} - {*others, "batch_norm"}
+    found = {kinds[layer] for layer in layers}
+    nobody_yet = page(post, "/")
+    post.made()
+    for shown in (nobody_yet, page(post, "/"), page(post, "/?group=setup")):
+        lead = shown.partition('class="lead"')[2].partition("</div>")[0]
+        assert "train small image, dense and LSTM models?" in lead
+        assert all(kind in lead for kind in found)
+        assert "neural network" not in shown
+
+
 def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> None:
     def found(query: str) -> tuple[set[str], int]:
         answer = measured.http.get(f"/api/v1/leaderboard?include=scores&{query}").json()

@@ -7,7 +7,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.workloads import SIZES
+from bench_protocol.catalogue.workloads import SIZES, Size
 
 from ...answers import query_names
 from ...answers.board_filters import BoardFilters
@@ -107,7 +107,7 @@ def _workloads(chosen: dict[str, Any], filters: BoardFilters) -> tuple[tuple[Cho
 
     sizes = tuple(
         (
-            link("size", size, size.title()),
+            link("size", size, _size_words(size)),
             *(link("workload", one.name, one.name) for one in CATALOGUE if one.size == size),
         )
         for size in reversed(SIZES)
@@ -115,3 +115,18 @@ def _workloads(chosen: dict[str, Any], filters: BoardFilters) -> tuple[tuple[Cho
     whole = filters.workload is None and filters.size is None
     without = {name: chosen[name] for name in chosen if name != "size"}
     return ((Choice(with_value(without, "workload", ""), "All models", whole),), *sizes)
+
+
+def _size_words(size: Size) -> str:
+    """``Medium, 250 k to 10 M weights``."""
+    fewest = SIZES[size]
+    larger = min((other for other in SIZES.values() if other > fewest), default=None)
+    if larger is None:
+        weights = f"over {_short(fewest)}"
+    else:
+        weights = f"{_short(fewest)} to {_short(larger)}" if fewest else f"under {_short(larger)}"
+    return f"{size.title()}, {weights} weights"
+
+
+def _short(count: int) -> str:
+    return f"{count / 1e6:g} M" if count >= 1e6 else f"{count / 1e3:g} k"
