@@ -118,7 +118,7 @@ def test_find_my_machine_and_compare_it_with_two_others(
     )
     page.get_by_role("link", name="Compare with…").click()
     page.get_by_label("Find hardware").fill("rtx 40")
-    page.get_by_role("button", name="Find").click()
+    page.locator("main").get_by_role("button", name="Find").click()
     page.get_by_label("NVIDIA GeForce RTX 4090").check()
     page.get_by_label("NVIDIA GeForce RTX 4080").check()
     page.get_by_label("Price of Apple M2 Max (30-core GPU)").fill("3000")

@@ -10,6 +10,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Device
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+AS_PAGE = {"accept": "text/html"}
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
 
 
@@ -92,6 +93,19 @@ def test_home_rings_the_hardware_and_the_machine_that_are_named(measured: Poster
         assert f'href="/machines/{machine}"' in home
         assert "<h1>Apple M2 Max (30-core GPU) trains about 2.22 times as fast as" in home
     assert "No ranked hardware matches the search" in page(measured, "/?q=0123456789abcdef")
+
+
+def test_every_page_has_the_search_in_its_header(measured: Poster) -> None:
+    found = {}
+    for address in ("/", "/?workload=mnist-cnn", "/trust", "/log", "/compare", "/hardware", "/no"):
+        shown = re.sub(r"\s+", " ", measured.http.get(address, headers=AS_PAGE).text)
+        header = shown.partition("<header")[2].partition("</header>")[0]
+        found[address] = header.count('<form method="get" action="/" role="search"')
+        assert header.count('name="q" value=""') == 1, address
+    assert set(found.values()) == {1}, found
+    header = page(measured, "/?family=gpu&q=h200").partition("</header>")[0]
+    assert '<input type="hidden" name="family" value="gpu">' in header
+    assert 'name="q" value="h200"' in header
 
 
 def test_home_has_switch_and_boxes_and_no_board(measured: Poster) -> None:
