@@ -24,8 +24,6 @@ fault that counts, or a control that does not.
 P are new.
 * *Kept off by*: the proofs each of which alone keeps the fault off the boards. Each reading of \
 the witness is compared as if the others were right.
-* *Worker*: what the agent itself says before anything is sent. *Failed checks*: what the server \
-says; effects are in [protocol.md](protocol.md).
 """
 
 

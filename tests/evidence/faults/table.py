@@ -19,8 +19,6 @@ HEAD = (
     "what is wrong",
     "planted in",
     "cell",
-    "worker",
-    "failed checks",
     "kept off by",
     "ranked",
     "trust",
@@ -41,8 +39,7 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
     ranked = "yes" if outcome.ranked else "no"
     name = "control" if outcome.honest else fault.name
     return (
-        name, fault.words, fault.where, str(fault.setup), outcome.worker, checks(outcome),
-        ", ".join(outcome.proofs) or "nothing",
+        name, fault.words, fault.where, str(fault.setup), ", ".join(outcome.proofs) or "nothing",
         ranked if outcome.right else ranked.upper(), str(outcome.trust),
     )  # fmt: skip
 
