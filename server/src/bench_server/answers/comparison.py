@@ -5,7 +5,7 @@ A thing is a hardware, a machine, a result, a published figure, or a set-up: ``s
 ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
 Hardware and machines are compared each at its best: a row is a workload, and each thing has its
-fastest set-up there, as scores have them. Or on the same software: a row is a cell, which consists
+best set-up there, as scores have them. Or on the same software: a row is a cell, which consists
 of workload, framework, recipe, batch size and precision, and each thing has its fastest figure
 there. Data and timing are the cell's own: unlike ones are marked.
 
@@ -14,6 +14,7 @@ or recipe is faster on one machine. Then a cell omits framework and recipe (null
 the things contain them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from statistics import geometric_mean
@@ -26,6 +27,7 @@ from bench_protocol.catalogue.matrix import PRECISIONS, RECIPES
 
 from ..errors import InvalidQuery
 from ..projection import position
+from ..ranking.best import best
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure
 from ..ranking.score import best_of
@@ -139,16 +141,16 @@ def compare(
 
 
 def _side(figures: Iterable[Figure], left_out: tuple[str, ...]) -> Side:
-    """The fastest figure of each cell, without the axes that are compared."""
-    side: Side = {}
+    """The best figure of each cell, without the axes that are compared."""
+    cells: defaultdict[CellKey, list[Figure]] = defaultdict(list)
     nothing: dict[str, Any] = dict.fromkeys(left_out)
     for figure in figures:
-        side.setdefault(_key(figure)._replace(**nothing), figure)
-    return side
+        cells[_key(figure)._replace(**nothing)].append(figure)
+    return {key: best(of_cell) or of_cell[0] for key, of_cell in cells.items()}
 
 
 def _at_best(figures: Iterable[Figure]) -> Side:
-    """A thing at its best: its fastest figure by workload."""
+    """A thing at its best: its best figure by workload."""
     return {
         _key(figure)._replace(framework=None, recipe=None): figure
         for figure in best_of(figures).values()

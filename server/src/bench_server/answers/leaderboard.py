@@ -12,6 +12,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.trust.omissions import Omissions
 
+from ..ranking.best import best
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.owners import BACKINGS
@@ -47,7 +48,7 @@ class Leaderboard(NamedTuple):
 
 class Ranking(NamedTuple):
     """All rows of a workload's board, those of the hardware that is searched for (``shown``), and
-    the baseline's fastest figure. By energy the rows are of one of the ``energy_scopes``, the most
+    the baseline's best figure. By energy the rows are of one of the ``energy_scopes``, the most
     common one if none was asked for."""
 
     workload: Workload
@@ -129,8 +130,7 @@ def rankings(
         rows = _ranked(of_workload, scope, filters)
         shown = [row for row in rows if criteria.search.finds(row.figure)]
         counted = relative_to.counted(baselines.get(workload.digest, ()))
-        base = min((one for one in counted if not one.held), key=_time, default=None)
-        found.append(Ranking(workload, rows, shown, base, scope, scopes))
+        found.append(Ranking(workload, rows, shown, best(counted), scope, scopes))
     return found
 
 
@@ -173,24 +173,23 @@ def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore,
     """Scores of a family's hardware, the best first, with ranks among all. A rank needs a place on
     every board that the baseline is on, else the best rank could be had by measuring one workload
     alone."""
-    best: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
+    bests: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
     baselines: Bests = {}
     found: set[str] = set()
     for ranking in rankings:
         for row in ranking.rows:
-            figure = row.figure
-            if figure.held:
+            figure = best([row.figure, *row.others])
+            if row.figure.held or figure is None:
                 continue
             key = (figure.hardware_slug, figure.hardware, figure.published)
-            counted = [figure, *(other for other in row.others if not other.held)]
-            best[key][ranking.workload.name] = min(counted, key=_time)
+            bests[key][ranking.workload.name] = figure
             if family.finds(figure):
                 found.add(figure.hardware_slug)
         if ranking.baseline:
             baselines[ranking.workload.name] = ranking.baseline
     scores = [
         HardwareScore(name, slug, published, None, score(of_hardware, baselines))
-        for (slug, name, published), of_hardware in best.items()
+        for (slug, name, published), of_hardware in bests.items()
     ]
     ordered = sorted((one for one in scores if one.score.value), key=_score_order)
     ranks = count(1)
@@ -200,10 +199,6 @@ def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore,
 
 def _score_order(one: HardwareScore) -> tuple[bool, float, str]:
     return bool(one.score.missing), -(one.score.value or 0), one.hardware_slug
-
-
-def _time(figure: Figure) -> tuple[float, str]:
-    return figure.ns_per_sample, figure.id
 
 
 def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from bench_protocol.statistics import comparison
 from bench_protocol.statistics.comparison import LogSample, SpeedVerdict
 
 from . import ranges
+from .best import candidates, with_lead
 from .figures import UNITS, Figure, Kind, Unit
 from .medians import sample_of_one
 from .ranges import Bounds, RangeOf
@@ -23,9 +24,8 @@ ON_THIS_MACHINE = "on this machine"
 @dataclass(frozen=True)
 class RankedRow:
     """A row with its rank; published and held figures have none. ``others``: further set-ups of the
-    same hardware or machine, in the given order. ``setups``: how many set-ups the row's was the
-    first of, itself included. The fastest of several equal set-ups is too fast by chance
-    (docs/methodology.md)."""
+    same hardware or machine, in the given order. ``setups``: of how many set-ups the row's is the
+    best, itself included (:mod:`.best`)."""
 
     rank: int | None
     figure: Figure
@@ -36,8 +36,8 @@ class RankedRow:
 def ranked(ordered: Sequence[Figure], *, one_each: bool) -> list[RankedRow]:
     """Rank figures in the given order.
 
-    With ``one_each``, each hardware or machine has one row, its first set-up. A held one before it
-    has a row as well.
+    With ``one_each``, each hardware or machine has one row, the first set-up that may be its best
+    (:func:`.best.candidates`). A held one before it has a row as well.
     """
     rows = _one_each(ordered) if one_each else [RankedRow(None, figure) for figure in ordered]
     ranks = count(1)
@@ -59,11 +59,13 @@ def _one_each(ordered: Sequence[Figure]) -> list[RankedRow]:
 
 def _rows(setups: Sequence[Figure]) -> list[RankedRow]:
     """The rows of one hardware or machine."""
-    free = [figure for figure in setups if not figure.held]
-    shown = [setups[0], *free[:1]] if setups[0].held else free[:1]
-    others = tuple(figure for figure in setups if figure not in shown)
+    found = candidates(setups)
+    shown = [*setups[:1]] if setups[0].held else []
+    shown += [with_lead(found[0], found)] if found else []
+    ids = {figure.id for figure in shown}
+    others = tuple(figure for figure in setups if figure.id not in ids)
     rows = [RankedRow(None, figure) for figure in shown]
-    return [*rows[:-1], replace(rows[-1], others=others, setups=max(len(free), 1))]
+    return [*rows[:-1], replace(rows[-1], others=others, setups=max(len(found), 1))]
 
 
 @dataclass(frozen=True)
@@ -131,16 +133,18 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
 
 
 def _tested(a: Figure, b: Figure, unit: Unit, limit: str = "") -> SpeedVerdict:
-    """The verdict. Of unlike timings it holds with and without the boost of the short one."""
+    """The verdict. It holds with and without what may make one side too fast
+    (:func:`.ranges.one_sided`)."""
     speed_up, times, base = b.ns_per_sample / a.ns_per_sample, _values(a, unit), _values(b, unit)
     found = comparison.compare_samples(speed_up, times, base, unit, limit)
-    lower, higher = ranges.boosts(a, b)
+    lower, higher = ranges.one_sided(a, b)
     if lower == higher or found.low is None or found.high is None:
         return found
     low, high = found.low * lower, found.high * higher
     kind = comparison.verdict_kind(low, high)
-    slowed = times._replace(mean=times.mean - math.log(lower * higher))
-    other = comparison.compare_samples(speed_up * lower * higher, slowed, base)
+    factor = lower if speed_up > 1 else higher
+    slowed = times._replace(mean=times.mean - math.log(factor))
+    other = comparison.compare_samples(speed_up * factor, slowed, base)
     p_value = 1.0 if kind == "no_difference" else max(found.p_value or 0.0, other.p_value or 0.0)
     words = comparison.in_words(kind, speed_up, low, high, limit)
     return SpeedVerdict(speed_up, low, high, p_value, kind, words)

@@ -115,7 +115,8 @@ class Figure(NamedTuple):
     (:mod:`.held`). ``machines_range``: of the machines, None where there
     is one. ``disturbed``: what counts was disturbed
     (:func:`bench_protocol.payload.doubts.disturbances`); ``left_out``: disturbed results that do
-    not count because others do.
+    not count because others do. ``lead``: how far it may be too fast by chance as the best of
+    several set-ups, in logarithms (:mod:`.best`).
     """
 
     id: str
@@ -139,6 +140,7 @@ class Figure(NamedTuple):
     disturbed: bool = False
     left_out: int = 0
     held: bool = False
+    lead: float = 0.0
 
     @property
     def setup(self) -> Setup:

@@ -6,8 +6,9 @@ The figure of one machine, and a comparison of one machine with itself, need no 
 the 95 % interval of three or more runs, or the range between the repeats alone. A range is no
 verdict (:mod:`.compare`).
 
-Independent errors add up in quadrature, on logarithms. A short timing may be too fast, in one
-direction only, so that factor is added as a whole.
+Independent errors add up in quadrature, on logarithms. A short timing may be too fast, and so may
+the fastest of several set-ups (:mod:`.best`), in one direction only: such factors are added as a
+whole.
 """
 
 import math
@@ -60,11 +61,11 @@ class Margins(NamedTuple):
         """The bounds of a value that is proportional to the speed."""
         return Bounds(value * math.exp(-self.slower), value * math.exp(self.faster), self.of)
 
-    def over(self, base: "Margins", boosts: tuple[float, float] = (1.0, 1.0)) -> "Margins":
-        """The margins of a speed-up over something else; ``boosts``: see :func:`boosts`."""
+    def over(self, base: "Margins", factors: tuple[float, float] = (1.0, 1.0)) -> "Margins":
+        """The margins of a speed-up over something else; ``factors``: see :func:`one_sided`."""
         return Margins(
-            math.hypot(self.faster, base.slower) + math.log(boosts[1]),
-            math.hypot(self.slower, base.faster) - math.log(boosts[0]),
+            math.hypot(self.faster, base.slower) + math.log(factors[1]),
+            math.hypot(self.slower, base.faster) - math.log(factors[0]),
             weakest((self.of, base.of)),
         )
 
@@ -75,20 +76,37 @@ def of_figure(figure: Figure, own: bool = False) -> Margins:
     Args:
         own: of its machine alone, if it has one, and not of its hardware.
     """
-    interval = figure_interval(figure.ns_per_sample, figure.values)
+    found = _without_lead(figure, own)
+    return found._replace(slower=found.slower + figure.lead)
+
+
+def _without_lead(figure: Figure, own: bool) -> Margins:
+    measured = _measured(figure)
     one_machine = figure.unit == UNITS[0]
-    if interval is not None:
-        half = math.log(interval[1] / figure.ns_per_sample)
-        measured = Margins(half, half, figure.unit)
-    elif figure.repeats > 1:
-        measured = between_repeats(figure.ns_per_sample, figure.fastest_ns, figure.slowest_ns)
-    else:  # the spread of the blocks
-        measured = Margins(figure.spread.share, figure.spread.share, "own_repeats")
-    if own or figure.subject.machine_id if one_machine else interval:
+    if own or figure.subject.machine_id if one_machine else measured.of == figure.unit:
         return measured
     allowance = NORMAL * MACHINES_DIFFER / math.sqrt(1 if one_machine else figure.values.n)
     faster, slower = (math.hypot(margin, allowance) for margin in measured[:2])
     return Margins(faster, slower, "repeats")
+
+
+def _measured(figure: Figure) -> Margins:
+    """The margins of a figure, without an allowance: of its values, else between repeats."""
+    interval = figure_interval(figure.ns_per_sample, figure.values)
+    if interval is not None:
+        half = math.log(interval[1] / figure.ns_per_sample)
+        return Margins(half, half, figure.unit)
+    if figure.repeats > 1:
+        return between_repeats(figure.ns_per_sample, figure.fastest_ns, figure.slowest_ns)
+    # The spread of the blocks.
+    return Margins(figure.spread.share, figure.spread.share, "own_repeats")
+
+
+def noise(chosen: Figure, other: Figure) -> float:
+    """How much slower than the chosen figure another one of the same hardware may be measured, in
+    logarithms, if both are equally fast. Machines of the model differ in both alike, so there is no
+    allowance for them."""
+    return math.hypot(_measured(chosen).slower, _measured(other).faster)
 
 
 def between_repeats(ns_per_sample: float, fastest_ns: float, slowest_ns: float) -> Margins:
@@ -106,15 +124,17 @@ def of_speed_up(a: Figure, b: Figure, own: bool = False) -> Bounds | None:
     """
     if a.published or b.published:
         return None
-    margins = of_figure(a, own).over(of_figure(b, own), boosts(a, b))
+    margins = _without_lead(a, own).over(_without_lead(b, own), one_sided(a, b))
     return margins.around(b.ns_per_sample / a.ns_per_sample)
 
 
-def boosts(a: Figure, b: Figure) -> tuple[float, float]:
+def one_sided(a: Figure, b: Figure) -> tuple[float, float]:
     """The factors of the lower and of the upper bound of a speed-up of ``a`` over ``b``, which
-    widen it where one of the two timings is short."""
-    unlike = {("short", "long"): (1 / BOOST, 1.0), ("long", "short"): (1.0, BOOST)}
-    return unlike.get((a.setup.timing, b.setup.timing), (1.0, 1.0))
+    widen it where one of the two may be too fast: the short one of two unlike timings, and the
+    fastest of several set-ups by its lead."""
+    unlike = {("short", "long"): (BOOST, 1.0), ("long", "short"): (1.0, BOOST)}
+    of_a, of_b = unlike.get((a.setup.timing, b.setup.timing), (1.0, 1.0))
+    return math.exp(-a.lead) / of_a, math.exp(b.lead) * of_b
 
 
 def weakest(ranges: Iterable[RangeOf]) -> RangeOf:

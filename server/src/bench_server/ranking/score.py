@@ -1,17 +1,19 @@
 """The score: one number for a hardware, the same on its page, on the home page and in a comparison.
 
 Each hardware counts at its best: for each workload of the catalogue, at its batch size in
-float32, its fastest set-up that is not held (:mod:`.held`). The score is the geometric mean
+float32, the best of its set-ups (:mod:`.best`). The score is the geometric mean
 (Fleming and Wallace, How not to lie with statistics, 1986) of the speed-ups over the baseline, over
 all workloads that both have.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
+from .best import best
 from .compare import Comparison, compare
 from .figures import Figure
 from .owners import BACKINGS, Backing
@@ -54,22 +56,22 @@ class Score:
 
 
 def best_of(figures: Iterable[Figure]) -> Bests:
-    """A hardware's or machine's fastest figures by workload, in the catalogue's order, at the
+    """A hardware's or machine's best figures by workload, in the catalogue's order, at the
     workload's batch size in float32, from all of its figures."""
-    cells: dict[tuple[str, int], Figure] = {}
-    for figure in sorted(figures, key=lambda figure: (figure.ns_per_sample, figure.id)):
-        if figure.setup.precision == PRECISION and not figure.held:
-            cells.setdefault((figure.subject.workload_digest, figure.setup.batch_size), figure)
+    cells: defaultdict[tuple[str, int], list[Figure]] = defaultdict(list)
+    for figure in figures:
+        if figure.setup.precision == PRECISION:
+            cells[figure.subject.workload_digest, figure.setup.batch_size].append(figure)
     return {
-        workload.name: cells[key]
+        workload.name: found
         for workload in CATALOGUE
-        if (key := (workload.digest, workload.batch_size)) in cells
+        if (found := best(cells[workload.digest, workload.batch_size]))
     }
 
 
-def score(best: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
+def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
     """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
-    pairs = [(best[workload], base) for workload, base in baseline.items() if workload in best]
+    pairs = [(bests[workload], base) for workload, base in baseline.items() if workload in bests]
     found = overall([compare(own, base) for own, base in pairs])
     itself = all(own.id == base.id for own, base in pairs)
     first = next(iter(baseline.values()), None)
@@ -83,7 +85,7 @@ def score(best: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
         _least([own for own, _ in pairs]),
         len(pairs),
         len(baseline),
-        tuple(workload for workload in baseline if workload not in best),
+        tuple(workload for workload in baseline if workload not in bests),
     )
 
 

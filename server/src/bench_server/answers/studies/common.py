@@ -10,6 +10,7 @@ from sqlmodel import Session
 
 from bench_protocol.catalogue.workloads import Workload
 
+from ...ranking.best import best_first
 from ...ranking.compare import Comparison
 from ...ranking.figures import Figure
 from ...ranking.ranges import RangeOf
@@ -89,19 +90,18 @@ def of_choice(session: Session, choice: HardwareChoice, *axes: Any) -> list[Figu
 def of_cells(
     figures: Sequence[Figure], workload: Workload, batch_size: int | None = None
 ) -> list[Figure]:
-    """The figures of a workload in float32 that are not held, the fastest first.
+    """The figures of a workload in float32, from the best on (:func:`best_first`).
 
     Args:
         batch_size: of this one alone.
     """
-    return [
+    return best_first(
         figure
         for figure in figures
         if figure.subject.workload_digest == workload.digest
         and figure.setup.precision == "float32"
         and batch_size in (None, figure.setup.batch_size)
-        and not figure.held
-    ]
+    )
 
 
 def _richest(session: Session, *axes: Any) -> str | None:

@@ -12,6 +12,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ...errors import InvalidQuery
+from ...ranking.best import best_first, first_of
 from ...ranking.compare import Comparison, Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import RESULTS, TABLE
@@ -106,7 +107,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
             )
     on_cpu, on_gpu = _by_cell(of_cpu), _by_cell(of_gpu)
     cells = sorted(on_cpu.keys() & on_gpu.keys(), key=_work)
-    found = verdicts(session, [(on_gpu[cell][0], on_cpu[cell][0]) for cell in cells])
+    found = verdicts(session, [(first_of(on_gpu[cell]), first_of(on_cpu[cell])) for cell in cells])
     rows = tuple(_row(cell, on_cpu[cell], on_gpu[cell], found) for cell in cells)
     return PairAnswer(
         of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), found.count, rows
@@ -152,11 +153,11 @@ def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, st
 
 
 def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
-    """The figures of each cell in float32 that are not held, the fastest first."""
+    """The figures of each cell in float32, from the best on."""
     cells: dict[Cell, list[Figure]] = defaultdict(list)
-    for figure in figures:
+    for figure in best_first(figures):
         digest, setup = figure.subject.workload_digest, figure.setup
-        if setup.precision == "float32" and digest in WORKLOADS and not figure.held:
+        if setup.precision == "float32" and digest in WORKLOADS:
             cells[digest, setup.batch_size].append(figure)
     return cells
 
@@ -169,7 +170,7 @@ def _work(cell: Cell) -> tuple[int, str]:
 
 def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparisons) -> PairRow:
     digest, batch_size = cell
-    workload, cpu, gpu = WORKLOADS[digest], of_cpu[0], of_gpu[0]
+    workload, cpu, gpu = WORKLOADS[digest], first_of(of_cpu), first_of(of_gpu)
     return PairRow(
         workload=workload.name,
         parameter_count=workload.parameter_count,

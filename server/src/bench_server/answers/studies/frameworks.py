@@ -9,6 +9,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import RECIPES
 
+from ...ranking.best import first_of
 from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
@@ -28,7 +29,7 @@ ByFramework = dict[str, list[Figure]]
 class FrameworkRow:
     """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
     null if not measured. ``best``: its fastest set-up compared with the fastest of all; null for
-    that one. ``setups``: of how many it is the fastest."""
+    that one. ``setups``: of how many it is the best."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
@@ -81,7 +82,7 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
 
 
 def _by_framework(figures: list[Figure]) -> ByFramework:
-    """The figures of each framework, and frameworks, the fastest first."""
+    """The figures of each framework, and frameworks, from the best on."""
     by_framework: ByFramework = defaultdict(list)
     for figure in figures:
         by_framework[figure.setup.framework].append(figure)
@@ -89,15 +90,15 @@ def _by_framework(figures: list[Figure]) -> ByFramework:
 
 
 def _pairs(table: ByFramework) -> Iterator[Pair]:
-    """The compared figures: each recipe with naive, each framework's fastest with the fastest."""
+    """The compared figures: each recipe with naive, each framework's best with the best."""
     fastest = _fastest(table)
     for figures in table.values():
         recipes = _by_recipe(figures)
         naive = recipes.pop("naive", None)
         if naive is not None:
             yield from ((figure, naive) for figure in recipes.values())
-        if figures[0] is not fastest:
-            yield figures[0], fastest
+        if figures[0].id != fastest.id:
+            yield first_of(figures), fastest
 
 
 def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
@@ -106,7 +107,7 @@ def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
 
 
 def _fastest(table: ByFramework) -> Figure:
-    return next(iter(table.values()))[0]
+    return first_of(next(iter(table.values())))
 
 
 def _framework_table(table: ByFramework, found: Comparisons) -> FrameworkTable:
@@ -131,6 +132,6 @@ def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
     return FrameworkRow(
         framework=name,
         recipes=(cells[0], cells[1], cells[2]),
-        best=found.of.get((figures[0], _fastest(table))),
+        best=found.of.get((first_of(figures), _fastest(table))),
         setups=len(figures),
     )

@@ -1,0 +1,157 @@
+"""A hardware's best: what disturbed set-ups are for, and what the fastest of several may claim."""
+
+import csv
+import io
+import math
+from statistics import fmean
+
+import numpy as np
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster, get
+from tests.server.test_disturbed import LOAD
+from tests.server.test_ranges import LONG, around, hardware, machine, repeat
+
+from bench_protocol.catalogue.matrix import RECIPES
+from bench_server.ranking import best
+from bench_server.ranking.compare import compare, ranked
+from bench_server.ranking.figures import Figure
+
+SETUPS = [LONG._replace(framework=name) for name in "abcdefghijkl"]
+SEEDS = 1_500
+
+
+def figure(ns: float, place: int = 0, between: float = 0.01) -> Figure:
+    """Three repeats of one machine in a set-up, ``between`` apart from the middle one."""
+    times = (ns * math.exp(-between), ns, ns * math.exp(between))
+    return hardware([repeat(one, setup=SETUPS[place]) for one in times])
+
+
+def test_a_disturbed_set_up_is_best_only_where_all_are() -> None:
+    fast, calm, slow = figure(80)._replace(disturbed=True), figure(90, 1), figure(99, 2)
+    held = figure(50, 3)._replace(held=True)
+    for figures in ([held, fast, calm, slow], [slow, calm, fast]):
+        chosen = best.best(figures)
+        assert chosen is not None
+        assert chosen.id == calm.id
+    (row,) = ranked([fast, calm, slow], one_each=True)
+    assert (row.figure.id, row.others, row.setups) == (calm.id, (fast, slow), 2)
+    with_held = ranked([held, fast, calm], one_each=True)
+    assert [(one.rank, one.figure.id) for one in with_held] == [(None, held.id), (1, calm.id)]
+    only = best.best([slow._replace(disturbed=True), fast])
+    assert only is not None
+    assert only.id == fast.id
+    assert best.best([held]) is None
+    assert [one.id for one in best.best_first([fast, slow, held, calm])] == [
+        *(calm.id, slow.id, fast.id),
+    ]
+
+
+def test_the_lead_is_over_those_that_may_be_as_fast() -> None:
+    """Within the noise of both sides, 1 % a side; what is certainly slower changes nothing."""
+    near = [figure(100), figure(100.5, 1), figure(101.2, 2)]
+    far = [figure(102, 3), figure(150, 4)]
+    chosen = best.best([*far, *near])
+    assert chosen is not None
+    expected = fmean(math.log(one / 100) for one in (100, 100.5, 101.2))
+    assert chosen.lead == pytest.approx(expected)
+    alone, plain = best.best([near[0], *far]), near[0]
+    assert alone is not None
+    assert alone.lead == 0 == plain.lead
+    # The figure and the upper end are as before, the lower end reaches down.
+    assert chosen.ns_per_sample == plain.ns_per_sample
+    assert around(chosen).high == around(plain).high
+    assert around(chosen).low == pytest.approx(around(plain).low * math.exp(-expected))
+    # By another value than speed nothing was chosen for its speed.
+    (by_energy,) = ranked([near[1], near[0], near[2]], one_each=True)
+    assert (by_energy.figure.id, by_energy.figure.lead) == (near[1].id, 0)
+
+
+def test_a_speed_up_has_the_lead_of_both_sides_and_so_has_its_verdict() -> None:
+    def owners(ns: float) -> Figure:
+        return hardware([repeat(ns + n / 10, f"m{n}") for n in range(4)])
+
+    lead = math.log(1.05)
+    for time, kind in ((97.0, "no_difference"), (80.0, "faster")):
+        plain, led = compare(owners(time), owners(100)), owners(time)._replace(lead=lead)
+        found = compare(led, owners(100))
+        assert plain.verdict_kind == "faster"
+        assert (found.speed_up, found.speed_up_high) == (plain.speed_up, plain.speed_up_high)
+        assert plain.speed_up_low is not None
+        assert found.speed_up_low == pytest.approx(plain.speed_up_low / 1.05)
+        assert found.verdict_kind == kind
+        back = compare(owners(100), led)
+        assert back.speed_up_high == pytest.approx(1.05 / plain.speed_up_low)
+        assert (back.verdict_kind == "slower") is (kind == "faster")
+
+
+def shares(count: int, repeats: int = 3) -> tuple[float, float, float]:
+    """Of equal set-ups with 3 % between repeats, on one machine: how far the fastest is too fast,
+    and how often its range holds the truth, without its lead and with it."""
+    random = np.random.default_rng(11)
+    times = 100 * np.exp(random.normal(0, 0.03, (SEEDS, count, repeats)))
+    biases, without, with_lead = [], 0, 0
+    for of_setups in times.tolist():
+        figures = [
+            machine([repeat(ns, setup=SETUPS[place]) for ns in row])
+            for place, row in enumerate(of_setups)
+        ]
+        chosen = best.best(figures)
+        assert chosen is not None
+        share = chosen.ns_per_sample / 100
+        biases.append(-math.log(share))
+        without += around(chosen._replace(lead=0.0)).low <= share
+        with_lead += around(chosen).low <= share
+    return fmean(biases), without / SEEDS, with_lead / SEEDS
+
+
+@pytest.mark.parametrize(
+    ("count", "bias", "without"),
+    [(1, 0, 0.88), (2, 0.011, 0.8), (4, 0.021, 0.7), (12, 0.033, 0.59)],
+)
+def test_the_range_of_the_fastest_of_equal_set_ups_holds_the_truth(
+    count: int, bias: float, without: float
+) -> None:
+    """As often as that of one, which the lead makes up for."""
+    found = shares(count)
+    assert found[:2] == pytest.approx((bias, without), abs=0.01)
+    assert found[2] >= 0.86
+
+
+def test_every_answer_leaves_a_disturbed_set_up_out(post: Poster) -> None:
+    """And five lines over the rows do as well: the undisturbed first, then the fastest."""
+    i7, ryzen = "intel-core-i7-8700", "amd-ryzen-9"
+    post.baseline(ryzen)
+    other = results.make_machine("AMD Ryzen 9", seed=2)
+    post.made(machine=other, step_ns=1_000_000)
+    for recipe, step_ns, warnings in zip(
+        RECIPES, (800_000, 500_000, 200_000), ((), (), (LOAD,)), strict=True
+    ):
+        post.made(cell=results.make_cell(recipe=recipe), step_ns=step_ns, warnings=warnings)
+    ratio = pytest.approx(2.0, rel=1e-3)
+    board = get(post.http, "/leaderboard?workload=mnist-cnn&include=scores,others")
+    (row,) = (one for one in board["rows"] if one["hardware_slug"] == i7)
+    assert (row["rank"], row["recipe"], row["disturbed"], row["setups"]) == (
+        1,
+        "pipeline",
+        False,
+        2,
+    )
+    assert row["speed_up"] == ratio
+    assert [one["disturbed"] for one in row["others"]] == [True, False]
+    (score,) = (one["score"] for one in board["scores"] if one["hardware_slug"] == i7)
+    assert score["value"] == ratio
+    assert get(post.http, f"/hardware/{i7}")["score"] == score
+    assert get(post.http, f"/hardware/{i7}")["place"]["recipe"] == "pipeline"
+    compared = get(post.http, f"/compare?ids={ryzen},{i7}")
+    assert compared["things"][1]["speed_up"] == ratio
+    machine_id = get(post.http, f"/results?hardware={i7}")["results"][0]["machine_id"]
+    assert get(post.http, f"/machines/{machine_id}")["places"][0]["recipe"] == "pipeline"
+    text = post.http.get("/api/v1/leaderboard.csv?workload=mnist-cnn&group=setup").text
+    rows = [one for one in csv.DictReader(io.StringIO(text)) if one["rank"]]
+    rows.sort(key=lambda one: (one["disturbed"] == "true", -float(one["samples_per_second"])))
+    first = {
+        slug: next(float(one["samples_per_second"]) for one in rows if one["hardware_slug"] == slug)
+        for slug in (i7, ryzen)
+    }
+    assert first[i7] / first[ryzen] == ratio
