@@ -153,7 +153,7 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
     ("query", "heading"),
     [
         ("workload=mnist-cnn", "mnist-cnn: NVIDIA H200 is fastest, 320,000 images/s"),
-        ("group=setup", "NVIDIA H200 trains mnist-cnn fastest"),
+        ("group=setup", "NVIDIA H200 trains mnist-cnn fastest, measured by one owner"),
         (
             "workload=mnist-cnn&family=cpu",
             "mnist-cnn, CPUs: Apple M2 Max (12-core CPU) is fastest, 32,000 images/s",
