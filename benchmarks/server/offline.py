@@ -5,10 +5,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
 
 from bench_protocol.payload.result import Challenge
 from bench_server.answers import log_entries
@@ -19,7 +21,7 @@ from bench_server.ingest import challenges, key_events
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
 from bench_server.log import writer
-from bench_server.log.server_keys import Authority, new_authority
+from bench_server.log.server_keys import Authority
 from bench_server.projection import reindex
 from bench_server.projection.projector import Projector
 
@@ -37,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="trainmark-benchmark-") as folder:
         url = f"sqlite:///{Path(folder) / 'server.db'}"
         os.environ["BENCH_SERVER_DATABASE_URL"] = url
-        store, authority = Store(url), new_authority(world.ORIGIN)
+        store, authority = Store(url), replace(AUTHORITY, origin=world.ORIGIN)
         try:
             _fill(store, authority, options.runs)
             print(f"{options.runs * world.RUN:,} results")

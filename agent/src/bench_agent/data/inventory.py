@@ -78,13 +78,12 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
                 "name": data.name,
                 "licence": data.licence,
                 "bytes": data.size_bytes,
-                "files": {file.path: _path_text(files.locate(file, places)) for file in data.files},
+                "files": {
+                    file.path: str(path) if (path := files.locate(file, places)) else None
+                    for file in data.files
+                },
                 "workloads": [one.name for one in CATALOGUE if one.data_set.name == data.name],
             }
             for data in chosen
         ],
     }
-
-
-def _path_text(path: Path | None) -> str | None:
-    return str(path) if path else None

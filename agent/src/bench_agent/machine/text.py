@@ -97,13 +97,9 @@ def command_output(*command: str, timeout_seconds: float = 10, any_status: bool 
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=timeout_seconds,
-            env=_plain_locale(),
+            env={"PATH": COMMANDS, "LC_ALL": "C"},
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""
     failed = done.returncode != 0 and not any_status
     return "" if failed else done.stdout.decode("utf-8", errors="replace")
-
-
-def _plain_locale() -> dict[str, str]:
-    return {"PATH": COMMANDS, "LC_ALL": "C"}

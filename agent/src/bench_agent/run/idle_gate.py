@@ -154,9 +154,5 @@ def _gpu(device: Device) -> dict[str, Any]:
             "gpu_memory_used_bytes": getattr(memory, "used", None),
             "gpu_processes": None if running is None else len(running),
         }
-        return facts | ({"thermal_pressure": "throttled"} if _hot(library, handle) else {})
-
-
-def _hot(library: Any, handle: Any) -> bool:
-    reasons = nvidia.clocks_event_reasons(library, handle)
-    return bool((reasons or 0) & doubts.THROTTLED_BY_HEAT)
+        hot = (nvidia.clocks_event_reasons(library, handle) or 0) & doubts.THROTTLED_BY_HEAT
+        return facts | ({"thermal_pressure": "throttled"} if hot else {})

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
@@ -18,11 +18,6 @@ MOST_CONDITIONS = 8
 CONDITION = re.compile(r"([a-z_]+) ?(=|!=|<=|>=|<|>) ?([^\x00-\x1f]{1,100})")
 
 
-def _empty_is_none(value: Any) -> Any:
-    """An empty field of a form means that nothing was chosen."""
-    return None if value == "" else value
-
-
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 HardwareSlug = Annotated[
     str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
@@ -32,7 +27,8 @@ OwnerName = Annotated[
 ]
 Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 T = TypeVar("T")
-Empty = BeforeValidator(_empty_is_none)
+# An empty field of a form means that nothing was chosen.
+Empty = BeforeValidator(lambda value: None if value == "" else value)
 # None if nothing was chosen.
 Chosen = Annotated[T | None, Empty]
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]

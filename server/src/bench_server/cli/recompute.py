@@ -57,7 +57,7 @@ def recompute(
             raise stop_with(str(error)) from None
         real = real_data(settings)
         recomputer = Recomputer(store, authority, settings.recompute_seconds, real=real)
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         if not once:
             print("recomputing", flush=True)
         with suppress(KeyboardInterrupt):
@@ -89,10 +89,6 @@ def be_gentle() -> None:
         os.environ[name] = "1"
     if hasattr(os, "nice"):
         os.nice(LOWEST_PRIORITY)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def recomputing(store: Store, settings: Settings) -> AbstractContextManager[None]:

@@ -61,11 +61,6 @@ class Authority:
         return Identity(self.origin, self.challenge.public_key(), self.operator.public_key())
 
 
-def new_authority(origin: str) -> Authority:
-    """An authority with new keys, which are not stored."""
-    return Authority(origin, *(Ed25519PrivateKey.generate() for _ in NAMES))
-
-
 def load_authority(origin: str, folder: Path) -> Authority:
     """Read the keys. The first start makes them with mode 0600 in a folder of mode 0700, the log's
     last: where it is, one that is missing was lost, and another one would not verify the past.

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from .problems import MEDIA_TYPE, Problem
 from .rate_limit import OPEN_PATHS
@@ -49,11 +48,6 @@ REFUSALS = {
 }
 # FastAPI adds these for its own error handler, which this server replaces.
 UNUSED = ("HTTPValidationError", "ValidationError")
-
-
-def operation_id(route: APIRoute) -> str:
-    """The name of the route's function, which is unique: the name of a method in a client."""
-    return route.name
 
 
 def install(app: FastAPI) -> None:

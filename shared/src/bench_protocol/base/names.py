@@ -87,7 +87,8 @@ def fault(name: str) -> Fault | None:
 
 def _mixture(text: str) -> Fault | None:
     """The fault of the scripts of a name's words."""
-    words = {word: found for word in text.split() if (found := _scripts(word))}
+    of_words = {word: set(map(_script, _letters(word))) - {""} for word in text.split()}
+    words = {word: found for word, found in of_words.items() if found}
     scripts = frozenset[str]().union(*words.values())
     if odd := scripts - SCRIPTS:
         problem = f"has letters of no script in everyday use ({_word(min(odd))})"
@@ -116,10 +117,6 @@ def _are_models(words: Mapping[str, set[str]]) -> bool:
 def _letters(text: str) -> str:
     """Letters, their marks and numbers; spaces for all else."""
     return "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text)
-
-
-def _scripts(word: str) -> set[str]:
-    return set(map(_script, _letters(word))) - {""}
 
 
 def _script(character: str) -> str:

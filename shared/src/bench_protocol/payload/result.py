@@ -73,6 +73,10 @@ class Startup(Wire):
     build_ns: DurationNs
     first_step_ns: DurationNs
 
+    @property
+    def total_ns(self) -> int:
+        return self.import_ns + self.data_ns + self.build_ns + self.first_step_ns
+
 
 class Blocks(Wire):
     """Raw block times: each block is ``steps_per_block`` steps between two synchronisations.

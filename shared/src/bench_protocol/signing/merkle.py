@@ -45,11 +45,6 @@ def range_hash(nodes: Mapping[Node, bytes], start: int, end: int) -> bytes:
     return _fold(hashes)
 
 
-def root_hash(nodes: Mapping[Node, bytes], size: int) -> bytes:
-    """Root of the tree of ``size`` leaves."""
-    return range_hash(nodes, 0, size) if size else EMPTY_ROOT
-
-
 def inclusion_ranges(index: int, size: int) -> list[Range]:
     """The ranges whose hashes prove leaf ``index`` in a tree of ``size``, from leaf to root."""
     start, end = 0, size

@@ -198,14 +198,9 @@ def _welch(centre: float, a: LogSample, b: LogSample, part_a: float, part_b: flo
     return Estimate(centre, math.sqrt(squared_error), freedom)
 
 
-def _interval(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    """The least interval that holds that of each estimate."""
-    lows, highs = zip(*(one.bounds() for one in estimates), strict=True)
-    return min(lows), max(highs)
-
-
 def _verdict(speed_up: float, estimates: Sequence[Estimate], where: str) -> SpeedVerdict:
-    low, high = _interval(estimates)
+    lows, highs = zip(*(one.bounds() for one in estimates), strict=True)
+    low, high = min(lows), max(highs)
     kind = verdict_kind(low, high)
     words = in_words(kind, speed_up, low, high, where)
     return SpeedVerdict(speed_up, low, high, _p_value(estimates), kind, words)

@@ -191,13 +191,8 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
         high=high,
         epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
         within_run_spread=median(within_run_spread(measurement) for measurement in measured),
-        startup_seconds=median(sum(_startup_ns(one)) / 1e9 for one in measured),
+        startup_seconds=median(one.startup.total_ns / 1e9 for one in measured),
         slowed=not _measured(quiet),
         left_out=len(_measured(repeats)) - len(measured),
         typical=typical,
     )
-
-
-def _startup_ns(measurement: Measurement) -> tuple[int, int, int, int]:
-    startup = measurement.startup
-    return startup.import_ns, startup.data_ns, startup.build_ns, startup.first_step_ns
