@@ -1,7 +1,6 @@
 """What a demo says of the trust levels of its results, and the documents of its folder."""
 
 import importlib
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +48,3 @@ def test_the_agents_page_shows_the_report_of_the_demos_folder(demo: ModuleType) 
     home = Path(demo.environment()["BENCH_HOME"]).relative_to(ROOT)
     command = f"\nBENCH_HOME={home} .venv/bin/bench-agent report\n"
     assert command in (ROOT / "docs" / "agent.md").read_text()
-
-
-def test_a_server_that_ends_before_the_demo_is_a_fault(demo: ModuleType) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"], text=True)
-    with pytest.raises(demo.DemoProblem, match=r"ended with exit code 3; see .*server\.log"):
-        demo.stay(process)

@@ -32,6 +32,12 @@ def probe(version: str, *kinds: str) -> Probe:
     return Probe(devices=devices, environment=Environment(python="3.12.1", packages=packages))
 
 
+ANSWERS = {
+    (None, "torch"): probe("2.13.0+cpu", "cpu"),
+    (OTHER, "torch"): probe("2.13.0", "cuda", "cpu"),
+}
+
+
 def script(path: Path, text: str) -> Path:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -123,13 +129,9 @@ def test_a_damaged_list_says_what_to_do(tmp_path: Path) -> None:
 def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answers = {
-        (None, "torch"): probe("2.13.0+cpu", "cpu"),
-        (OTHER, "torch"): probe("2.13.0", "cuda", "cpu"),
-    }
-    used = in_use(answers)
+    used = in_use(ANSWERS)
     assert [device.kind for device in used[OTHER, "torch"].devices] == ["cuda"]
-    (torch,) = merged(answers, ("torch",)).values()
+    (torch,) = merged(ANSWERS, ("torch",)).values()
     assert [(device.kind, device.python) for device in torch.devices] == [
         ("cpu", None),
         ("cuda", OTHER),
@@ -146,12 +148,8 @@ def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
 def test_the_devices_of_a_machine_fit_80_columns_and_name_no_pip(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answers = {
-        (None, "torch"): probe("2.13.0+cpu", "cpu"),
-        (OTHER, "torch"): probe("2.13.0", "cuda", "cpu"),
-    }
     machine = make_machine(gpu=("cuda", "NVIDIA H200", None))
-    print_devices(devices_document(machine, in_use(answers)))
+    print_devices(devices_document(machine, in_use(ANSWERS)))
     out = capsys.readouterr().out
     assert out.count("not installed; bench-agent doctor says how\n") == 3
     assert "pip" not in out

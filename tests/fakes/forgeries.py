@@ -267,7 +267,6 @@ OTHERS: tuple[Forgery, ...] = (
     no_movements,
     slept,
 )
-FORGERIES = (*(forge for forgeries in WAYS.values() for forge in forgeries), *OTHERS)
 # The check that betrays a forgery, where it is not the witness: any other reason for a low trust
 # level would be a fault of the scene.
 _BETRAYED: dict[Forgery, str] = {

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 from tests.fakes.client import Poster
-from tests.fakes.forgeries import FORGERIES, OTHER_KEY, WAYS, Forgery, Scene, betrayed
+from tests.fakes.forgeries import OTHER_KEY, WAYS, Forgery, Scene, betrayed
 from tests.fakes.trusted import BEGAN
 
 from bench_protocol.training import reading
 from bench_server.db.store import Store
 
-FIRST = {forgeries[0] for forgeries in WAYS.values()}
+# One way of each kind; `make audit` has them all, and its test is in tests/system/test_audit.py.
+FIRST = [forgeries[0] for forgeries in WAYS.values()]
 
 
 @pytest.fixture
@@ -25,14 +26,7 @@ def test_an_honest_result_reaches_level_3(scene: Scene) -> None:
     assert scene.level(scene.honest()) == 3
 
 
-# One way of each kind; the others are long, and `make audit` has them all.
-@pytest.mark.parametrize(
-    "forge",
-    [
-        pytest.param(forge, id=forge.__name__, marks=() if forge in FIRST else pytest.mark.long)
-        for forge in FORGERIES
-    ],
-)
+@pytest.mark.parametrize("forge", FIRST)
 def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> None:
     level, verdicts = scene.judged(forge(scene))
     assert level < 3
