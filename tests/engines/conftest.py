@@ -2,13 +2,14 @@
 
 import gc
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 import pytest
 from tests.fakes.workloads import cell_of, variant
 
+from bench_agent import engines
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data, Engine, HasForms, Session
 from bench_protocol.catalogue import seeded
@@ -37,6 +38,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             and all(chosen.params.get(name) in values for name, values in SMOKE.items())
         ):
             item.add_marker("smoke")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """A test that imports a framework is left out where that framework is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        for framework in engines.names():
+            if missing in engine_named(framework).distributions:
+                installed(framework)
+        raise
 
 
 @pytest.fixture(scope="session", autouse=True)

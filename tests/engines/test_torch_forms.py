@@ -97,7 +97,9 @@ def recorded(step: Step) -> Step:
 def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, optimizer: Optimizer
 ) -> None:
-    monkeypatch.setattr("bench_agent.engines.torch.captured.as_it_is", recorded)
+    from bench_agent.engines.torch import captured
+
+    monkeypatch.setattr(captured, "as_it_is", recorded)
     same_training(opened, GRAPH, variant(without_dropout(MLP), optimizer=optimizer))
 
 
@@ -105,7 +107,9 @@ def test_a_recorded_step_is_recorded_again_where_dropout_is_switched(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replay of it draws new masks: its random numbers are operations too."""
-    monkeypatch.setattr("bench_agent.engines.torch.captured.as_it_is", recorded)
+    from bench_agent.engines.torch import captured
+
+    monkeypatch.setattr(captured, "as_it_is", recorded)
     reading.off_and_on(in_form(opened, GRAPH, reading.MLP))
 
 
