@@ -54,13 +54,15 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """JAX keeps what it compiled: many tests train the same steps, and compiling them again takes
+def _jax_on_a_cpu(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """JAX computes on the CPU, also where its default is a GPU, as every session of these tests
+    does. It keeps what it compiled: many tests train the same steps, and compiling them again takes
     four tenths of these tests' processor time."""
     if not find_spec("jax"):
         return
     import jax
 
+    jax.config.update("jax_platforms", "cpu")
     kept = tmp_path_factory.getbasetemp().parent / "compiled-by-jax"
     jax.config.update("jax_compilation_cache_dir", str(kept))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
