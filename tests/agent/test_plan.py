@@ -327,7 +327,7 @@ def test_a_plan_measures_only_where_it_is_asked_to(
     calls: list[Any] = []
     everywhere = dict.fromkeys(engines.names(), ABSENT) | HERE
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    monkeypatch.setattr("bench_agent.cli.plan.probe_frameworks", lambda frameworks: everywhere)
+    monkeypatch.setattr("bench_agent.cli.plan.recall_frameworks", lambda frameworks: everywhere)
     monkeypatch.setattr(calibration, "calibrate", lambda *about: calls.append(about))
     shown = CliRunner().invoke(app, ["plan", "--preset", "standard", "--device", "cpu", *options])
     assert shown.exit_code == 0, shown.output

@@ -51,6 +51,10 @@ class Home:
         return self.root / "paces.json"
 
     @property
+    def probes(self) -> Path:
+        return self.root / "probes.json"
+
+    @property
     def self_tests(self) -> Path:
         return self.root / "self_tests.json"
 

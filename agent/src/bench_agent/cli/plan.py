@@ -30,7 +30,7 @@ from ..plan.presets import Preset, like_named, preset_named
 from ..run import calibration
 from .exits import Exit, stop
 from .options import Json, Like, PresetName, choosing_cells
-from .setup import ask, open_home, print_json, probe_frameworks
+from .setup import ask, open_home, print_json, probe_frameworks, recall_frameworks
 
 LayOut = Callable[[Selection], Plan]
 Calibrate = Annotated[
@@ -53,7 +53,7 @@ def plan(
 ) -> None:
     """Show what a run measures, how long it takes, and what is left out and why. Only results that
     are measured with --server can be ranked."""
-    made, _ = planned(preset, like, selection, lambda made: calibrate)
+    made, _ = planned(preset, like, selection, lambda made: calibrate, recall_frameworks)
     if as_json:
         print_json(plan_document(made))
     else:
@@ -65,14 +65,16 @@ def planned(
     like: str | None,
     selection: Selection,
     calibrates: Callable[[Plan], bool] = calibration.is_worth_it,
+    probes: Callable[[tuple[str, ...]], Mapping[str, Probe]] | None = None,
 ) -> tuple[Plan, LayOut]:
     """The plan, and what lays out other selections on the same machine. ``calibrates``: whether to
-    measure first what a plan's estimate only assumes."""
+    measure first what a plan's estimate only assumes. ``probes``: asks the frameworks."""
     if preset and like:
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
-    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks), calibrates)
+    answers = (probes or probe_frameworks)(selection.frameworks)
+    return lay_out_plan(chosen, selection, answers, calibrates)
 
 
 def lay_out_plan(

@@ -4,21 +4,24 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
 
 from bench_protocol.base.errors import InvalidField
+from bench_protocol.base.format import day_and_time
 
 from ..base.errors import HomeProblem, ServerUnreachable
 from ..base.home import Home, find_home
 from ..base.keys import load_or_create_key
 from ..base.messages import Probe
+from ..output.console import SOFT, complain
 from ..remote.client import Client, ServerRefused
 from ..remote.connection import token_for
-from ..run import interpreters
+from ..run import interpreters, kept_probes
 from ..run.interpreters import Interpreter
-from ..run.probe import merged, probe_each
+from ..run.probe import installed_in, merged, probe_each
 from .exits import Exit, stop
 
 
@@ -68,8 +71,28 @@ def probe_frameworks(
 ) -> dict[str, Probe]:
     """Ask each framework for its version and devices, each in its own process."""
     home = open_home()
-    answers = probe_each(home.logs, usable_interpreters(home), frameworks, settings)
+    every = usable_interpreters(home)
+    answers = probe_each(home.logs, every, frameworks, settings)
+    if not settings:
+        kept_probes.keep(home, every, answers, datetime.now(UTC))
     return merged(answers, frameworks)
+
+
+def recall_frameworks(frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
+    """The last answers of the frameworks, and on standard error when they were given. Where one is
+    missing, all are asked."""
+    home = open_home()
+    every = usable_interpreters(home)
+    asked, kept = installed_in(every, frameworks), kept_probes.load(home, every)
+    if not all(each in kept for each in asked):
+        names = ", ".join(dict.fromkeys(name for _, name in asked))
+        complain(f"Asking for devices: {names}. This takes some seconds, once.", SOFT)
+        return probe_frameworks(frameworks)
+    if asked:
+        seen = day_and_time(min(kept[each].at for each in asked))
+        again = home.command("doctor")
+        complain(f"Frameworks and devices as of {seen}. To look again: {again}", SOFT)
+    return merged({each: kept[each].probe for each in asked}, frameworks)
 
 
 def usable_interpreters(home: Home) -> tuple[Interpreter, ...]:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ..base.home import Home
 from ..base.messages import Probe
 from ..machine import nesting, sensors
 from ..machine.sensors import Load
-from ..run import interpreters
+from ..run import interpreters, kept_probes
 from ..run.energy.meter import MeterProblem
 from ..run.interpreters import Interpreter
 from ..run.probe import Answers, merged, probe_each
@@ -37,7 +38,7 @@ NO_HASH = "0" * 64
 
 class Surroundings:
     """This machine for doctor's checks; each fact is read on first use. Reading it leaves no files
-    except logs of workers, and the outcomes of self-tests.
+    except logs of workers, and the answers of frameworks and self-tests.
 
     Args:
         home: the agent's folder, which may be unusable.
@@ -111,7 +112,9 @@ class Surroundings:
     @cached_property
     def answers(self) -> Answers:
         """Each interpreter's frameworks. Frameworks that none has are not started."""
-        return probe_each(self.logs, self.interpreters)
+        answers = probe_each(self.logs, self.interpreters)
+        kept_probes.keep(self.home, self.interpreters, answers, datetime.now(UTC))
+        return answers
 
     @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:

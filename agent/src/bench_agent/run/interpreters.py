@@ -42,7 +42,8 @@ class Description(Wire):
     """The description that an interpreter gives of itself: see :mod:`._ask_interpreter`.
 
     ``prefix``: folder of its environment. ``agent``: version of its bench-agent. ``source``:
-    digest of the agent's source files. ``modules``: those of the frameworks' that it has.
+    digest of the agent's source files; ``installed``: of the names and versions of all
+    distributions. ``modules``: those of the frameworks' that it has.
     ``packages`` and ``shared`` are empty unless asked for.
     """
 
@@ -50,6 +51,7 @@ class Description(Wire):
     prefix: str
     agent: str | None
     source: str | None
+    installed: str
     has_pip: bool
     modules: tuple[str, ...]
     packages: dict[str, str]

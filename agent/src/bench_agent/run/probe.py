@@ -28,13 +28,7 @@ def probe_each(
     Args:
         settings: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
     """
-    wanted = frameworks or tuple(engines.names())
-    asked = [
-        (interpreter.path, name)
-        for interpreter in interpreters
-        for name in interpreter.frameworks
-        if name in wanted
-    ]
+    asked = installed_in(interpreters, frameworks)
 
     def ask(path: str | None, name: str) -> Probe:
         log = log_of(logs, interpreters, path, name)
@@ -43,6 +37,18 @@ def probe_each(
     with ThreadPoolExecutor() as pool:
         answers = pool.map(lambda each: ask(*each), asked)
         return dict(zip(asked, answers, strict=True))
+
+
+def installed_in(
+    interpreters: Sequence[Interpreter], frameworks: tuple[str, ...] = ()
+) -> list[tuple[str | None, str]]:
+    """Each interpreter with each of the frameworks that it has; all frameworks if none is named."""
+    return [
+        (interpreter.path, name)
+        for interpreter in interpreters
+        for name in interpreter.frameworks
+        if name in (frameworks or engines.names())
+    ]
 
 
 def log_of(
