@@ -123,7 +123,7 @@ def doubts_of(report: Report, every: bool = True) -> list[str]:
         every: else one kind for each cause, and none of the cause that :func:`slowed_by` names.
     """
     cells = (result.cell for result in report.results)
-    caveats = (caveat(cell.recipe, cell.device.kind) for cell in cells)
+    caveats = (caveat(cell.framework, cell.recipe, cell.device.kind) for cell in cells)
     lines = list(dict.fromkeys(line for line in caveats if line))
     if count := sum(figures.left_out for figures in report.cells):
         verb = "measurements are" if count != 1 else "measurement is"

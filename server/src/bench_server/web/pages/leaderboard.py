@@ -37,8 +37,8 @@ Results = Literal["some", "none_here", "nobody_yet"]
 @dataclass(frozen=True)
 class Common:
     """What is said once above a board instead of on each row. ``level``: the trust level of most
-    rows; all timings are short; all data is generated; ``untested``: some rows have a recipe that
-    we could not measure on their kind of device."""
+    rows; all timings are short; all data is generated; ``untested``: some rows have a recipe
+    that an expert's loop may beat on their kind of device."""
 
     level: int | None
     short: bool
@@ -161,5 +161,5 @@ def _common(board: Board) -> Common:
         level=levels.most_common(1)[0][0] if levels else None,
         short={one.timing for one in measured} == {"short"},
         generated={one.data for one in measured} == {"generated"},
-        untested=any(caveat(one.recipe, one.device) for one in measured),
+        untested=any(caveat(one.framework, one.recipe, one.device) for one in measured),
     )
