@@ -15,10 +15,20 @@ from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import THREE, Fleet
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-# What axe looks for, in each scheme.
-AXE: dict[Literal["light", "dark"], dict[str, Any]] = {
-    "light": {"resultTypes": ["violations"]},
-    "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},
+# What axe looks for at each width, in each scheme. A phone's colours in light are those of 1440.
+FOUND: dict[str, Any] = {"resultTypes": ["violations"]}
+AXE: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
+    (1440, "light", FOUND),
+    (1440, "dark", FOUND | {"runOnly": ["color-contrast"]}),
+    (390, "dark", FOUND),
+)
+# The most screens of a phone that a page fills.
+MOST_SCREENS = {
+    "/": 4,
+    "/?workload=mnist-cnn": 4,
+    "/wanted": 4,
+    "/results/{result}": 6,
+    "/trust": 6,
 }
 # The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
@@ -84,6 +94,21 @@ def test_a_phones_first_screen_answers_the_question(browser: Browser, fleet: Fle
 
 
 @WITHOUT_SCRIPT
+def test_a_phone_has_short_pages(page: Page, fleet: Fleet) -> None:
+    """In screens of 844 pixels; the rest is folded."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path, screens in MOST_SCREENS.items():
+        page.goto(f"{fleet.address}{path.format(result=fleet.result)}")
+        height = page.evaluate("document.documentElement.scrollHeight")
+        assert height < screens * 844, path
+    page.goto(f"{fleet.address}/?workload=mnist-cnn")
+    rows = page.locator(".ranking tbody tr")
+    expect(rows.locator("visible=true")).to_have_count(8)
+    page.locator(".more summary").click()
+    expect(rows.locator("visible=true")).to_have_count(rows.count())
+
+
+@WITHOUT_SCRIPT
 def test_the_baseline_is_shown_where_slower_hardware_is_folded(page: Page, fleet: Fleet) -> None:
     page.goto(fleet.address)
     baseline = page.locator(".dots li", has_text="baseline").locator("visible=true")
@@ -135,11 +160,12 @@ def test_axe_finds_nothing(browser: Browser, fleet: Fleet) -> None:
     for address in fleet.addresses:
         page.goto(address)
         page.evaluate(FEW_AND_UNFOLDED)
-        for scheme, options in AXE.items():
+        for width, scheme, options in AXE:
+            page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
             for violation in Axe().run(page, options=options).response["violations"]:
                 where = [node["target"] for node in violation["nodes"][:3]]
-                violations.append((address, scheme, violation["id"], where))
+                violations.append((address, width, scheme, violation["id"], where))
     context.close()
     assert violations == []
 

@@ -108,6 +108,7 @@ def test_the_program_on_a_result_page_verifies_its_envelope(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     page.goto(f"{site.address}/results/{site.measured}")
+    page.locator(".signature summary").click()
     program = page.locator(".signature pre.program").inner_text()
     raw = httpx.get(f"{site.address}/api/v1/results/{site.measured}/envelope").content
     (tmp_path / "envelope.json").write_bytes(raw)
