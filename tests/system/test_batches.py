@@ -1,4 +1,4 @@
-"""The outbox goes to a real server in batches: requests, receipts, and what a kill leaves."""
+"""The outbox goes to a real server in batches: receipts, and what a kill leaves."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.fakes import outboxes, results
+from tests.fakes import outboxes
 from tests.fakes.live import running_server
 
 from bench_agent.base.errors import LogContradiction
@@ -15,21 +15,16 @@ from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client
 from bench_agent.remote.submit import submit
-from bench_protocol.signing import merkle, tiles
-
-OTHERS = 300  # more than a tile holds
 
 
 class Wire(httpx.HTTPTransport):
-    """Notes each request, and lets a test change or lose what comes back."""
+    """Lets a test change or lose what comes back."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
         self.change: Callable[[httpx.Request, bytes], bytes] = lambda request, content: content
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(f"{request.method} {request.url.path}")
         response = super().handle_request(request)
         content = self.change(request, response.read())
         return httpx.Response(response.status_code, content=content)
@@ -37,23 +32,10 @@ class Wire(httpx.HTTPTransport):
 
 @pytest.fixture(scope="module")
 def address(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server whose log others have filled."""
     folder = tmp_path_factory.mktemp("server")
     database = shutil.copy(migrated_file, folder / "server.db")
     with running_server(f"sqlite:///{database}", folder) as found:
-        post_as_another(found, OTHERS)
         yield found
-
-
-def post_as_another(address: str, count: int) -> None:
-    key = results.private_key(7)
-    with httpx.Client(base_url=address, timeout=60) as http:
-        headers = {"Content-Type": "application/json"}
-        http.post("/api/v1/keys", content=results.enrollment(key), headers=headers)
-        made = [results.sealed(results.make_result(key=key), key) for _ in range(count)]
-        headers = {"Content-Type": "application/x-ndjson"}
-        answer = http.post("/api/v1/results", content=b"\n".join(made), headers=headers)
-        assert answer.status_code == 207
 
 
 @pytest.fixture
@@ -67,7 +49,6 @@ def client(address: str, home: Home, wire: Wire) -> Iterator[Client]:
     made.enroll()
     assert made.checkpoints is not None
     made.checkpoints.agree("CC-BY-4.0")
-    wire.asked.clear()
     yield made
     made.close()
 
@@ -75,24 +56,6 @@ def client(address: str, home: Home, wire: Wire) -> Iterator[Client]:
 def log_size(address: str) -> int:
     size: int = httpx.get(f"{address}/api/v1/log").json()["size"]
     return size
-
-
-@pytest.mark.parametrize("count", [1, 5, 48])
-def test_a_batch_is_one_post_and_the_tiles_of_one_proof(
-    address: str, home: Home, client: Client, wire: Wire, count: int
-) -> None:
-    outbox = outboxes.put_new(home, count)
-    client.enroll()  # so that the newest checkpoint is remembered
-    wire.asked.clear()
-    before = log_size(address)
-    assert [delivery.state for delivery in submit(client, outbox)] == ["sent"] * count
-    after = log_size(address)
-    assert after == before + count
-    nodes = merkle.nodes_of(merkle.consistency_ranges(before, after))
-    proof = {tiles.tile_address(level // 8, (i << level % 8) // 256, after) for level, i in nodes}
-    state, post, *rest = wire.asked
-    assert (state, post) == ("GET /api/v1/log", "POST /api/v1/results")
-    assert sorted(rest) == sorted(f"GET {tile}" for tile in proof)
 
 
 def test_every_receipt_of_a_batch_is_verified_before_any_envelope_moves(
