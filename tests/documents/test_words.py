@@ -10,6 +10,7 @@ NOT_SAID = (
     *("not enough data", "which is no verdict", "train neural networks? "),
     *("untested loop", "ended by the clock", "looks faster, but", "nobody sends one"),
     *("best against another framework", "Where it holds it shows", "Data up to log entry"),
+    *("Change what is compared", "the middle repeat"),
 )
 
 
