@@ -115,7 +115,8 @@ def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store:
     with store.reading() as session:
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, tensorflow naive, batch 64: its hardware is 2nd of 2"
-    assert card.foot == "200,000 samples/s, faster than 0 of 1 other hardware"
+    assert card.title == words
+    assert card.foot == f"200,000 samples/s, machine {machine_id[:8]}"
     assert [bar.value for bar in card.bars] == ["400,000/s", "200,000/s"]
 
 

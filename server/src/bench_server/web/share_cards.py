@@ -30,6 +30,7 @@ from .pages import board_form
 from .pages.board_finding import finding
 from .pages.board_links import ACCURACY, METRICS
 from .pages.compare import heading
+from .pages.machine import finding as machine_finding
 
 MOST_BARS = 6
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
@@ -78,20 +79,16 @@ def machine_card(session: Session, machine_id: str) -> Card:
     figures = machines.machine_figures(session, machine_id)
     answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
     machine = f"machine {machine_id[:8]}"
-    title = f"{answer.name}, {machine}"
     if not stored_figures.free(session, [shown]):
-        return Card(title, _setup(shown), (), HELD)
+        return Card(f"{answer.name}, {machine}", _setup(shown), (), HELD)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
-    others = [row for row in rows if row.hardware_slug != shown.hardware_slug]
-    slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
-    foot = f"{people.rate(shown.samples_per_second)} samples/s"
-    foot += f", faster than {slower} of {len(others)} other hardware" if others else ""
     place = next((place for place in answer.places if place.workload == shown.workload), None)
     where = ""
     if place is not None and place.rank:
         where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked}"
     bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
-    return Card(title, f"{_setup(shown)}{where}", bars, foot)
+    foot = f"{people.rate(shown.samples_per_second)} samples/s, {machine}"
+    return Card(machine_finding(answer), f"{_setup(shown)}{where}", bars, foot)
 
 
 def hardware_card(session: Session, slug: str) -> Card:

@@ -93,15 +93,13 @@ def machine_page(
     cell = _cell(charted)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     shown_history = history(session, machine_id, HistoryFilters.model_validate(cell))
-    # The first place with other machines of its kind, else the first.
-    first = max(answer.places, key=lambda place: place.machines > 1, default=None)
-    found = kind_words(first.hardware, asdict(first)) if first else answer.name
+    first = first_place(answer)
     faster = faster_setup_words(asdict(first)) if first else ""
     rank = f"{first.hardware} is {rank_words(asdict(first))}" if first and first.rank else ""
     changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
-        heading=found,
+        heading=finding(answer),
         strip=_strip(session, machine_id, figures, first) if first else None,
         faster=faster,
         command=f"bench-agent run --framework {first.ranked_framework} --workload {first.workload}"
@@ -129,6 +127,17 @@ def machine_page(
         ),
         sharing=Share(_share_words(answer, first), f"{here}/badge.svg", f"{here}/card.png", shown),
     )
+
+
+def first_place(answer: machines.MachineAnswer) -> MachinePlace | None:
+    """The first of its places where it has other machines of its kind, else the first."""
+    return max(answer.places, key=lambda place: place.machines > 1, default=None)
+
+
+def finding(answer: machines.MachineAnswer) -> str:
+    """The machine among those of its kind: ``This M2 Max is typical: ...``."""
+    first = first_place(answer)
+    return kind_words(first.hardware, asdict(first)) if first else answer.name
 
 
 def _strip(

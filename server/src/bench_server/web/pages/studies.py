@@ -21,8 +21,6 @@ from ..plots import Plot, flops
 from . import study_plots
 from .common import Choice, address, choices
 
-# Ends a heading that rests on a comparison without a verdict.
-TOO_FEW = "; too few runs to be sure"
 NOT_CLEAR = ", without a clear difference"
 VERSION_WORDS = {
     "framework_version": "framework version",
@@ -180,8 +178,8 @@ def _gain_of_batches(answer: BatchAnswer) -> str:
     if kind == "no_difference":
         return f"No larger batch trains clearly faster on {answer.hardware}"
     return (
-        f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
-        f"with {setup} on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
+        f"Batch {large:,} trains {workload} {'about ' if kind == 'too_few_runs' else ''}"
+        f"{people.times(gain)} times as fast as batch {small:,} with {setup} on {answer.hardware}"
     )
 
 
@@ -235,7 +233,7 @@ def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:
     if sure == len(deciding):
         return "is", ""
     if any(one.verdict_kind == "too_few_runs" for one in deciding):
-        return ("is", "; some comparisons have too few runs") if sure else ("looks", TOO_FEW)
+        return ("is" if sure else "looks"), ""
     return ("is", "; some differences are not clear") if sure else ("looks", NOT_CLEAR)
 
 
