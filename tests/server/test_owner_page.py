@@ -90,7 +90,8 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     words = "Since driver 550.9 became 560.35, 1 of 2 figures is faster (1.25×), none slower"
     assert heading == words
     assert re.findall(r'<td class="number (\w*)"', text) == ["", "faster"]
-    assert "too few runs to tell" in text
+    assert "a mark needs four runs a side" in text
+    assert len(re.findall('<span class="interval">[0-9,]+ to [0-9,]+/s</span>', text)) >= 1
     assert f'href="/machines/{machine_of(http, lab["changed"])}?workload=mnist-cnn' in text
     assert "NVIDIA B200" not in text
     assert "no driver, system or framework was updated" in http.get("/owners/Ada").text
@@ -178,3 +179,12 @@ def test_results_have_a_time_filter_and_two_orders(http: TestClient, lab: dict[s
     for wrong in ("nope", "0001-01-01T00:00:00%2B14:00"):
         answer = http.get(f"/api/v1/results?received_after={wrong}")
         assert (answer.status_code, answer.json()["field"]) == (422, "received_after")
+
+
+def test_a_result_has_the_range_of_its_blocks(http: TestClient, lab: dict[str, str]) -> None:
+    (row, *_) = http.get("/api/v1/results?owner=Basel%20lab").json()["results"]
+    page = http.get(f"/results/{row['id']}").text
+    (low, high) = re.findall(r"<small>its blocks: ([0-9,]+) to ([0-9,]+)</small>", page)[0]
+    number = [float(one.replace(",", "")) for one in (low, high)]
+    assert number[0] <= row["samples_per_second"] * 1.005
+    assert number[1] >= row["samples_per_second"] * 0.995

@@ -42,6 +42,7 @@ def ids(post: Poster) -> dict[str, str]:
 def test_a_result_is_beside_others_in_its_set_up(ids: dict[str, str], store: Store) -> None:
     with store.reading() as session:
         card = share_cards.result_card(session, ids["h200"])
+    assert re.fullmatch(r"NVIDIA H200 trains mnist-cnn at [0-9,]+ samples/s", card.title)
     assert card.line == "mnist-cnn, torch pipeline, batch 64: 2nd of 2 hardware"
     assert [(bar.label, bar.own, bar.note) for bar in card.bars] == [
         ("NVIDIA GeForce RTX 4090", False, None),
@@ -54,7 +55,8 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
     with store.reading() as session:
         card = share_cards.hardware_card(session, H200_SLUG)
         board = share_cards.board_card(session, BoardFilters.model_validate({}))
-    assert card.line == "mnist-cnn, each hardware at its best: 2nd of 3 hardware"
+    assert card.title == "NVIDIA H200: 2nd of 3 hardware in mnist-cnn"
+    assert card.line == "mnist-cnn, each hardware at its best"
     shown = [(bar.label.split()[-1], bar.note, bar.own) for bar in card.bars]
     assert shown == [
         ("4090", "jax tuned", False),
@@ -92,6 +94,21 @@ def test_a_machine_is_beside_others_in_its_set_up(
         card = share_cards.machine_card(session, machine_id)
     assert card.line == "mnist-cnn, torch tuned, batch 64: its hardware is 2nd of 3"
     assert [bar.own for bar in card.bars] == [True]
+
+
+def test_a_machines_card_is_about_the_workload_of_its_finding(post: Poster, store: Store) -> None:
+    """Of two workloads the second alone has another machine of its kind."""
+    both = results.make_cell(workload="fashion-mlp", device=CUDA, batch_size=128)
+    identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
+    post.made(cell=both, machine=H200, step_ns=320_000)
+    model = ("cuda", "NVIDIA H200", None)
+    other = results.make_machine("AMD EPYC 9654 96-Core Processor", model, seed=9)
+    post.made(cell=both, machine=other, step_ns=300_000)
+    machine_id = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
+    with store.reading() as session:
+        card = share_cards.machine_card(session, machine_id)
+    assert "fashion-mlp" in card.title
+    assert card.line.startswith("fashion-mlp, ")
 
 
 def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store: Store) -> None:

@@ -31,6 +31,7 @@ from .pages.board_finding import finding
 from .pages.board_links import ACCURACY, METRICS
 from .pages.compare import heading
 from .pages.machine import finding as machine_finding
+from .pages.machine import shown_figure as machine_shown
 
 MOST_BARS = 6
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
@@ -60,14 +61,16 @@ def result_card(session: Session, result_id: str) -> Card:
     if not stored_figures.free(session, [row]):
         return Card(row.hardware, _setup(row), (), HELD)
     rows = _board(session, row.workload, {name: getattr(row, name) for name in SAME})
-    value = f"{people.rate(row.samples_per_second)} samples/s"
-    foot = f"{value}, epoch {people.nanoseconds(row.epoch_ns or 0)}"
+    title = (
+        f"{row.hardware} trains {row.workload} at {people.rate(row.samples_per_second)} samples/s"
+    )
+    foot = f"epoch {people.nanoseconds(row.epoch_ns or 0)}"
     place = ""
     if row.rankable:
         foot += f", trust level {row.trust_level}"
         place = f": {_place(rows, row.hardware_slug)}"
     bars = _beside(_bar(row, own=True), rows, row.hardware_slug)
-    return Card(row.hardware, f"{_setup(row)}{place}", bars, foot)
+    return Card(title, f"{_setup(row)}{place}", bars, foot)
 
 
 def machine_card(session: Session, machine_id: str) -> Card:
@@ -77,7 +80,8 @@ def machine_card(session: Session, machine_id: str) -> Card:
         NotFound: it has no figure.
     """
     figures = machines.machine_figures(session, machine_id)
-    answer, shown = machines.answer_of(session, figures, NO_PRICES), machines.shown_figure(figures)
+    answer = machines.answer_of(session, figures, NO_PRICES)
+    shown = machine_shown(answer, figures)
     machine = f"machine {machine_id[:8]}"
     if not stored_figures.free(session, [shown]):
         return Card(f"{answer.name}, {machine}", _setup(shown), (), HELD)
@@ -106,9 +110,9 @@ def hardware_card(session: Session, slug: str) -> Card:
     if mine is None:  # it has no figure at the default batch size
         foot = HELD if shown.held else f"{len(answer.figures)} figures in other set-ups"
         return Card(answer.name, line, (), foot)
-    line = f"{line}: {_place(rows, slug)}" if mine.rank else line
+    title = f"{answer.name}: {_place(rows, slug)} in {workload}" if mine.rank else answer.name
     bars = _beside(_bar(mine, own=True), rows, slug)
-    return Card(answer.name, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
+    return Card(title, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
 
 
 def board_card(session: Session, filters: BoardFilters, of_operator: str | None = None) -> Card:

@@ -84,7 +84,8 @@ def machine_page(
 ) -> MachinePage:
     """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
     figures = machines.machine_figures(session, machine_id)
-    answer, shown = machines.answer_of(session, figures, prices), machines.shown_figure(figures)
+    answer = machines.answer_of(session, figures, prices)
+    shown = shown_figure(answer, figures)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
     if not fitting:
@@ -138,6 +139,13 @@ def finding(answer: machines.MachineAnswer) -> str:
     """The machine among those of its kind: ``This M2 Max is typical: ...``."""
     first = first_place(answer)
     return kind_words(first.hardware, asdict(first)) if first else answer.name
+
+
+def shown_figure(answer: machines.MachineAnswer, figures: Sequence[Figure]) -> CellFigure:
+    """The figure that card and link preview show: of the workload of :func:`finding`."""
+    first = first_place(answer)
+    found = [one for one in figures if first and one.subject.workload == first.workload]
+    return machines.shown_figure(found or figures)
 
 
 def _strip(

@@ -20,18 +20,20 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 MARKS: Mapping[bool | None, str] = {
     True: "",
     False: "no change marked",
-    None: "too few runs to tell",
+    None: "a mark needs four runs a side",
 }
 
 
 @dataclass(frozen=True)
 class CellWords:
     """A cell for people. ``kind``: its colour, none where no change of level is marked; ``cause``:
-    what was updated, and ``sure`` the interval or why there is none; empty without an update."""
+    what was updated, and ``sure`` the interval or why there is none; empty without an update;
+    ``range`` of the rate, between runs or repeats."""
 
     href: str
     setup: str
     rate: str
+    range: str
     kind: Literal["faster", "slower", ""]
     speed_up: str
     cause: str
@@ -96,7 +98,10 @@ def heading(answer: OwnerAnswer) -> str:
     cause = _cause(newest_cell, newest)
     alike = [update for cell, update in updated if _cause(cell, update) == cause]
     if all(one.marked is None for one in alike):
-        return f"Since {cause}: too few runs to tell what changed"
+        moved = _range([one.speed_up for one in alike])
+        verb = "is" if len(alike) == 1 else "are"
+        figures = people.plural(len(alike), "figure")
+        return f"Since {cause}, {figures} {verb} {moved} as fast; a mark needs four runs a side"
     figures = people.plural(len(alike), "figure")
     slower = [one.speed_up for one in alike if one.marked and one.speed_up < 1]
     faster = [one.speed_up for one in alike if one.marked and one.speed_up >= 1]
@@ -122,6 +127,7 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
     fields = asdict(cell)
     chosen = {name: fields[name] for name in CELL}
     update = cell.update
+    least, most = cell.samples_per_second_low, cell.samples_per_second_high
     marked = update is not None and update.marked
     sure = ""
     if update is not None:
@@ -132,6 +138,7 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
         href=address(f"/machines/{machine_id}", chosen) + "#history",
         setup=f"{cell.framework} {cell.recipe}, batch {cell.batch_size:,}",
         rate=people.rate(cell.samples_per_second),
+        range=f"{people.rate(least)} to {people.rate(most)}" if least and most else "",
         kind="" if not marked or update is None else "faster" if update.speed_up >= 1 else "slower",
         speed_up=people.ratio(update.speed_up) if update else "",
         cause=_cause(cell, update) if update else "",
