@@ -150,7 +150,7 @@ def deep_part(workload, seed, batch):
 
 
 def reading(workload, nonce, batch):
-    """Loss and movements of the deep reading under the workload's Adam, within two epochs; layers
+    """Loss of the deep reading and lower ends of its movements, under Adam, in two epochs; layers
     are dense ("Recomputation"). Float64, but for what is drawn."""
     seed = sha256(f"trainmark/session/v1/{nonce}/{workload['digest']}".encode()).hex()[:32]
     data, adam = workload["data_set"], workload["optimizer"]
@@ -181,7 +181,9 @@ def reading(workload, nonce, batch):
             m[:] = adam["beta_1"] * m + (1 - adam["beta_1"]) * g
             v[:] = adam["beta_2"] * v + (1 - adam["beta_2"]) * g * g
             w -= alpha * m / (np.sqrt(v) + adam["epsilon"])
-    return loss, [np.linalg.norm(w - w0) for w, w0 in zip(weights, start, strict=True)]
+    norm, rounding = np.linalg.norm, 2.0**-24 * steps
+    pairs = zip(weights, start, strict=True)
+    return loss, [max(0.0, norm(w - w0) - rounding * norm(w0)) for w, w0 in pairs]
 
 
 def backward(weights, x, y):

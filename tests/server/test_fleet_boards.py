@@ -20,7 +20,13 @@ from bench_server.ranking.owners import BACKINGS
 GROUPS = (None, "setup", "machine")
 CHOICES: tuple[dict[str, Any], ...] = (
     *({}, {"batch_size": "any", "precision": "any"}, {"backing": "confirmed"}, {"recipe": "tuned"}),
-    *({"data": "real"}, {"trust": 2}, {"where": ["os=macos"]}, {"owner": "Ada"}, {"q": "apple"}),
+    *(
+        {"data": "real"},
+        {"trust_level": 2},
+        {"where": ["os=macos"]},
+        {"owner": "Ada"},
+        {"q": "apple"},
+    ),
 )
 
 
