@@ -19,7 +19,6 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 FOUND: dict[str, Any] = {"resultTypes": ["violations"]}
 AXE: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
     (1440, "light", FOUND),
-    (1440, "dark", FOUND | {"runOnly": ["color-contrast"]}),
     (390, "dark", FOUND),
 )
 # The most screens of a phone that a page fills.
