@@ -201,13 +201,28 @@ def test_vectors_of_the_recomputation() -> None:
 
 
 def test_the_measured_limits_are_those_in_use() -> None:
-    for (device, precision), table in witness_limits.MEASURED.items():
-        start = witness_limits.START[device, precision]
+    """A column for the devices and precisions that share a table; a row for each kind of part."""
+    columns: list[tuple[list[Any], Any]] = []
+    for key, table in witness_limits.MEASURED.items():
+        same = next((members for members, other in columns if other == table), None)
+        if same is None:
+            columns.append(([key], table))
+        else:
+            same.append(key)
+    starts = [
+        "; ".join(dict.fromkeys(f"{witness_limits.START[one]:g}" for one in keys))
+        for keys, _ in columns
+    ]
+    assert f"| `start_loss` | {' | '.join(starts)} |\n" in PAGE
+    for kind in ("short", "first", "deep", "masks"):
         for convolves in (False, True):
-            kinds = ("short", "first", "deep", "masks")
-            pairs = " | ".join("{:g}, {:g}".format(*table[kind][convolves]) for kind in kinds)
-            named = f"{device}, `{precision}` | {'yes' if convolves else 'no'}"
-            assert f"| {named} | {start:g} | {pairs} |\n" in PAGE
+            pairs = ["{:g}, {:g}".format(*table[kind][convolves]) for _, table in columns]
+            name = f"`{kind}`{', conv.' if convolves else ''}"
+            assert f"| {name} | {' | '.join(pairs)} |\n" in PAGE
+    for members, _ in columns:
+        devices, precisions = (list(dict.fromkeys(one)) for one in zip(*members, strict=True))
+        named = " and ".join(f"`{one}`" for one in precisions)
+        assert f"| {' and '.join(devices)}, {named} |" in PAGE
     assert f"may be {witness_limits.MEDIAN:.0e}".replace("e-0", "e-") in PAGE
     named = " and ".join(f"`{one}`" for one in witness_limits.MEDIAN_PRECISIONS)
     assert f"In {named} with convolutions the median" in PAGE
