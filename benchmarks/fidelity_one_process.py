@@ -2,7 +2,7 @@
 block in turns: ``python benchmarks/fidelity_one_process.py mlx bare``.
 
 Two processes of the same loop can differ by 1 to 3 % for as long as they run, and the cause is not
-known (docs/notebook: MLX beside a bare loop). Here both loops run in one process, so the ratio
+known (docs/results: Fidelity). Here both loops run in one process, so the ratio
 compares only their code. Use it for loops that change no setting of the whole process, such as the
 number of threads, and that train any number of steps on request. TensorFlow's ``fit`` cannot.
 """
