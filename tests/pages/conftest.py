@@ -102,7 +102,7 @@ def _server(folder: Path) -> Iterator[str]:
 
 
 def fill_with_one_machine(address: str) -> None:
-    """Post four set-ups of one machine, three runs each."""
+    """Post four set-ups of one machine, three runs each; pages show them when it returns."""
     with httpx.Client(base_url=address, timeout=30) as http:
         post = poster(http)
         post.enroll()
@@ -112,6 +112,7 @@ def fill_with_one_machine(address: str) -> None:
             for run in (1, 2, 3):
                 step_ns = 1_000_000 * number + 9_000 * run
                 post.made(cell=cell, step_ns=step_ns, run_id=f"{3 * number + run:032x}")
+    settled(address)
 
 
 def _fill(post: Poster, address: str) -> Site:
