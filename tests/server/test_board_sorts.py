@@ -103,8 +103,7 @@ def test_a_cursor_of_another_order_is_refused(filled: Poster) -> None:
 def test_unknown_sorts_and_families_are_refused_with_what_there_is(filled: Poster) -> None:
     for query, there in (
         *(("sort=nope", "samples_per_second"), ("sort=--spread", "trust_level")),
-        *(("family=nope", "data-centre"), ("family=nope&group=result", "apple-m")),
-        ("sort=spread&group=result", "newest_at"),
+        ("family=nope", "data-centre"),
     ):
         answer = filled.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{query}")
         assert answer.status_code == 422
@@ -120,7 +119,7 @@ def test_each_name_is_of_one_family(name: str) -> None:
     assert contains("cpu", name, "cpu")
 
 
-@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+@pytest.mark.parametrize("group", ["hardware", "machine", "setup"])
 def test_a_family_is_a_search(filled: Poster, group: str) -> None:
     found = {
         family: [row["hardware"] for row in rows(filled, family=family, group=group)]
@@ -136,7 +135,7 @@ def test_a_family_is_a_search(filled: Poster, group: str) -> None:
         "gpu": ["NVIDIA H200", "NVIDIA GeForce RTX 4090", *apple[:1]],
         "cpu": apple[1:],
     }
-    listed = {group: [3, 4], "machine": [None, None], "result": [None, None]}[group]
+    listed = {group: [3, 4], "machine": [None, None]}[group]
     assert ranks(filled, family="apple-m", group=group) == listed
     results_found = filled.http.get("/api/v1/results?family=geforce").json()["results"]
     assert [one["hardware"] for one in results_found] == ["NVIDIA GeForce RTX 4090"]
@@ -169,9 +168,8 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
         ("workload=mnist-cnn&q=radeon", "No ranked hardware matches the search"),
         ("q=m2&group=machine", "Machines of the hardware that is searched for"),
         ("workload=mnist-cnn&group=machine", "Machines that train mnist-cnn"),
-        ("group=result", "Ranked results of every workload"),
-        ("group=result&family=radeon", "Radeon: no ranked results yet"),
-        ("group=result&workload=mnist-cnn&device=cuda", "On CUDA: ranked results of mnist-cnn"),
+        ("group=machine&family=radeon", "Radeon: no ranked results yet"),
+        ("group=machine&workload=mnist-cnn&device=cuda", "On CUDA: machines that train mnist-cnn"),
     ],
 )
 def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) -> None:

@@ -54,7 +54,7 @@ def filled(post: Poster) -> None:
         ("/export?", 7),
         ("/export?ranked=true&device=metal", 3),
         ("/leaderboard?workload=mnist-cnn", 2),
-        ("/leaderboard?group=result", 6),
+        ("/leaderboard?group=machine", 2),
         (f"/compare?ids={IDS}&price.intel-core-i7-8700=300", 2),
         ("/export?workload=fashion-lstm", 0),
     ],

@@ -167,7 +167,7 @@ def test_a_framework_has_its_version_under_any_wheels_name(
         (["cores>6"], []),
     ],
 )
-@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+@pytest.mark.parametrize("group", ["hardware", "machine", "setup"])
 def test_attribute_filters(post: Poster, where: list[str], recipes: list[str], group: str) -> None:
     for recipe, version, driver in (("naive", "2.10.1", "550.120"), ("tuned", "2.18.1", "560.35")):
         environment = Environment(python="3.11.7", packages={"tensorflow": version})
@@ -215,7 +215,7 @@ def test_sorting_and_grouping(post: Poster) -> None:
         assert answer.status_code == 200, answer.text
         return list(answer.json()["rows"])
 
-    for group in ("hardware", "machine", "result", "setup"):
+    for group in ("hardware", "machine", "setup"):
         names = [row["hardware"] for row in rows(group=group, rank_by="throughput")]
         assert names == [f"Intel Core i{n}-8700" for n in (5, 7, 3)]
         frugal = rows(group=group, rank_by="energy")
@@ -234,7 +234,7 @@ def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> N
         made = results.make_machine(f"Intel(R) Core(TM) i{seed}-8700", seed=seed)
         measurement = results.make_measurement(cell, 1_000_000, energy=energy)
         post.made(cell=cell, machine=made, measurement=measurement)
-    for group in ("hardware", "machine", "result", "setup"):
+    for group in ("hardware", "machine", "setup"):
         board = f"/leaderboard?workload=mnist-cnn&rank_by=energy&group={group}"
         shown = get(post.http, board)
         assert shown["energy_scopes"] == ["cpu_package", "soc"]
@@ -245,7 +245,7 @@ def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> N
         assert (row["rank"], row["hardware"]) == (ranks[0], "Intel Core i2-8700")
 
 
-@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+@pytest.mark.parametrize("group", ["hardware", "machine", "setup"])
 @pytest.mark.parametrize("sort", ["", "-newest_at"])
 def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: str) -> None:
     def arrive(number: int, step_ns: int) -> None:
@@ -275,9 +275,9 @@ def five(post: Poster) -> None:
 
 
 @pytest.mark.usefixtures("five")
-@pytest.mark.parametrize("group", ["hardware", "result"])
+@pytest.mark.parametrize("group", ["hardware", "machine"])
 def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: str) -> None:
-    if group == "result":  # of hardware the home page is a chart
+    if group == "machine":  # of hardware the home page is a chart
         assert "All rows" in post.http.get(f"/?group={group}&limit=2").text
     address = f"/?workload=mnist-cnn&group={group}&limit=2"
     seen: list[str] = []
@@ -290,11 +290,11 @@ def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: st
 
 
 @pytest.mark.usefixtures("five")
-def test_speed_ups_of_results_go_on_in_the_export(
+def test_speed_ups_of_machines_go_on_in_the_export(
     post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench_server.export.rows.PAGE", 2)
-    address = "/api/v1/leaderboard.jsonl?workload=mnist-cnn&group=result"
+    address = "/api/v1/leaderboard.jsonl?workload=mnist-cnn&group=machine"
     lines = [json.loads(line) for line in post.http.get(address).text.splitlines()]
     assert [line["rank"] for line in lines] == [None] * 5
     assert [round(line["speed_up"], 3) for line in lines] == [1.364, 1.25, 1.154, 1.071, 1.0]

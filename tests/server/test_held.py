@@ -20,7 +20,7 @@ OTHERS = ("amd-ryzen-9", "amd-ryzen-5")
 BOARDS = tuple(
     {"workload": workload, "group": group, **more}
     for workload in (None, "mnist-cnn")
-    for group in ("hardware", "setup", "machine", "result")
+    for group in ("hardware", "setup", "machine")
     for more in ({}, {"device": "cpu"}, {"where": ["os=linux"]})
 )
 

@@ -75,7 +75,7 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
         ({}, "mnist-cnn: hardware, each at its best"),
         ({"workload": "mnist-cnn", "group": "setup"}, "mnist-cnn: set-ups"),
         ({"group": "machine", "framework": "torch"}, "With torch: mnist-cnn: machines"),
-        ({"group": "result", "trust_level": 1}, "Trust level 1 or more: mnist-cnn: results"),
+        ({"group": "setup", "trust_level": 1}, "Trust level 1 or more: mnist-cnn: set-ups"),
     ],
 )
 def test_the_card_of_a_board_says_which_rows_it_has(

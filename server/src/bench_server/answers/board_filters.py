@@ -46,8 +46,8 @@ class BoardFilters(CellFilters):
     )
     group: Chosen[Group] = Field(
         None,
-        description="a row for each hardware (its fastest set-up; the default), machine, or "
-        "result, or for every set-up of each hardware; machines and results have no ranks",
+        description="a row for each hardware (its fastest set-up; the default) or machine, or for "
+        "every set-up of each hardware; machines have no ranks",
         examples=["setup"],
     )
     rank_by: Chosen[RankBy] = Field(
@@ -61,7 +61,7 @@ class BoardFilters(CellFilters):
         None,
         description="the field that rows are sorted by, smallest first, with a - before it "
         "greatest first, rows without it last; ranks stay. backing: the weakest first. Empty: by "
-        "rank. With group=result: newest_at alone",
+        "rank",
         examples=["-spread"],
     )
     backing: Chosen[Backing] = Field(
@@ -120,8 +120,8 @@ class BoardFilters(CellFilters):
 
     @property
     def is_of_hardware(self) -> bool:
-        """Whether rows are hardware or its set-ups, not machines or results."""
-        return self.group not in ("machine", "result")
+        """Whether rows are hardware or its set-ups, not machines."""
+        return self.group != "machine"
 
     @property
     def is_of_scores(self) -> bool:
@@ -131,8 +131,8 @@ class BoardFilters(CellFilters):
 
     @property
     def _searches_first(self) -> bool:
-        """Whether a search selects rows before they are ranked: machines, results, or the hardware
-        of one machine or owner. To rank all of them would read all that the board has."""
+        """Whether a search selects rows before they are ranked: machines, or the hardware of one
+        machine or owner. To rank all of them would read all that the board has."""
         return not self.is_of_hardware or bool(self.machine_id or self.owner)
 
     @property

@@ -128,10 +128,10 @@ class Criteria:
         equal = [table.c[name] == value for name, value in self.equal.items()]
         return [*equal, *self.search.conditions(table)]
 
-    def on_boards(self, table: Any, workloads: Sequence[Workload]) -> list[ColumnElement[bool]]:
-        """Conditions on the rows of these workloads' boards."""
-        digest, batch_size = table.c.workload_digest, table.c.batch_size
-        conditions = [*self.of_rows(table), digest.in_([one.digest for one in workloads])]
+    def on_boards(self, workloads: Sequence[Workload]) -> list[ColumnElement[bool]]:
+        """Conditions on the aggregates of these workloads' boards."""
+        digest, batch_size = TABLE.c.workload_digest, TABLE.c.batch_size
+        conditions = [*self.of_rows(TABLE), digest.in_([one.digest for one in workloads])]
         if self.default_batch:
             conditions += [
                 batch_size.in_({one.batch_size for one in workloads}),

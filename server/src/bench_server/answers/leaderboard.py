@@ -39,7 +39,7 @@ from .types.leaderboard import (
 
 class Leaderboard(NamedTuple):
     """Boards, and the scores of the hardware on them if asked for, the best first; none for boards
-    of machines, results or energy. ``rankings``: all rows that the boards are selected from."""
+    of machines or energy. ``rankings``: all rows that the boards are selected from."""
 
     boards: tuple[Board, ...]
     scores: tuple[HardwareScore, ...]
@@ -87,8 +87,8 @@ def leaderboard(
         parts: ``scores`` and ``unranked`` are computed if asked for.
 
     Raises:
-        InvalidQuery: a framework, a hardware or the baseline is unknown, a cursor is given without
-            a workload, or results are to be sorted by a field that they have no index of.
+        InvalidQuery: a framework, a hardware or the baseline is unknown, or a cursor is given
+            without a workload.
     """
     found = rankings(session, filters, of_operator)
     unranked_rows = (
@@ -96,11 +96,11 @@ def leaderboard(
         if filters.cursor or "unranked" not in parts
         else unranked.unranked_rows(session, filters.workloads, filters.criteria)
     )
-    pages = [_page(session, ranking, filters, prices) for ranking in found]
+    pages = [_page(ranking, filters, prices) for ranking in found]
     shown = [row.figure.evidence.result_id for page in pages for row in page.rows]
     beside = Beside(omissions.of_results(session.connection(), shown), prices)
     boards = tuple(
-        _board(ranking, page, filters, unranked_rows.get(ranking.workload.digest, ()), beside)
+        _board(ranking, page, unranked_rows.get(ranking.workload.digest, ()), beside)
         for ranking, page in zip(found, pages, strict=True)
     )
     scored = filters.group in (None, "hardware") and filters.rank_by != "energy"
@@ -114,17 +114,16 @@ def rankings(
 ) -> list[Ranking]:
     """All rows of the boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
-    figures, baselines, criteria, workloads = {}, {}, filters.criteria, filters.workloads
-    if filters.rank_by == "energy" or filters.group != "result":
-        of_machines = filters.group == "machine"
-        figures = leaderboard_sql.figures(session, workloads, filters.ranked_criteria, of_machines)
+    baselines, criteria, workloads = {}, filters.criteria, filters.workloads
+    of_machines = filters.group == "machine"
+    figures = leaderboard_sql.figures(session, workloads, filters.ranked_criteria, of_machines)
     relative_to = baseline(session, of_operator, filters.baseline)
     if relative_to.slug is not None:
         of_baseline = criteria.of_baseline(relative_to.slug)
         baselines = leaderboard_sql.figures(session, workloads, of_baseline)
     found = []
     for workload in workloads:
-        of_workload = figures.get(workload.digest, ())
+        of_workload = figures[workload.digest]
         scopes = _energy_scopes(of_workload) if filters.rank_by == "energy" else ()
         scope = filters.energy_scope or next(iter(scopes), None)
         rows = _ranked(of_workload, scope, filters)
@@ -134,34 +133,26 @@ def rankings(
     return found
 
 
-def _page(session: Session, ranking: Ranking, filters: BoardFilters, prices: Prices) -> Page:
-    if filters.group == "result":
-        results = leaderboard_sql.results(session, ranking.workload, filters, ranking.energy_scope)
-        rows, cursor = ranked(results.figures, one_each=False), results.next_cursor
-    else:
-        order = Order.of(filters, ranking.baseline, prices)
-        rows, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
+def _page(ranking: Ranking, filters: BoardFilters, prices: Prices) -> Page:
+    order = Order.of(filters, ranking.baseline, prices)
+    rows, cursor = order.page(order.sorted(ranking.shown), filters.limit, filters.cursor)
     if not filters.ranks_rows:
         rows = [replace(row, rank=None) for row in rows]
     return Page(rows, cursor)
 
 
 def _board(
-    ranking: Ranking,
-    page: Page,
-    filters: BoardFilters,
-    unranked_rows: tuple[UnrankedRow, ...],
-    beside: Beside,
+    ranking: Ranking, page: Page, unranked_rows: tuple[UnrankedRow, ...], beside: Beside
 ) -> Board:
-    base, by_result = ranking.baseline, filters.group == "result"
+    base = ranking.baseline
     return Board(
         workload=workload_answer(ranking.workload),
         baseline=base.hardware if base else None,
         baseline_slug=base.hardware_slug if base else None,
         baseline_setup=base.setup.words if base else None,
         rows=tuple(_row(row, base, beside) for row in page.rows),
-        row_count=None if by_result else len(ranking.shown),
-        ranked_count=None if by_result else sum(row.rank is not None for row in ranking.rows),
+        row_count=len(ranking.shown),
+        ranked_count=sum(row.rank is not None for row in ranking.rows),
         unranked=unranked_rows,
         energy_scope=ranking.energy_scope,
         energy_scopes=ranking.energy_scopes,

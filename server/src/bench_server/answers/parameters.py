@@ -35,7 +35,7 @@ BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
 KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Cursor = Annotated[str, StringConstraints(max_length=1000)]
-Group = Literal["hardware", "machine", "result", "setup"]
+Group = Literal["hardware", "machine", "setup"]
 RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
 # Fields of an answer that a board is sorted by (.orders).
 SORT_FIELDS = (

@@ -45,7 +45,6 @@ ROWS = {
     "hardware": "hardware, each at its best",
     "setup": "set-ups",
     "machine": "machines",
-    "result": "results",
 }
 
 
@@ -142,8 +141,8 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
         if not row.held
         for bar in (_bar(row),)
     ]
-    of = f" of {board.row_count:,}" if board.row_count else ""
-    foot = f"the first {len(bars)}{of} on the board" if bars else "nobody has measured it yet"
+    count = f"the first {len(bars)} of {board.row_count:,} on the board"
+    foot = count if bars else "nobody has measured it yet"
     return Card(title, line, _noted(bars), foot)
 
 

@@ -169,16 +169,15 @@ class UnrankedRow:
 @dataclass(frozen=True)
 class Board:
     """The ranking of one workload. ``row_count``: rows on all pages; ``ranked_count``: ranked rows
-    of the whole board, whatever is searched for; both null by result, where counting would read all
-    results."""
+    of the whole board, whatever is searched for."""
 
     workload: WorkloadAnswer
     baseline: str | None
     baseline_slug: str | None
     baseline_setup: str | None
     rows: tuple[BoardRow, ...]
-    row_count: int | None
-    ranked_count: int | None
+    row_count: int
+    ranked_count: int
     unranked: tuple[UnrankedRow, ...]
     energy_scope: str | None
     energy_scopes: tuple[str, ...]

@@ -16,8 +16,7 @@ from sqlmodel import Field
 
 from .base import InSetup, Table, UtcDateTime
 
-COUNTED = ("rankable", "ns_per_sample", "submission_id")
-IN_RUN = (*COUNTED, "disturbed")
+IN_RUN = ("rankable", "ns_per_sample", "submission_id", "disturbed")
 NEWEST = ("received_at", "submission_id")
 TRUSTED: dict[str, Any] = {
     "sqlite_where": text("rankable = 1 AND trust_level >= 3"),
@@ -99,9 +98,8 @@ class Measurement(InSetup, Table, table=True):
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
         # Measurements that count in a run's aggregate, in the order of their times, for its median.
         Index("ix_measurement_run_aggregate", "run_aggregate", *IN_RUN),
-        # Indexes for boards of results, unranked rows and lists, newest first: a rare value
-        # (workload, precision, ...) is found by its index.
-        Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
+        # Indexes for unranked rows and lists, newest first: a rare value (workload, precision, ...)
+        # is found by its index.
         Index("ix_measurement_unranked", "workload_digest", *NEWEST, **UNRANKED),
         Index("ix_measurement_unranked_newest", *NEWEST, **UNRANKED),
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
@@ -116,18 +114,6 @@ class Measurement(InSetup, Table, table=True):
                 *("key_id", "owner", "workload", "framework", "precision", "batch_size"),
                 *("device", "recipe", "data", "timing"),
             )
-        ),
-        # Indexes of rare values, for boards of results in that order.
-        *(
-            Index(
-                f"ix_measurement_{name}",
-                "workload_digest",
-                name,
-                "submission_id",
-                sqlite_where=text(f"{name} IS NOT NULL"),
-                postgresql_where=text(f"{name} IS NOT NULL"),
-            )
-            for name in ("joules_per_sample", "mfu", "accuracy")
         ),
     )
 

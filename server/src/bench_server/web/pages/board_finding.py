@@ -28,14 +28,12 @@ def finding(
     come first, in words. Without results it says so.
 
     Args:
-        any_rows: the page has rows. Rankings have none by result.
+        any_rows: the page has rows.
     """
     asked, firsts = board_form.words(filters), _firsts(rankings)
     measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
     if filters.criteria.search.is_of_one:
         found = _of_search(filters, metric, rankings, scores)
-    elif filters.group == "result" and any_rows:
-        found = f"ranked results of {filters.workload or 'every workload'}"
     elif filters.group == "machine" and any_rows:
         found = f"machines that train {filters.workload or 'each workload'}"
     elif filters.workload is None and scores:
@@ -113,8 +111,8 @@ def _of_search(
 ) -> str:
     """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score where all workloads
     are shown."""
-    if filters.group and not filters.is_of_hardware:
-        return f"{filters.group.title()}s of the hardware that is searched for"
+    if not filters.is_of_hardware:
+        return "Machines of the hardware that is searched for"
     search = filters.criteria.search
     own = [one for one in scores if search.names(one.hardware, one.hardware_slug)]
     if filters.workload is None and own:

@@ -88,7 +88,7 @@ def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iter
     before = BEFORE if filters.ranks_rows else BEFORE[1:]
     for key in (*before, metric.value, *BETWEEN, beside, *AFTER):
         sort = HEADS[key].sort
-        if not sort or filters.group == "result":
+        if not sort:
             yield SortHead(key, "", "")
             continue
         sorted_by = current.removeprefix("-") == sort.removeprefix("-")

@@ -21,7 +21,7 @@ from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
 from .common import address
 
 ROWS_WITH_ALL_WORKLOADS = 10
-# There may be any number of machines and results.
+# There may be any number of machines.
 ROWS_OF_MACHINES = 50
 NOT_ALL_HAVE = {
     "energy": "contains its energy",
