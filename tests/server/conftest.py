@@ -1,6 +1,7 @@
 """Servers on real databases: tests with ``store`` run on SQLite and PostgreSQL.
 
-Of a test with several cases each runs on one of them, in turns, and in the long tests on both.
+Of a test with several cases each runs on one of them, in turns. What is marked ``sqlite`` has no
+query of its own, and runs on SQLite. The long tests run all on both.
 """
 
 import itertools
@@ -8,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -39,15 +41,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             and "database_url" not in item.fixturenames
         ):
             item.add_marker("postgresql")
-    cases: dict[str, dict[tuple[int, ...], int]] = {}  # numbers of the cases of each test
+    tests: dict[str, list[Any]] = {}
     for item in items:
         chosen = getattr(item, "callspec", None)
-        if chosen is None or "database_url" not in chosen.params:
-            continue
+        if chosen is not None and "database_url" in chosen.params:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        _leave_for_long_tests(cases)
+
+
+def _leave_for_long_tests(cases: list[Any]) -> None:
+    """Mark what runs in the long tests alone, of a test that can run on both databases."""
+    if len({item.callspec.params["database_url"] for item in cases}) < len(DATABASES):
+        return
+    numbers: dict[tuple[int, ...], int] = {}
+    for item in cases:
+        chosen, on_sqlite = item.callspec, item.get_closest_marker("sqlite") is not None
         case = tuple(i for name, i in sorted(chosen.indices.items()) if name != "database_url")
-        numbers = cases.setdefault(item.nodeid.partition("[")[0], {})
-        number = numbers.setdefault(case, len(numbers))
-        if case and chosen.params["database_url"] != DATABASES[number % 2]:
+        turn = 0 if on_sqlite else numbers.setdefault(case, len(numbers)) % 2
+        if (case or on_sqlite) and chosen.params["database_url"] != DATABASES[turn]:
             item.add_marker("long")
 
 

@@ -71,19 +71,12 @@ def test_an_empty_list_says_so_on_standard_error(command: Command, group: str) -
 
 def test_keys(post: Poster, command: Command) -> None:
     post.enroll(results.private_key(2), "Somebody")
-    early = post.made()
-    late = post.made()
     listed = command("keys", "list").output.splitlines()
     assert listed[0] == f"{KEY}  active    key-{KEY[:12]}"
     assert listed[1] == f"{OTHER}  active    key-{OTHER[:12]}  Somebody"
-    assert entry(command("keys", "revoke", KEY, "--reason", "stolen", "--since", "3")) == 4
+    assert entry(command("keys", "revoke", KEY, "--reason", "stolen", "--since", "1")) == 2
     assert (key(post)["status"], key(post)["revoked_reason"]) == ("revoked", "stolen")
     assert "revoked " in command("keys", "list").output
-    ranks = {i: post.http.get(f"/api/v1/results/{i}").json() for i in (early, late)}
-    assert ranks[early]["ranked"]
-    assert "stolen" in ranks[late]["unranked_reason"]
-    answer = post.raw(results.sealed(results.make_result()))
-    assert (answer.status_code, answer.json()["code"]) == (403, "key_not_active")
 
 
 def test_approval(post: Poster, command: Command, application: FastAPI) -> None:
@@ -127,9 +120,6 @@ def test_results(post: Poster, command: Command) -> None:
         shown = post.http.get(f"/api/v1/results/{identity}").json()
         assert shown["unranked_reason"].startswith(words)
         assert shown["unranked_reason"].endswith("looks odd")
-        address = "/api/v1/leaderboard?workload=mnist-cnn&include=unranked"
-        board = post.http.get(address).json()
-        assert (board["rows"], [row["result_id"] for row in board["unranked"]]) == ([], [identity])
     entry(command("results", "restore", identity))
     assert post.http.get(f"/api/v1/results/{identity}").json()["ranked"]
 
@@ -184,10 +174,6 @@ def test_what_cannot_be_is_said_in_a_line(
     identity = post.made()
     for arguments, says in (
         (("keys", "approve", "f" * 64), f"no key {'f' * 64} is enrolled"),
-        (
-            ("keys", "revoke", "not a key", "--reason", "x"),
-            "KEY_ID is 64 hex digits; bench-server keys",
-        ),
         (("results", "flag", "0" * 16, "--reason", "x"), f"no result {'0' * 16}"),
         (("results", "flag", "x", "--reason", "x"), "RESULT_ID is 16 hex digits, the end of"),
         (("keys", "approve", "x"), "KEY_ID is 64 hex digits; bench-server keys list shows"),
@@ -210,19 +196,6 @@ def test_what_cannot_be_is_said_in_a_line(
     assert stranger.exit_code == 2
     assert "BENCH_SERVER_KEYS_DIR" in stranger.output
     assert post.http.get("/api/v1/log").json()["size"] == size
-
-
-def test_everything_decided_is_in_the_log_and_verifies(post: Poster, command: Command) -> None:
-    identity = post.made()
-    entry(command("owners", "assign", KEY, "lab"))
-    entry(command("owners", "confirm", "lab"))
-    entry(command("results", "flag", identity, "--reason", "odd"))
-    entry(command("results", "restore", identity))
-    records = post.http.get("/api/v1/log/entries").json()["records"]
-    assert [r["kind"] for r in records] == ["key_event", "result", "act", "act", "act", "act"]
-    verified = command("verify-log")
-    assert verified.exit_code == 0, verified.output
-    assert "6 entries, 1 result, 0 erased or hidden, 1 figure, 1 trust level\n" in verified.output
 
 
 def test_a_dump_verifies_without_server_and_keys(

@@ -10,11 +10,9 @@ from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 
-from bench_protocol.base.errors import InvalidField
 from bench_server.answers import log_entries
 from bench_server.audit import dump
 from bench_server.audit import verify as audit
-from bench_server.db import backup, migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
 from bench_server.projection import apply, reindex
@@ -49,22 +47,14 @@ def stored(store: Store, identity: str) -> tuple[dict[str, Any], int]:
         return finding(row.verdicts), row.trust_level
 
 
-def test_a_restored_database_has_it(
-    store: Store, empty_database_url: str, outlier: str, tmp_path: Path
+def test_a_replay_keeps_a_finding_and_makes_one_that_was_never_stored(
+    store: Store, outlier: str
 ) -> None:
+    """A repair erased the stored findings."""
     before = stored(store, outlier)
     assert (before[0]["passed"], before[0]["figures"]["owners"]) == (False, OTHERS)
-    backup.backup(store.engine, tmp_path / "backup.db")
-    restored = Store(empty_database_url)
-    migrate.migrate(restored.engine)
-    backup.restore(restored.engine, tmp_path / "backup.db")
-    reindex.reindex(restored)
-    assert stored(restored, outlier) == before
-    restored.close()
-
-
-def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outlier: str) -> None:
-    """After a repair that erased the stored findings."""
+    reindex.reindex(store)
+    assert stored(store, outlier) == before
     with store.writing() as session:
         session.execute(text("UPDATE submission SET outlier = NULL"))
     reindex.reindex(store)
@@ -117,22 +107,3 @@ def test_it_is_not_shown_of_hidden_results(post: Poster, outlier: str) -> None:
     assert shown()["passed"] is False
     assert said.act(post, "hide", result=outlier).status_code == 200
     assert shown() is None
-
-
-@pytest.mark.parametrize("wrong", [{"passed": "perhaps"}, [], {"sentence": "it failed"}])
-def test_an_audit_names_a_finding_that_is_none(store: Store, outlier: str, wrong: object) -> None:
-    with store.reading() as session:
-        fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
-
-        def edited(path: str) -> bytes:
-            answer = fetch(path)
-            if not path.startswith("/api/v1/log/entries"):
-                return answer
-            page = json.loads(answer)
-            for record in page["records"]:
-                if record["kind"] == "result" and record["result_id"] == outlier:
-                    record["outlier"] = wrong
-            return json.dumps(page).encode()
-
-        with pytest.raises(InvalidField, match=r"/api/v1/log/entries.*records\.\d+\.outlier"):
-            audit.audit(edited)

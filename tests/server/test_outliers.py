@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert
 
 from bench_protocol.statistics.comparison import LogSample
 from bench_server.db.store import Store
@@ -39,9 +39,11 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
 
 
 def statistics(store: Store, sender: str = "new") -> outliers.OtherOwners:
-    place = Place(PLACE, sender)
+    place, nobody = Place(PLACE, sender), Place("nobody", sender)
     with store.reading() as session:
-        return outliers.others(session.connection(), [place, Place("nobody", sender)])[place]
+        found = outliers.others(session.connection(), [place, nobody])
+    assert found[nobody] == outliers.NONE
+    return found[place]
 
 
 def owner_id(number: int, place: str = PLACE) -> str:
@@ -88,13 +90,6 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
-
-
-def test_without_other_owners_there_are_no_statistics(store: Store) -> None:
-    place = Place("nobody", "own")
-    with store.reading() as session:
-        assert not session.connection().execute(select(TABLE)).all()
-        assert outliers.others(session.connection(), [place]) == {place: outliers.NONE}
 
 
 @pytest.mark.parametrize("owners", range(outliers.OWNERS_FOR_OUTLIERS, 13))

@@ -114,13 +114,8 @@ def test_without_an_energy_nothing_is_checked() -> None:
     assert verdict.sentence == "it has no energy: not measured"
 
 
-@pytest.mark.parametrize("millijoules", [1, 10_500_000_000])
-def test_a_result_with_an_impossible_energy_is_ranked_by_speed_alone(
-    post: Poster, millijoules: int
-) -> None:
-    energy = Energy(
-        source="rapl", scope="cpu_package", energy_mj=millijoules, window_ns=10_500_000_000
-    )
+def test_a_result_with_an_impossible_energy_is_ranked_by_speed_alone(post: Poster) -> None:
+    energy = Energy(source="rapl", scope="cpu_package", energy_mj=1, window_ns=10_500_000_000)
     cell = results.make_cell()
     result = post.made(cell=cell, measurement=results.make_measurement(cell, energy=energy))
     answer = post.http.get(f"/api/v1/results/{result}").json()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlmodel import select
 from tests.fakes import datasets, results, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
@@ -27,7 +26,6 @@ from bench_protocol.training.recomputed import Figures
 from bench_protocol.trust import shows
 from bench_server.checks.witness import WIDE
 from bench_server.db.store import Store
-from bench_server.db.tables import Measurement, RecomputeJob
 from bench_server.projection.reindex import reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.real_data import RealData
@@ -94,12 +92,7 @@ def send(store: Store, changed: Callable[[Result], Result] = lambda made: made) 
     return sent
 
 
-def level(store: Store) -> int:
-    with store.reading() as session:
-        return session.exec(select(Measurement.trust_level)).one()
-
-
-def witness(http: TestClient, sent: str) -> dict[str, Any]:
+def witness(http: Any, sent: str) -> dict[str, Any]:
     answer = http.get(f"/api/v1/results/{sent}").json()
     (found,) = (one for one in answer["verdicts"] if one["check"] == "witness")
     return {**answer, "witness": found}
@@ -111,8 +104,8 @@ def splits(made: tuple[Manifest, tuple[Split, Split]], post: Poster) -> Iterator
     return made[1]
 
 
-def test_without_the_files_a_band_applies_and_the_level_says_so(
-    http: TestClient, store: Store, splits: Any
+def test_without_the_files_a_band_applies_and_with_them_a_forged_loss_is_caught(
+    http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
     sent = send(store, trained(splits, FORGED))
     assert settle(store, None) == 0
@@ -132,11 +125,18 @@ def test_without_the_files_a_band_applies_and_the_level_says_so(
     with store.reading() as session:
         assert not jobs.are_due(session, NOW)
         assert (jobs.pending(session), jobs.pending_on_real_data(session)) == (0, 1)
+    # What came before the files is recomputed when they are there.
+    assert settle(store, here) == 1
+    answer = witness(http, sent)
+    assert (answer["trust_level"], answer["ranked"]) == (2, False)
+    wrong = "the loss before the first step, without dropout, deviates by"
+    assert wrong in answer["witness"]["sentence"]
 
 
 def test_with_the_files_the_witness_is_recomputed(
     http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
+    """A replay needs no files."""
     sent = send(store, trained(splits))
     assert settle(store, here) == 1
     answer = witness(http, sent)
@@ -147,21 +147,11 @@ def test_with_the_files_the_witness_is_recomputed(
     page = http.get(f"/results/{sent}").text
     assert "wide range" not in page
     assert "The server has not recomputed them" not in page
-    stated = http.get(f"/api/v1/results/{sent}/recomputations").json()
-    assert len(stated["recomputations"]) == 1
-
-
-def test_a_forged_loss_inside_the_band_is_caught(
-    http: TestClient, store: Store, splits: Any, here: RealData
-) -> None:
-    sent = send(store, trained(splits, FORGED))
-    settle(store, here)
-    answer = witness(http, sent)
-    assert (answer["trust_level"], answer["ranked"]) == (2, False)
-    assert (
-        "the loss before the first step, without dropout, deviates by"
-        in answer["witness"]["sentence"]
-    )
+    before = rows(store)
+    reindex(store)
+    assert rows(store) == before
+    assert settle(store, None) == settle(store, here) == 0
+    assert rows(store) == before
 
 
 def test_samples_that_are_not_the_published_ones_are_caught(
@@ -175,50 +165,15 @@ def test_samples_that_are_not_the_published_ones_are_caught(
     assert not next(v for v in answer["verdicts"] if v["check"] == "data_digest")["passed"]
 
 
-def test_what_came_before_the_files_is_recomputed_when_they_are_there(
-    http: TestClient, store: Store, splits: Any, here: RealData
-) -> None:
-    sent = send(store, trained(splits))
-    assert settle(store, None) == 0
-    assert witness(http, sent)["level_words"] != "level 3 of 4"
-    assert settle(store, here) == 1
-    assert witness(http, sent)["level_words"] == "level 3 of 4"
-
-
-def test_a_replay_needs_no_files_and_a_recomputation_stays(
-    store: Store, splits: Any, here: RealData
-) -> None:
-    send(store, trained(splits))
-    settle(store, here)
-    before = rows(store)
-    reindex(store)
-    assert rows(store) == before
-    assert settle(store, None) == settle(store, here) == 0
-    assert rows(store) == before
-
-
 def test_what_is_left_out_of_the_draw_has_no_band(
-    http: TestClient, store: Store, splits: Any, here: RealData, monkeypatch: pytest.MonkeyPatch
+    post: Poster, store: Store, here: RealData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recomputation, "is_drawn", lambda _: False)
-    sent = send(store, trained(splits))
+    sent = send(store)
     assert settle(store, here, budget_seconds=0) == 1
-    assert witness(http, sent)["witness"]["figures"]["verdict"] == "not_drawn"
-    assert "The server has not recomputed them" in http.get(f"/results/{sent}").text
-    assert level(store) == 2
-
-
-def test_a_session_on_generated_data_is_another_job(
-    store: Store, post: Poster, here: RealData
-) -> None:
-    """The seed and the batch size are the same."""
-    send(store)
-    project(store)
-    with store.reading() as session:
-        (job,) = session.exec(select(RecomputeJob)).all()
-    assert jobs.data_of(job) == "real"
-    assert job.id == recomputation.JobKey(job.seed, job.batch_size, "real").text
-    assert job.id != recomputation.JobKey(job.seed, job.batch_size).text
+    answer = witness(post.http, sent)
+    assert (answer["trust_level"], answer["witness"]["figures"]["verdict"]) == (2, "not_drawn")
+    assert "The server has not recomputed them" in post.http.get(f"/results/{sent}").text
 
 
 def test_the_oldest_job_comes_first_whatever_its_data(
@@ -242,23 +197,7 @@ def test_a_job_on_real_data_is_never_computed_without_it(
     project(store)
     job = jobs.take(store, NOW, here.workloads)
     assert job is not None
+    # A session of the same seed and batch size on generated data is another job.
+    assert job.id == recomputation.JobKey(job.seed, job.batch_size, "real").text
     with pytest.raises(DataProblem, match="no data of mnist-dense"):
         worker(store, None)._work(job)
-
-
-def test_a_wrong_file_is_a_warning_and_the_band_applies(
-    tmp_path: Path,
-    store: Store,
-    splits: Any,
-    made: tuple[Manifest, tuple[Split, Split]],
-    folder: Path,
-) -> None:
-    content = bytearray((folder / "mnist.npz").read_bytes())
-    content[1000] ^= 1
-    datasets.put(tmp_path, "mnist.npz", bytes(content))
-    wrong = RealData(tmp_path, made[0])
-    assert wrong.workloads == frozenset()
-    assert "mnist.npz has SHA-256" in wrong.problems["mnist"]
-    send(store, trained(splits))
-    assert settle(store, wrong) == 0
-    assert {"mnist-dense", "mnist-cnn"} == RealData(folder, made[0]).workloads

@@ -4,41 +4,33 @@ import logging
 from pathlib import Path
 
 import pytest
-import typer
 from tests.fakes import datasets
 
-from bench_protocol.real_data.manifest import Manifest
 from bench_server.cli.recompute import real_data
-from bench_server.cli.setup import read_settings
 from bench_server.recompute.real_data import RealData
 from bench_server.settings import Settings
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
+MANIFEST = (datasets.mnist_manifest(),)
 
 
-@pytest.fixture(scope="module")
-def manifest(folder: Path) -> Manifest:
-    return datasets.full_mnist(folder)[0]
-
-
-def test_files_that_come_and_go_are_noticed(
-    tmp_path: Path, manifest: Manifest, folder: Path
-) -> None:
+def test_files_that_come_and_go_are_noticed(tmp_path: Path) -> None:
     """Else a server would start a worker again and again that has nothing to do."""
-    changing = RealData(tmp_path, manifest)
+    changing = RealData(tmp_path, MANIFEST)
     assert changing.workloads == frozenset()
-    datasets.put(tmp_path, "mnist.npz", (folder / "mnist.npz").read_bytes())
+    file = datasets.put(tmp_path, "mnist.npz", datasets.npz())
     assert changing.workloads == {"mnist-dense", "mnist-cnn"}
-    (tmp_path / "mnist.npz").unlink()
+    file.unlink()
     assert (changing.workloads, changing.problems) == (frozenset(), {})
+    content = bytearray(datasets.npz())
+    content[1000] ^= 1
+    datasets.put(tmp_path, "mnist.npz", bytes(content))
+    assert changing.workloads == frozenset()
+    assert "mnist.npz has SHA-256" in changing.problems["mnist"]
 
 
-def test_a_folder_that_cannot_be_read_is_a_problem(tmp_path: Path, manifest: Manifest) -> None:
+def test_a_folder_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     """Root may read all folders, so here the name is longer than a name may be."""
-    unreadable = RealData(tmp_path / ("x" * 300), manifest)
+    unreadable = RealData(tmp_path / ("x" * 300), MANIFEST)
     assert "mnist.npz cannot be read: File name too long" in unreadable.problems["mnist"]
 
 
@@ -51,14 +43,3 @@ def test_the_warning_names_the_setting(tmp_path: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         real_data(Settings(data_dir=tmp_path))
     assert "mnist.npz has 5 bytes instead of" in caplog.text
-
-
-def test_a_missing_folder_is_an_error_with_its_fix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_SERVER_DATA_DIR", str(tmp_path / "nowhere"))
-    with pytest.raises(typer.Exit):
-        read_settings()
-    said = capsys.readouterr().err
-    assert said.startswith("bench-server: BENCH_SERVER_DATA_DIR: there is no such folder; wanted:")
-    assert "BENCH_DATA_DIR=FOLDER bench-agent data fetch" in said
