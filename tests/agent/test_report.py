@@ -60,15 +60,6 @@ def test_each_comparison_holds_everything_else_equal(report: Report) -> None:
     assert all(bar.high is not None and bar.high <= 1 for bar in fastest)
 
 
-def test_batch_sizes_make_lines(report: Report) -> None:
-    (group,) = charts_of(report).batches
-    assert (group.title, len(group.lines)) == ("fashion-mlp", 3)
-    assert [size for _, size in group.batches] == ["32", "128", "512"]
-    assert [x for x, _ in group.lines[0].points] == [0.0, 500.0, 1000.0]
-    ups = [[y for _, y in line.points] for line in group.lines]
-    assert all(line == sorted(line, reverse=True) for line in ups)
-
-
 def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
     """Its repeats are of one run, so they do not show how runs differ."""
     notes = [bar.note for group in charts_of(report).recipes[1:] for bar in group.bars[1:]]
@@ -91,7 +82,7 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     report = report_of([make_result()])
     charts = charts_of(report)
     assert [[bar.share for bar in group.bars] for group in charts.fastest] == [[1.0]]
-    assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
+    assert charts.devices == charts.recipes == charts.frameworks == ()
     assert len(charts.traces) == 1
     assert ": 1 of 1 set-up measured in 1 fresh process on generated data," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)

@@ -1,4 +1,4 @@
-"""The charts of a report as data: bars that compare, lines over batch sizes, traces of blocks.
+"""The charts of a report as data: bars that compare, traces of blocks.
 
 Compared cells differ only in the compared property: workload, batch size, precision and data are
 always equal, framework and device too when recipes are compared.
@@ -6,7 +6,6 @@ always equal, framework and device too when recipes are compared.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log
 from statistics import median
 from typing import Any
 
@@ -20,8 +19,6 @@ from .remarks import comparison
 Label = Callable[[CellFigures], str]
 # A wide interval must not make all bars of a group short: the longest is this times the fastest.
 MOST_OVER = 1.25
-BOX_WIDTH, BOX_HEIGHT = 1000.0, 300.0
-COLOURS = 6
 
 
 @dataclass(frozen=True)
@@ -50,27 +47,6 @@ class BarGroup:
 
 
 @dataclass(frozen=True)
-class Line:
-    """Samples per second over batch sizes; points in a box of 1000 x 300, rate upwards."""
-
-    label: str
-    kind: int
-    points: tuple[tuple[float, float], ...]
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LineGroup:
-    """Lines on one pair of axes, both logarithmic."""
-
-    title: str
-    batches: tuple[tuple[float, str], ...]
-    low: str
-    high: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class Trace:
     """The blocks of a cell's typical repeat."""
 
@@ -88,7 +64,6 @@ class Charts:
     devices: tuple[BarGroup, ...]
     recipes: tuple[BarGroup, ...]
     frameworks: tuple[BarGroup, ...]
-    batches: tuple[LineGroup, ...]
     traces: tuple[Trace, ...]
 
 
@@ -125,7 +100,6 @@ def charts_of(report: Report) -> Charts:
             label=lambda c: f"{c.cell.framework}, {c.cell.recipe}",
             order=lambda c: c.samples_per_second,
         ),
-        batches=line_groups(report.cells),
         traces=traces(report.cells),
     )
 
@@ -171,63 +145,6 @@ def _bar(figures: CellFigures, longest: float, base: CellFigures | None, label: 
         kind=figures.cell.device.kind,
         note=note,
     )
-
-
-def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
-    """One group per workload, one line per framework and device with at least two batch sizes. Only
-    the recipe of the fastest point is drawn: a line for each recipe would be too many."""
-    groups = []
-    for group in grouped(cells, lambda c: (c.cell.workload, c.cell.precision, c.cell.data)):
-        lines = grouped(group, lambda c: (c.cell.framework, c.cell.device, c.cell.recipe))
-        best = grouped((line for line in lines if len(line) > 1), lambda line: line[0].place)
-        lines = [
-            max(recipes, key=lambda line: max(point.samples_per_second for point in line))
-            for recipes in best
-        ]
-        if lines:
-            groups.append(_line_group(lines))
-    return tuple(groups)
-
-
-def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
-    lines = [sorted(line, key=lambda figures: figures.cell.batch_size) for line in lines]
-    points = [figures for line in lines for figures in line]
-    sizes = sorted({figures.cell.batch_size for figures in points})
-    rates = [figures.samples_per_second for figures in points]
-    low, high = min(rates) / 1.15, max(rates) * 1.15
-
-    def x(one_size: float) -> float:
-        return round(BOX_WIDTH * _log_share(one_size, sizes[0], sizes[-1]), 1)
-
-    def y(rate: float) -> float:
-        return round(BOX_HEIGHT * (1 - _log_share(rate, low, high)), 1)
-
-    first = lines[0][0].cell
-    unusual = "" if first.precision == "float32" else f", {first.precision}"
-    return LineGroup(
-        title=f"{first.workload}{unusual}",
-        batches=tuple((x(size), f"{size:,}") for size in sizes),
-        low=people.rate(low),
-        high=people.rate(high),
-        lines=tuple(
-            Line(
-                label=f"{line[0].place}, {line[0].cell.recipe}",
-                kind=number % COLOURS + 1,
-                points=tuple(
-                    (x(figures.cell.batch_size), y(figures.samples_per_second)) for figures in line
-                ),
-                values=tuple(
-                    f"{figures.cell.batch_size:,}: {people.rate(figures.samples_per_second)}"
-                    for figures in line
-                ),
-            )
-            for number, line in enumerate(lines)
-        ),
-    )
-
-
-def _log_share(value: float, low: float, high: float) -> float:
-    return log(value / low) / log(high / low)
 
 
 def traces(cells: Iterable[CellFigures]) -> tuple[Trace, ...]:
