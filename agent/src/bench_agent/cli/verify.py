@@ -49,8 +49,7 @@ def verify(
         str,
         typer.Argument(
             metavar="RESULT",
-            help="A result's address, a bundle in a file, or a file of the outbox; with "
-            "--recompute also a server's recomputation in a file.",
+            help="A result's address, a bundle in a file, or a file of the outbox.",
         ),
     ],
     save: Annotated[
@@ -65,9 +64,6 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a result's signature, its key's history, and that the log holds it."""
-    if recompute and (compared := _recomputation(Path(what))) is not None:
-        _show(compared, as_json)
-        return
     try:
         verified, bundle, trusted = _check(what, open_home())
         judged = facts(verified, bundle)
@@ -129,33 +125,11 @@ def _meaning(compared: "list[Compared]", recompute: bool) -> str:
     return f"Whether this key ran this job is not shown. {UNSEEN}" if recompute else UNSEEN
 
 
-def _recomputation(path: Path) -> "list[Compared] | None":
-    """A server's recomputation in a file, computed again; None if the file is something else."""
-    from ..remote.recompute import of_recomputation  # here: only this needs NumPy
-
-    try:
-        found = of_recomputation(path)
-        return None if found is None else list(found)
-    except ProtocolError as error:
-        stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
-
-
 def _recomputed(verified: Verified) -> "list[Compared]":
     from ..remote.recompute import of_recomputations, of_result
 
     result = statement.parse_result(verified.payload)
     return [*of_result(result), *of_recomputations(verified.stated)]
-
-
-def _show(compared: "list[Compared]", as_json: bool) -> None:
-    if as_json:
-        print_json({"recomputed": [vars(item) for item in compared]})
-    else:
-        _say(compared)
-        typer.echo(
-            "Its signature was not checked. To check it, verify the result: bench-agent verify URL"
-        )
-    _require_right(compared)
 
 
 def _say(compared: "list[Compared]") -> None:

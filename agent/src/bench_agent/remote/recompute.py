@@ -7,20 +7,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 from bench_protocol.base.errors import DataProblem, InvalidField
 from bench_protocol.catalogue import seeded
 from bench_protocol.payload.result import Result
 from bench_protocol.recompute import figures, generated_digest
-from bench_protocol.signing import envelope
 from bench_protocol.training import recomputation
-from bench_protocol.training.recomputation import (
-    RECOMPUTATION_PAYLOAD_TYPE,
-    Recomputation,
-    SessionJob,
-)
+from bench_protocol.training.recomputation import Recomputation, SessionJob
 from bench_protocol.training.recomputed import Figures
 from bench_protocol.training.witness_verdict import LEAST_MOVEMENT
 
@@ -67,22 +61,6 @@ def of_result(result: Result) -> Iterator[Compared]:
         yield Compared(what, "unverified", "its seed does not follow from its nonce")
     else:
         yield Compared(what, found.kind, found.sentence, trains=True)
-
-
-def of_recomputation(path: Path) -> Iterator[Compared] | None:
-    """Recompute a server's recomputation, in a file as the log shows its envelope; None if the file
-    is something else.
-
-    Raises:
-        ProtocolError: it is no valid recomputation.
-    """
-    try:
-        sealed = envelope.read(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    if sealed.payload_type != RECOMPUTATION_PAYLOAD_TYPE:
-        return None
-    return of_recomputations([recomputation.parse(sealed.payload)])
 
 
 def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
