@@ -2,7 +2,7 @@
 
 import platform
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import psutil
 
@@ -10,7 +10,7 @@ from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 from ..base.home import Home
 from ..base.keys import machine_hash
-from . import linux, macos, nvidia, windows
+from . import linux, macos, nvidia
 from .text import text_or_none, whole_or_none
 from .wire import tolerant
 
@@ -49,6 +49,8 @@ def make_machine(facts: MachineFacts, hashed: str) -> Machine:
 def read_facts() -> MachineFacts:
     """Read every source of this system. Writes nothing."""
     this = _system()
+    if this is None:
+        return _of_another_system()
     return MachineFacts(
         cpu=this.cpu(),
         os=this.operating_system(),
@@ -60,19 +62,31 @@ def read_facts() -> MachineFacts:
 
 def identifier() -> bytes | None:
     """An identifier that stays the same on this machine. It is used only inside an HMAC."""
-    found: bytes | None = _system().identifier()
-    return found
+    this = _system()
+    return this.identifier() if this else None
 
 
 def identifiers() -> frozenset[str]:
     """Serial numbers and identifiers of this machine, so that a text can be cleaned of them."""
-    found: frozenset[str] = _system().identifiers()
-    return found
+    this = _system()
+    return this.identifiers() if this else frozenset()
 
 
-def _system() -> Any:
-    """The module that reads this system; Windows' also reads unknown systems."""
-    return {"Darwin": macos, "Linux": linux}.get(platform.system(), windows)
+def _system() -> ModuleType | None:
+    """The module that reads this system."""
+    return {"Darwin": macos, "Linux": linux}.get(platform.system())
+
+
+def _of_another_system() -> MachineFacts:
+    """What Python itself knows. Native Windows is refused before a run."""
+    version = text_or_none(f"{platform.system()} {platform.release()}") or "unknown"
+    return MachineFacts(
+        cpu=Cpu(brand="unknown CPU", architecture=text_or_none(platform.machine()) or "unknown"),
+        os=OperatingSystem(name="other", version=version),
+        gpus=nvidia.gpus(),
+        model=None,
+        memory_bytes=_total_memory(),
+    )
 
 
 def _total_memory() -> int | None:

@@ -18,7 +18,7 @@ MAJOR, MINOR = 75, 76
 def main() -> int:
     """Print the driver's devices. Exit status 1 without a driver or device."""
     try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return 1
     count = ctypes.c_int()
