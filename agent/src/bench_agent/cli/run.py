@@ -82,12 +82,6 @@ Strict = Annotated[
         "--strict", rich_help_panel=EXPERT, help="Stop if the machine is busy, hot or on battery."
     ),
 ]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", help="At the end, print every kind of warning, not one for each cause."
-    ),
-]
 Links = Annotated[
     bool,
     typer.Option(
@@ -114,7 +108,6 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
-    verbose: Verbose = False,
     links: Links = True,
     as_json: Json = False,
 ) -> None:
@@ -167,7 +160,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server, links, verbose)
+        show_end(shown, summary, home, server, links)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
