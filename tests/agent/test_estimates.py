@@ -11,9 +11,7 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, Job, Probe, Timing
 from bench_agent.base.precisions import emulates_bfloat16
-from bench_agent.cli.plan import check_plan
-from bench_agent.output.console import console
-from bench_agent.output.plan_table import plan_document, plan_warnings, print_plan
+from bench_agent.output.plan_table import plan_warnings
 from bench_agent.plan import estimates
 from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
@@ -21,7 +19,6 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
-from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Blocks, Failed, Gemm
 
 BUDGET = Timing(budget_seconds=10)
@@ -148,7 +145,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
 
     cells = calibration.unknown(before, home)
     clock = iter([10.0, 15.0]).__next__
-    calibration.calibrate(cells, home, lines.append, run_job, clock, look=lambda d: Conditions())
+    calibration.calibrate(cells, home, lines.append, run_job, clock)
     assert lines == ["calibrating: mlx on cpu"]
     least = min(
         before.cells, key=lambda p: p.cell.batch_size * p.workload.training_flops_per_sample
@@ -156,42 +153,6 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
     assert [(cell.framework, cell.workload) for cell in jobs] == [("mlx", least.cell.workload)]
     assert calibration.unknown(before, home) == []
     assert plan_of("quick", home).estimate_seconds != before.estimate_seconds
-
-
-def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    home = Home(tmp_path)
-
-    def calibrate(cpu_percent: float) -> list[str]:
-        """Frameworks that were calibrated."""
-        cells = calibration.unknown(plan_of("quick", home), home)
-        lines: list[str] = []
-        seen = Conditions(cpu_utilisation_percent=cpu_percent)
-        calibration.calibrate(cells, home, lines.append, measure, look=lambda device: seen)
-        return lines
-
-    assert len(calibrate(96)) == 2
-    (warning,) = plan_document(busy := plan_of("quick", home))["warnings"]
-    assert warning["code"] == "not_idle"
-    print_plan(busy, console())
-    said = (
-        "the processor was 96 % busy before the start of the calibration, so the estimate is "
-        "uncertain: too long if that ends, too short if it gets worse"
-    )
-    assert warning["words"] == said
-    assert calibration.is_worth_it(plan_of("smoke", home))
-    assert (
-        f"Warning: {said}; fix: bench-agent plan --calibrate on an idle machine\n"
-        in capsys.readouterr().out
-    )
-    check_plan(busy, yes=True)  # of `run`
-    assert capsys.readouterr().err.startswith(f"Warning: {said}; fix: bench-agent plan")
-    jax = make_cell(framework="jax")
-    estimates.note(home.measured_times, jax, some_times(jax))
-    assert calibrate(3) == ["calibrating: mlx on cpu"]
-    assert plan_of("quick", home).warnings == ()
-    assert calibrate(96) == []
 
 
 def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:

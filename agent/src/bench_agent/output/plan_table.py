@@ -6,8 +6,6 @@ from rich.console import Console
 from rich.text import Text
 
 from bench_protocol.base import format as people
-from bench_protocol.payload import doubt_text
-from bench_protocol.payload.result import Warn
 
 from ..plan.memory_fit import need_of
 from ..plan.plan import Plan, PlannedCell
@@ -40,7 +38,6 @@ def plan_document(plan: Plan) -> Document:
         "preset": plan.preset.name,
         "repeats": plan.repeats,
         "estimate_seconds": round(plan.estimate_seconds, 1),
-        "warnings": [{"code": w.code, "words": _disturbed(w)} for w in plan.warnings],
         "cells": [
             {
                 **planned.cell.model_dump(mode="json"),
@@ -148,8 +145,7 @@ def left_out(plan: Plan) -> list[str]:
 
 def plan_warnings(plan: Plan) -> list[str]:
     """Warnings about the plan, each with the remedy."""
-    again = "bench-agent plan --calibrate on an idle machine"
-    warnings = [f"Warning: {_disturbed(w)}; fix: {again}" for w in plan.warnings]
+    warnings = []
     if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
         warnings.append(EMULATED)
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
@@ -163,11 +159,3 @@ def plan_warnings(plan: Plan) -> list[str]:
 def _is_bfloat16_on_cpu(planned: PlannedCell) -> bool:
     cell = planned.cell
     return cell.device.kind == "cpu" and cell.precision == "mixed_bfloat16"
-
-
-def _disturbed(warn: Warn) -> str:
-    words = doubt_text.words(warn)
-    return (
-        f"{words} of the calibration, so the estimate is uncertain: too long if that ends, too "
-        "short if it gets worse"
-    )

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from bench_protocol.base.units import Finite, Wire
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Gemm, Measurement, Warn
+from bench_protocol.payload.result import Gemm, Measurement
 
 from ..base.home import write_durably
 from ..base.messages import Timing
@@ -38,9 +38,8 @@ class CellTimes(Wire):
 
     ``overhead_seconds``: the whole repeat without warm-up and timed part. ``settled_seconds``: how
     long its blocks took to settle, None if the budget ended first; ``tried_to_settle`` is false if
-    whole epochs were timed, or the budget was too short for enough blocks. ``warnings``: of a
-    calibration on a busy or hot machine; it counts until the next repeat of its framework and
-    device. ``python``: the worker's interpreter; None for the agent's own.
+    whole epochs were timed, or the budget was too short for enough blocks. ``python``: the worker's
+    interpreter; None for the agent's own.
     """
 
     framework: str
@@ -51,7 +50,6 @@ class CellTimes(Wire):
     overhead_seconds: Finite = Field(ge=0)
     tried_to_settle: bool
     settled_seconds: Finite | None = Field(default=None, gt=0)
-    warnings: tuple[Warn, ...] = ()
     python: str | None = None
 
     def seconds_of_step(self, flops: float) -> float:
@@ -77,14 +75,6 @@ class MeasuredTimes(Wire):
     def has(self, framework: str, device: Device) -> bool:
         """Whether a repeat of this framework on this device is stored."""
         return bool(self._of(framework, device))
-
-    def knows(self, framework: str, device: Device) -> bool:
-        """Whether an undisturbed repeat of this framework on this device is stored."""
-        return self.has(framework, device) and not self.warnings(framework, device)
-
-    def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
-        """Warnings of the calibration of this framework and device."""
-        return tuple(warn for times in self._of(framework, device) for warn in times.warnings)
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
         """Expected seconds of a repeat without its warm-up and timed part."""
@@ -183,17 +173,10 @@ def load(path: Path) -> MeasuredTimes:
 
 
 def note(path: Path, cell: Cell, new: CellTimes) -> None:
-    """Store a cell's times. They replace its last ones and disturbed calibrations of the same
-    device.
+    """Store a cell's times in place of its last ones.
 
     Raises:
         HomeProblem: it cannot be written.
     """
-    place = (new.framework, new.device)
-    remaining = {
-        digest: times
-        for digest, times in load(path).cells.items()
-        if not (times.warnings and (times.framework, times.device) == place)
-    }
-    measured_times = MeasuredTimes(cells={**remaining, cell.digest: new})
+    measured_times = MeasuredTimes(cells={**load(path).cells, cell.digest: new})
     write_durably(path, measured_times.model_dump_json().encode())

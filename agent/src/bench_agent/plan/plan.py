@@ -9,7 +9,7 @@ from bench_protocol.base.units import Wire
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Recipe, why_not
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.result import Asked, Warn
+from bench_protocol.payload.result import Asked
 from bench_protocol.real_data.manifest import real_data_named
 
 from .. import engines
@@ -71,9 +71,9 @@ class Excluded:
 class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
-    An accuracy pass is an additional repeat over the workload's number of epochs. ``warnings``:
-    disturbances of the calibration behind the estimates, each kind once. ``asked``: cells that a
-    server asks for, run once at the end. ``emulates_bfloat16``: this machine's processor does.
+    An accuracy pass is an additional repeat over the workload's number of epochs. ``asked``: cells
+    that a server asks for, run once at the end. ``emulates_bfloat16``: this machine's processor
+    does.
     """
 
     preset: Preset
@@ -81,7 +81,6 @@ class Plan:
     excluded: tuple[Excluded, ...]
     repeats: int
     accuracy_passes: tuple[PlannedCell, ...] = ()
-    warnings: tuple[Warn, ...] = ()
     asked: tuple[PlannedCell, ...] = ()
     emulates_bfloat16: bool = False
 
@@ -156,9 +155,7 @@ def make_plan(
     cells.sort(key=lambda p: (order.index(p.cell.workload), p.cell.framework, str(p.cell.device)))
     repeats = selection.repeats or preset.repeats
     passes = _accuracy_passes(cells, measured_times) if preset.accuracy_pass else ()
-    places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
-    warnings = {warn.code: warn for place in places for warn in measured_times.warnings(*place)}
-    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(warnings.values()))
+    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes)
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:

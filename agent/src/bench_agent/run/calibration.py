@@ -8,16 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench_protocol.catalogue.matrix import Device
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
-from bench_protocol.payload import doubts
-from bench_protocol.payload.readings import Conditions
 
 from ..base.home import Home
 from ..base.messages import Answer, Job, Timing
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
-from . import idle_gate
 from .patience import limits_for, place_of, why_silent
 from .worker_process import Limits, run_task, worker_command
 
@@ -29,8 +25,8 @@ RunJob = Callable[[Job, Path, Limits, Sequence[str]], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
-    """Whether the plan is long enough for its estimate to matter, or rests on a disturbed one."""
-    return plan.estimate_seconds > WORTH_SECONDS or bool(plan.warnings)
+    """Whether the plan is long enough for its estimate to matter."""
+    return plan.estimate_seconds > WORTH_SECONDS
 
 
 def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
@@ -39,7 +35,7 @@ def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
     quickest: dict[tuple[str, str], PlannedCell] = {}
     for planned in sorted(plan.cells, key=lambda p: estimates.step_flops(p.cell, p.workload)):
         cell = planned.cell
-        if not measured_times.knows(cell.framework, cell.device):
+        if not measured_times.has(cell.framework, cell.device):
             quickest.setdefault((cell.framework, str(cell.device)), planned)
     return list(quickest.values())
 
@@ -50,11 +46,8 @@ def calibrate(
     show: Callable[[str], None],
     run_job: RunJob = run_task,
     clock: Callable[[], float] = time.monotonic,
-    look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
-    """Run each cell briefly and store its measured time, with a warning if the machine was busy.
-
-    A cell that fails stores nothing.
+    """Run each cell briefly and store its measured time. A cell that fails stores nothing.
 
     Raises:
         HomeProblem: the file of measured times cannot be written.
@@ -67,9 +60,6 @@ def calibrate(
             show(reason)
         job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
-        doubts_before = [
-            w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
-        ]
         began = clock()
         limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
         command = worker_command(planned.python)
@@ -79,5 +69,4 @@ def calibrate(
             times = estimates.cell_times_of(
                 cell, planned.workload, measurement, SHORT, wall_seconds, planned.python
             )
-            times = times.model_copy(update={"warnings": tuple(doubts_before)})
             estimates.note(home.measured_times, cell, times)
