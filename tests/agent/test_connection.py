@@ -10,7 +10,6 @@ import pytest
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.data.fetch import open_client
-from bench_agent.doctor.storage import ask_server
 from bench_agent.remote import connection as module
 from bench_agent.remote.connection import (
     LONGEST_WAIT_SECONDS,
@@ -145,4 +144,3 @@ def test_certificates_that_cannot_be_read_are_one_sentence(
         Connection("https://bench.test")
     with pytest.raises(UsageProblem, match="certificates cannot be read"):
         open_client()
-    assert "cannot be read" in str(ask_server("https://bench.test").problem)

@@ -4,23 +4,17 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from tests.fakes.datasets import put
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
-from bench_agent.doctor import storage, table
+from bench_agent.doctor import table
 from bench_agent.doctor.table import CHECKS, Surroundings, examine
-from bench_protocol.real_data.manifest import MANIFEST
 
 MAIN = "from bench_agent.cli.main import main; main()"
-AGENT = f"{sys.executable} -c '{MAIN}'"
 
 
 class Bench:
@@ -92,46 +86,11 @@ def test_a_home_that_cannot_be_made(bench: Bench, tmp_path: Path) -> None:
     assert not Path(bench.environment["BENCH_HOME"]).exists()  # looking leaves nothing
 
 
-@pytest.mark.process
-def test_offline(bench: Bench, tmp_path: Path) -> None:
-    dead = "http://127.0.0.1:9"
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        bench.environment[name] = dead
-    bench.environment["BENCH_DATA_DIR"] = str(tmp_path / "data")
-    code, (finding,) = bench.doctor("--only", "data")
-    assert (code, finding["verdict"]) == (0, "warn")
-    planned = finding["hint"].replace("bench-agent run", f"{AGENT} plan --json")
-    bench.follow(planned)
-    # The other way that it names: files from elsewhere.
-    for file in (file for real in MANIFEST for file in real.files):
-        with put(tmp_path / "data", file.path, b"").open("wb") as sparse:
-            sparse.truncate(file.size_bytes)
-    code, findings = bench.doctor("--only", "data")
-    assert code == 0
-    assert {finding["verdict"] for finding in findings} == {"ok"}
-    code, (server, clock) = bench.doctor("--only", "server", "--only", "clock", "--server", dead)
-    assert (code, server["verdict"], clock["verdict"]) == (1, "fail", "skip")
-
-
-def test_a_server_with_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    late = format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)
-    answer = httpx.Response(200, headers={"Date": late})
-    monkeypatch.setattr(storage.httpx, "get", lambda *_, **__: answer)
-    here = Surroundings(Home(tmp_path), "http://bench.lab/")
-    findings = list(examine(here, ("server", "clock")))
-    assert [finding.verdict for finding in findings] == ["ok", "fail"]
-    assert "ahead" in findings[1].sentence
-
-
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def offline(*_: object, **__: object) -> None:
-        raise httpx.ConnectError("offline")
-
-    monkeypatch.setattr(storage.httpx, "head", offline)
     monkeypatch.setattr(table, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path / "home"))))
     seen = {finding.id.partition(".")[0] for finding in findings}
-    assert seen >= CHECKS.keys() - {"data", "power"}
+    assert seen >= CHECKS.keys() - {"power"}
     assert not (tmp_path / "home").exists()
     for finding in findings:
         assert finding.sentence

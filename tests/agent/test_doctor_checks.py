@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.fakes.datasets import put
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
@@ -14,11 +12,8 @@ from bench_agent.doctor import frameworks, gpu, storage, system
 from bench_agent.doctor.finding import Finding, exit_code
 from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software, at_least, release
 from bench_agent.doctor.gpu import Nvidia
-from bench_agent.doctor.storage import ServerAnswer, offset_seconds
 from bench_agent.machine.sensors import Governor, GpuUse, Load, Power
-from bench_protocol.real_data.manifest import MANIFEST
 
-URL = "http://127.0.0.1:1"
 GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
 BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
 ABSENT = FrameworkProbe(installed=False)
@@ -49,10 +44,6 @@ def only(findings: Found) -> tuple[str, str]:
     (finding,) = findings
     assert finding.verdict in ("ok", "skip") or finding.hint
     return finding.verdict, finding.hint or ""
-
-
-def clock(offset: float | None) -> Found:
-    return storage.check_clock(ServerAnswer(URL, 200, offset), "Darwin")
 
 
 def backend(packages: Mapping[str, str]) -> Found:
@@ -101,15 +92,6 @@ def backend(packages: Mapping[str, str]) -> Found:
         (storage.check_disk, (X, 2**40), "ok", ""),
         (storage.check_disk, (X, 2**30), "warn", "delete large files"),
         (storage.check_disk, (X, 2**20), "fail", "delete large files on the disk of /x"),
-        (storage.check_server, (None,), "skip", ""),
-        (storage.check_server, (ServerAnswer(URL, 200),), "ok", ""),
-        (storage.check_server, (ServerAnswer(URL, 404),), "fail", "--server"),
-        (storage.check_server, (ServerAnswer(URL, problem="refused"),), "fail", "submit --server"),
-        (clock, (None,), "skip", ""),
-        (clock, (0.7,), "ok", ""),
-        (clock, (-4.0,), "ok", ""),
-        (clock, (30.0,), "warn", "sntp"),
-        (clock, (-900,), "fail", "sntp"),
         (frameworks.check_mlx_blas, (SLOW, "Linux"), "warn", "install blas"),
         (frameworks.check_mlx_blas, (FAST, "Linux"), "ok", ""),
         (frameworks.check_mlx_blas, (CUDA_CPU, "Linux"), "skip", ""),
@@ -315,23 +297,3 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.chmod(good)
     monkeypatch.setattr(storage, "_owned", lambda path: path != home.salt)
     assert "chown" in only(storage.check_keys(home))[1]
-
-
-def test_data(tmp_path: Path) -> None:
-    for file in next(real for real in MANIFEST if real.name == "mnist").files:
-        with put(tmp_path, file.path, b"").open("wb") as sparse:
-            sparse.truncate(file.size_bytes)
-    environ = {"BENCH_DATA_DIR": str(tmp_path), "KERAS_HOME": str(tmp_path / "none")}
-    here, missing = storage.check_data(environ, lambda url: False)
-    assert (here.id, here.verdict, missing.id, missing.verdict) == ("mnist", "ok", "", "warn")
-    assert "cifar-100 cannot be downloaded: tried " in missing.sentence
-    *_, found = storage.check_data(environ, lambda url: True)
-    assert (found.verdict, found.hint) == ("ok", f"bench-agent data fetch {found.id}")
-
-
-def test_the_clocks_offset_is_taken_at_the_middle_of_the_request() -> None:
-    before = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
-    after = before + timedelta(seconds=3)
-    assert offset_seconds("Sat, 21 Nov 2026 12:00:00 GMT", before, after) == 11.0
-    for odd in (None, "", "yesterday", "Sat, 99 Nov 2026 12:00:00 GMT", "9" * 400):
-        assert offset_seconds(odd, before, after) is None

@@ -14,12 +14,8 @@ from ..output.console import SOFT, complain, console
 from ..output.inventory import devices_document, print_devices
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
-from .options import Json, option, server_option
+from .options import Json, option
 from .setup import open_home, print_json, usable_interpreters
-
-CheckedServer = Annotated[
-    str | None, server_option("Server to check: does it answer, and do the clocks agree?")
-]
 
 
 def devices(as_json: Json = False) -> None:
@@ -43,7 +39,6 @@ def doctor(
             "compute in its precisions, do batches arrive. Some seconds each.",
         ),
     ] = False,
-    server: CheckedServer = None,
     bundle: Annotated[
         Path | None,
         option("--bundle", "FILE", "Write a report without private values, for an issue."),
@@ -54,9 +49,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Say what runs here, what does not and why, and the command that fixes it."""
-    surroundings = Surroundings(
-        find_home(), server, deep=deep, say=lambda line: complain(line, SOFT)
-    )
+    surroundings = Surroundings(find_home(), deep=deep, say=lambda line: complain(line, SOFT))
     findings = list(examine(surroundings, tuple(only)))
     if as_json:
         print_json(document(findings))

@@ -1,43 +1,26 @@
-"""Check the agent's folder and key, free space, data sets, the server and its clock. What is absent
-is no error."""
+"""Check the agent's folder and key, and free space. What is absent is no error."""
 
 import errno
 import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import httpx
 import platformdirs
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bench_protocol.base import format as people
-from bench_protocol.real_data import files
-from bench_protocol.real_data.manifest import MANIFEST
 
-from ..base.errors import UsageProblem
 from ..base.home import Home
-from ..data import sources
-from ..machine.text import text_or_none
-from ..remote.connection import http_date, trusted
 from .finding import Finding, fail, ok, skip, warn
 
 NEEDED_BYTES = 200 * 2**20
 COMFORTABLE_BYTES = 2 * 2**30
-HOST_TIMEOUT_SECONDS = 5.0
-TIMEOUT_SECONDS = 10.0
-# The Date header has whole seconds, and an answer takes time.
-CLOSE_SECONDS = 5.0
-# A challenge is valid for minutes; a clock this far off cannot answer one.
-FAR_SECONDS = 120.0
 
 
 def why_not_writable(path: Path) -> str | None:
@@ -151,107 +134,9 @@ def free_bytes(path: Path) -> int | None:
     return None
 
 
-def answers(url: str) -> bool:
-    """Whether a host answers. Sends one request without data."""
-    try:
-        return httpx.head(url, timeout=HOST_TIMEOUT_SECONDS, follow_redirects=True).is_success
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return False
-
-
-def check_data(
-    environ: Mapping[str, str], answers: Callable[[str], bool] = answers
-) -> Iterator[Finding]:
-    """Check that real data is on this machine or can be downloaded."""
-    places = sources.folders(environ)
-    away = []
-    for real in MANIFEST:
-        if not files.missing(real, places):
-            yield ok(f"{real.name} is here", of=real.name)
-        elif answers(real.files[0].mirrors[0]):
-            sentence = f"{real.name} is not here yet, and its mirror answers"
-            yield ok(sentence, f"bench-agent data fetch {real.name}", of=real.name)
-        else:
-            away.append(real)
-    if away:
-        names = ", ".join(real.name for real in away)
-        hosts = ", ".join(dict.fromkeys(urlsplit(real.files[0].mirrors[0]).netloc for real in away))
-        sentence = f"{names} cannot be downloaded: tried {hosts}, and got no file"
-        yield warn(sentence, "bench-agent run --preset smoke --data generated")
-
-
 def _owned(path: Path) -> bool:
     if not hasattr(os, "getuid"):
         return True
     with suppress(OSError):
         return path.stat().st_uid == os.getuid()
     return False
-
-
-@dataclass(frozen=True)
-class ServerAnswer:
-    """``problem``: why there is no answer. ``offset_seconds``: this clock minus the server's."""
-
-    url: str
-    status: int | None = None
-    offset_seconds: float | None = None
-    problem: str | None = None
-
-
-def ask_server(url: str) -> ServerAnswer:
-    """Send one request, and compute the difference of the clocks."""
-    before = datetime.now(UTC)
-    try:
-        answer = httpx.get(f"{url.rstrip('/')}/healthz", timeout=TIMEOUT_SECONDS, verify=trusted())
-    except (httpx.HTTPError, httpx.InvalidURL, UsageProblem) as error:
-        return ServerAnswer(url, problem=text_or_none(str(error)) or type(error).__name__)
-    offset = offset_seconds(answer.headers.get("Date"), before, datetime.now(UTC))
-    return ServerAnswer(url, status=answer.status_code, offset_seconds=offset)
-
-
-def offset_seconds(date: str | None, before: datetime, after: datetime) -> float | None:
-    """Seconds that this clock is ahead of a Date header; None for an unreadable one.
-
-    Args:
-        before, after: this clock when the request was sent and when its answer came.
-    """
-    theirs = http_date(date or "")
-    if theirs is None:
-        return None
-    middle = before + (after - before) / 2
-    # The header was cut to whole seconds: half a second on average.
-    return (middle - theirs).total_seconds() - 0.5
-
-
-def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
-    """Check that the server answers. No server is fine: nothing is sent."""
-    if answer is None:
-        yield skip("no server was named; nothing is sent")
-    elif answer.problem:
-        kept = "results stay in the outbox, to be sent later"
-        later = f"bench-agent submit --server {shlex.quote(answer.url)}"
-        yield fail(f"{answer.url} does not answer ({answer.problem}); {kept}", later)
-    elif answer.status != 200:
-        what = "not a Trainmark server, or a broken one"
-        hint = "correct the address of --server"
-        yield fail(f"{answer.url} answers {answer.status}: {what}", hint)
-    else:
-        yield ok(f"{answer.url} answers")
-
-
-def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
-    """Results are bound to a challenge by time: a wrong clock lowers their trust level."""
-    if answer is None or answer.offset_seconds is None:
-        yield skip("no server's clock to compare with")
-        return
-    offset = answer.offset_seconds
-    direction = "ahead of" if offset > 0 else "behind"
-    sentence = f"this clock is {abs(offset):.0f} s {direction} the server's"
-    mac = system == "Darwin"
-    hint = "sudo sntp -sS time.apple.com" if mac else "sudo timedatectl set-ntp true"
-    if abs(offset) > FAR_SECONDS:
-        yield fail(sentence, hint)
-    elif abs(offset) > CLOSE_SECONDS:
-        yield warn(sentence, hint)
-    else:
-        yield ok("this clock agrees with the server's")

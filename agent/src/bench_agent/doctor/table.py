@@ -30,7 +30,6 @@ from . import frameworks, gpu, storage, system
 from .finding import Finding
 from .frameworks import FrameworkProbe, Software, Tested, release, software_of
 from .gpu import Nvidia
-from .storage import ServerAnswer
 
 # Bounds of devices do not depend on which machine it is.
 NO_HASH = "0" * 64
@@ -42,7 +41,6 @@ class Surroundings:
 
     Args:
         home: the agent's folder, which may be unusable.
-        server: address to check, or None.
         deep: run self-tests.
         say: shows a line to the user while they run.
     """
@@ -50,8 +48,6 @@ class Surroundings:
     def __init__(
         self,
         home: Home,
-        server: str | None = None,
-        environ: Mapping[str, str] = os.environ,
         *,
         deep: bool = False,
         say: Callable[[str], None] = lambda line: None,
@@ -59,8 +55,7 @@ class Surroundings:
         self.deep = deep
         self.say = say
         self.home = home
-        self.server = server
-        self.environ = environ
+        self.environ = os.environ
         self.system = platform.system()
         self.architecture = platform.machine()
         self.python = (sys.version_info.major, sys.version_info.minor)
@@ -183,10 +178,6 @@ class Surroundings:
     def load(self) -> Load:
         return sensors.load(self.system, self.facts.cpu.available_cores or os.cpu_count() or 1)
 
-    @cached_property
-    def answer(self) -> ServerAnswer | None:
-        return storage.ask_server(self.server) if self.server else None
-
 
 # The functions that run each check, by its id.
 CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
@@ -214,9 +205,6 @@ CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     ),
     "cuda": lambda s: gpu.check_cuda(s.nvidia, s.frameworks),
     "self-test": lambda s: frameworks.check_self_tests(s.self_tests, s.environ),
-    "data": lambda s: storage.check_data(s.environ),
-    "server": lambda s: storage.check_server(s.answer),
-    "clock": lambda s: storage.check_clock(s.answer, s.system),
     "power": lambda s: system.check_power(sensors.power(s.system), s.system),
     "governor": lambda s: system.check_governor(sensors.governor()),
     "energy": lambda s: system.check_energy(*s.energy, s.system),
