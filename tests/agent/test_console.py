@@ -22,7 +22,7 @@ from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, sho
 from bench_agent.output.documents import short_name
 from bench_agent.output.summary import show_end
 from bench_agent.plan.plan import Selection, make_plan
-from bench_agent.plan.presets import preset_named
+from bench_agent.plan.presets import preset_of
 
 YELLOW, RED, GREEN = "\x1b[33m", "\x1b[31m", "\x1b[32m"
 HOME = Home(Path("/home/of/agent"))
@@ -61,7 +61,7 @@ def a_plan(shown: Console) -> None:
         FoundDevice(kind="cpu", index=0, name="CPU"),
     )
     probes = {"tensorflow": Probe(devices=devices, environment=None)}
-    made = make_plan(preset_named("quick"), Selection(frameworks=("tensorflow",)), probes)
+    made = make_plan(preset_of("quick"), Selection(frameworks=("tensorflow",)), probes)
     plan_table.print_plan(made, shown)
 
 

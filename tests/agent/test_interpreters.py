@@ -16,7 +16,7 @@ from bench_agent.output.console import console
 from bench_agent.output.inventory import devices_document, print_devices
 from bench_agent.output.plan_table import print_plan
 from bench_agent.plan.plan import Selection, make_plan
-from bench_agent.plan.presets import preset_named
+from bench_agent.plan.presets import preset_of
 from bench_agent.run import interpreters
 from bench_agent.run.interpreters import Interpreter
 from bench_agent.run.probe import in_use, merged
@@ -137,7 +137,7 @@ def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
         ("cuda", OTHER),
     ]
     selection = Selection(workloads=("mnist-cnn",), frameworks=("torch",))
-    plan = make_plan(preset_named("smoke"), selection, {"torch": torch})
+    plan = make_plan(preset_of("smoke"), selection, {"torch": torch})
     assert {str(p.cell.device): p.python for p in plan.cells} == {"cpu": None, "cuda": OTHER}
     print_plan(plan, console())
     out = capsys.readouterr().out

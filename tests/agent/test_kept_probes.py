@@ -124,7 +124,7 @@ def test_a_plan_asks_again_where_something_changed(
 
 
 @pytest.mark.parametrize(
-    "look", [lambda home: setup.probe_frameworks(), lambda home: Surroundings(home, None).answers]
+    "look", [lambda home: setup.probe_frameworks(), lambda home: Surroundings(home).answers]
 )
 def test_a_run_and_a_doctor_always_ask_and_their_answers_are_kept(
     machine: Machine, look: Callable[[Home], object]

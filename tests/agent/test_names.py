@@ -10,7 +10,7 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.base.names import unknown
 from bench_agent.cli import main
 from bench_agent.plan.plan import Selection, check_names
-from bench_agent.plan.presets import preset_named
+from bench_agent.plan.presets import preset_of
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_every_choice_of_a_run_guesses() -> None:
         with pytest.raises(UsageProblem, match=f"did you mean {meant}"):
             check_names(Selection(**chosen))
     with pytest.raises(UsageProblem, match="did you mean quick"):
-        preset_named("quik")
+        preset_of("quik")
     with pytest.raises(LookupError, match="did you mean mlx"):
         engines.engine_named("mlxx")
 

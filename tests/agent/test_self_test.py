@@ -23,7 +23,7 @@ from bench_agent.base.self_test import (
     problems,
 )
 from bench_agent.cli import ab as cli_ab
-from bench_agent.cli import plan as cli_plan
+from bench_agent.cli import run as cli_run
 from bench_agent.cli.main import app
 from bench_agent.doctor import table
 from bench_agent.doctor.frameworks import to_test
@@ -70,7 +70,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Fault],
 
     answers = {(None, "mlx"): FOUND["mlx"]}
     monkeypatch.setattr(table, "probe_each", lambda *_: answers)
-    monkeypatch.setattr(cli_plan, "probe_frameworks", lambda *_: FOUND)
+    monkeypatch.setattr(cli_run, "probe_frameworks", lambda *_: FOUND)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
     place("none")
     return place

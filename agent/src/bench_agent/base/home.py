@@ -6,8 +6,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import platformdirs
 
@@ -17,58 +17,28 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 FREE_SPACE = "free space there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
-@dataclass(frozen=True)
 class Home:
     """Paths inside the agent's folder. Reading a path creates nothing."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self.key: Final = root / "keys" / "machine.pem"
+        self.salt: Final = root / "keys" / "salt"
+        self.outbox: Final = root / "outbox"
+        self.journal: Final = root / "run.json"
+        self.measured_times: Final = root / "paces.json"
+        self.probes: Final = root / "probes.json"
+        self.self_tests: Final = root / "self_tests.json"
+        self.environments: Final = root / "environments.json"
+        self.servers: Final = root / "servers"
+        self.logs: Final = root / "logs"
 
     def command(self, words: str) -> str:
         """The command line that runs the agent with this folder, for any Unix shell."""
         called = f"{program()} {words}"
-        if self == find_home({}):
+        if self.root == find_home({}).root:
             return called
         return f"BENCH_HOME={shlex.quote(str(self.root))} {called}"
-
-    @property
-    def key(self) -> Path:
-        return self.root / "keys" / "machine.pem"
-
-    @property
-    def salt(self) -> Path:
-        return self.root / "keys" / "salt"
-
-    @property
-    def outbox(self) -> Path:
-        return self.root / "outbox"
-
-    @property
-    def journal(self) -> Path:
-        return self.root / "run.json"
-
-    @property
-    def measured_times(self) -> Path:
-        return self.root / "paces.json"
-
-    @property
-    def probes(self) -> Path:
-        return self.root / "probes.json"
-
-    @property
-    def self_tests(self) -> Path:
-        return self.root / "self_tests.json"
-
-    @property
-    def environments(self) -> Path:
-        return self.root / "environments.json"
-
-    @property
-    def servers(self) -> Path:
-        return self.root / "servers"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
 
 
 def program() -> str:

@@ -5,7 +5,7 @@ import secrets
 import typer
 
 from ..plan.plan import Selection, check_names, make_plan
-from ..plan.presets import preset_named
+from ..plan.presets import preset_of
 from ..run.conformance import check, document, line, summary
 from .exits import Exit, stop
 from .options import Json, choosing_untimed_cells
@@ -20,7 +20,7 @@ def conformance(selection: Selection, as_json: Json = False) -> None:
     """
     check_names(selection)
     probes = probe_frameworks(selection.frameworks)
-    made = make_plan(preset_named("quick"), selection, probes)
+    made = make_plan(preset_of(None), selection, probes)
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
     checked = []

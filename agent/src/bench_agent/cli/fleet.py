@@ -10,7 +10,7 @@ from ..base.errors import UsageProblem
 from ..base.names import unknown
 from ..output.fleet_files import ENGINES, Fleet
 from ..plan.plan import Selection, check_names
-from ..plan.presets import like_named, preset_named
+from ..plan.presets import preset_of
 from ..remote.connection import checked_address
 from .options import Like, PresetName, Server, choosing_cells, option
 
@@ -87,13 +87,8 @@ def fleet(
     as run does with --yes."""
     if emit not in NEEDED:
         raise UsageProblem(unknown("engine", emit, NEEDED))
-    if preset and like:
-        raise UsageProblem("--preset and --like exclude each other: give one of them")
     check_names(selection)
-    if like:
-        like_named(like)
-    else:
-        preset_named(preset or "quick")
+    preset_of(preset, like)
     given = {
         "--server": server,
         "--machines": machines,

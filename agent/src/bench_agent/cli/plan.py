@@ -10,7 +10,6 @@ import typer
 from bench_protocol.base.format import rough
 
 from .. import data
-from ..base.errors import UsageProblem
 from ..base.messages import Probe
 from ..base.precisions import emulates_bfloat16
 from ..machine import read_facts
@@ -26,11 +25,11 @@ from ..output.plan_table import (
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
-from ..plan.presets import Preset, like_named, preset_named
+from ..plan.presets import Preset, preset_of
 from ..run import calibration
 from .exits import Exit, stop
 from .options import Json, Like, PresetName, choosing_cells
-from .setup import ask, open_home, print_json, probe_frameworks, recall_frameworks
+from .setup import ask, open_home, print_json, recall_frameworks
 
 LayOut = Callable[[Selection], Plan]
 Calibrate = Annotated[
@@ -53,7 +52,7 @@ def plan(
 ) -> None:
     """Show what a run measures, how long it takes, and what is left out and why. Only results that
     are measured with --server can be ranked."""
-    made, _ = planned(preset, like, selection, lambda made: calibrate, recall_frameworks)
+    made, _ = planned(preset, like, selection, recall_frameworks, lambda made: calibrate)
     if as_json:
         print_json(plan_document(made))
     else:
@@ -64,17 +63,14 @@ def planned(
     preset: str | None,
     like: str | None,
     selection: Selection,
+    probes: Callable[[tuple[str, ...]], Mapping[str, Probe]],
     calibrates: Callable[[Plan], bool] = calibration.is_worth_it,
-    probes: Callable[[tuple[str, ...]], Mapping[str, Probe]] | None = None,
 ) -> tuple[Plan, LayOut]:
-    """The plan, and what lays out other selections on the same machine. ``calibrates``: whether to
-    measure first what a plan's estimate only assumes. ``probes``: asks the frameworks."""
-    if preset and like:
-        raise UsageProblem("--preset and --like exclude each other: give one of them")
-    chosen = like_named(like) if like else preset_named(preset or "quick")
+    """The plan, and what lays out other selections on the same machine. ``probes``: asks the
+    frameworks. ``calibrates``: whether to measure first what a plan's estimate only assumes."""
+    chosen = preset_of(preset, like)
     check_names(selection)
-    answers = (probes or probe_frameworks)(selection.frameworks)
-    return lay_out_plan(chosen, selection, answers, calibrates)
+    return lay_out_plan(chosen, selection, probes(selection.frameworks), calibrates)
 
 
 def lay_out_plan(

@@ -36,7 +36,7 @@ from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
 from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells, option
 from .plan import check_plan, planned
-from .setup import open_client, open_home, print_json
+from .setup import open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
 
 Yes = Annotated[
@@ -134,7 +134,7 @@ def run(
     with alone(home):
         journal = unfinished(home) if resume else None
         if journal is None:
-            made, lay_out = planned(preset, like, selection)
+            made, lay_out = planned(preset, like, selection, probe_frameworks)
             check_plan(made, yes)
             if server and answers:
                 made = with_asked(made, lay_out, server, token, read_machine(home), help_others)

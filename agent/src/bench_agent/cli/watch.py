@@ -23,7 +23,7 @@ from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan.due import due
 from ..plan.plan import Plan, Selection, check_names
-from ..plan.presets import preset_named
+from ..plan.presets import preset_of
 from ..remote.client import Client
 from ..remote.connection import token_for
 from ..remote.outbox import Outbox
@@ -101,8 +101,7 @@ def watch(
     if server:
         consent_before(server, home, yes)
     probes = probe_each(home.logs, usable_interpreters(home), selection.frameworks)
-    chosen = preset_named(preset or "quick")
-    plan, _ = lay_out_plan(chosen, selection, merged(probes, selection.frameworks))
+    plan, _ = lay_out_plan(preset_of(preset), selection, merged(probes, selection.frameworks))
     check_plan(plan, yes)
     machine, every = read_machine(home), timedelta(days=every_days)
     summary, not_idle = RunSummary(), None

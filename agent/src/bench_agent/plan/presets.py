@@ -162,31 +162,21 @@ LIKE: dict[str, Preset] = {
 }
 
 
-def preset_named(name: str) -> Preset:
-    """Find a preset.
+def preset_of(preset: str | None, like: str | None = None) -> Preset:
+    """The preset of this name, ``quick`` by default, or that of a published benchmark.
 
     Raises:
-        UsageProblem: there is none of this name.
+        UsageProblem: there is none of this name, or both are named.
     """
-    return _named("preset", name, PRESETS)
-
-
-def like_named(name: str) -> Preset:
-    """Find the preset of a published benchmark.
-
-    Raises:
-        UsageProblem: there is none of this name.
-    """
-    return _named("source", name, LIKE)
+    if preset and like:
+        raise UsageProblem("--preset and --like exclude each other: give one of them")
+    what, name, known = ("source", like, LIKE) if like else ("preset", preset or "quick", PRESETS)
+    if name not in known:
+        raise UsageProblem(unknown(what, name, known))
+    return known[name]
 
 
 def corrections(name: str | None) -> tuple[str, ...]:
     """How a ``--like`` preset's training differs from its source; empty for our own presets."""
     published = LIKE[name].published if name in LIKE else None
     return published.corrections if published else ()
-
-
-def _named(what: str, name: str, presets: dict[str, Preset]) -> Preset:
-    if name not in presets:
-        raise UsageProblem(unknown(what, name, presets))
-    return presets[name]

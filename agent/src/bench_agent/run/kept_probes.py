@@ -3,7 +3,6 @@
 ``plan`` answers from them at once. A run and ``doctor`` ask the frameworks again.
 """
 
-import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -51,37 +50,43 @@ def load(
     home: Home, interpreters: Sequence[Interpreter]
 ) -> dict[tuple[str | None, str], KeptProbe]:
     """The kept answers whose subject is still the same; none if the file is absent or damaged."""
-    try:
-        kept = _File.model_validate_json(home.probes.read_bytes()).probes
-    except (OSError, ValidationError):
-        return {}
-    subjects = {each.path: subject(each) for each in interpreters if each.frameworks}
-    return {(k.python, k.framework): k for k in kept if subjects.get(k.python) == k.subject}
+    return _of(_subjects(interpreters), home)
 
 
 def keep(home: Home, interpreters: Sequence[Interpreter], answers: Answers, at: datetime) -> None:
     """Keep these answers beside those of other frameworks. A problem is not kept: its fix counts at
     once. Where the file cannot be written, nothing is kept."""
-    kept = load(home, interpreters)
-    subjects = {each.path: subject(each) for each in interpreters if each.frameworks}
+    if not answers:
+        return
+    kept = _of(subjects := _subjects(interpreters), home)
     for (path, name), probe in answers.items():
         kept.pop((path, name), None)
         if probe.problem is None:
             kept[path, name] = KeptProbe(
                 subject=subjects[path], at=utc_text(at), python=path, framework=name, probe=probe
             )
-    if not answers:
-        return
     with suppress(HomeProblem):
         content = _File(probes=tuple(kept.values())).model_dump_json(indent=2)
         write_durably(home.probes, content.encode())
 
 
-def subject(interpreter: Interpreter, environ: Mapping[str, str] = os.environ) -> str:
+def _of(subjects: Mapping[str | None, str], home: Home) -> dict[tuple[str | None, str], KeptProbe]:
+    try:
+        kept = _File.model_validate_json(home.probes.read_bytes()).probes
+    except (OSError, ValidationError):
+        return {}
+    return {(k.python, k.framework): k for k in kept if subjects.get(k.python) == k.subject}
+
+
+def _subjects(interpreters: Sequence[Interpreter]) -> dict[str | None, str]:
+    return {each.path: subject(each) for each in interpreters if each.frameworks}
+
+
+def subject(interpreter: Interpreter) -> str:
     """Digest of what decides which devices the frameworks of an interpreter see: what is installed
     there, the system, its NVIDIA driver and devices, and environment variables."""
     there, driver = interpreter.description, Path("/sys/module/nvidia/version")
-    passed = worker_environment(environ)
+    passed = worker_environment()
     return strict_json.digest(
         [
             interpreter.place,
