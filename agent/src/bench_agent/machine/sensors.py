@@ -73,9 +73,9 @@ def power(system: str) -> Power:
     return Power(on_battery, profile == "low-power" if profile else None)
 
 
-def governor(root: Path = ROOT) -> Governor | None:
+def governor() -> Governor | None:
     """The first core's governor; None without one (virtual machines)."""
-    base = root / "sys/devices/system/cpu"
+    base = ROOT / "sys/devices/system/cpu"
     clock = base / "cpu0/cpufreq"
     name = file_text(clock / "scaling_governor").strip()
     if not name:
@@ -106,13 +106,13 @@ def throttle_count(root: Path = ROOT) -> int | None:
     return sum(counts) if counts else None
 
 
-def throttled_meanwhile(root: Path = ROOT) -> int | None:
+def throttled_meanwhile() -> int | None:
     """Count how often heat slows down cores during the next half second."""
-    before = throttle_count(root)
+    before = throttle_count()
     if before is None:
         return None
     time.sleep(SAMPLE_SECONDS)
-    return max(0, (throttle_count(root) or 0) - before)
+    return max(0, (throttle_count() or 0) - before)
 
 
 def cpu_heat() -> tuple[float | None, bool]:

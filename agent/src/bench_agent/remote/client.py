@@ -244,15 +244,8 @@ class Client:
         ]
         return self._answer("POST", path, content=b"{%s}" % b",".join(members))
 
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: bytes | None = None,
-        media_type: str = "application/json",
-    ) -> dict[str, Any]:
-        response = self._connection.request(method, path, content, media_type)
+    def _answer(self, method: str, path: str, content: bytes | None = None) -> dict[str, Any]:
+        response = self._connection.request(method, path, content)
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:

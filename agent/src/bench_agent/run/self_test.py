@@ -177,8 +177,7 @@ class SelfTests:
         there = self._descriptions[python]
         wanted = engines.engine_named(framework).distributions
         packages = there.packages if there else {}
-        gpus = (g for g in self._machine.gpus if (g.kind, g.index) == (device.kind, device.index))
-        gpu = next(gpus, None)
+        gpu = self._machine.gpu(device)
         return Subject(
             framework=framework,
             device=device,

@@ -86,13 +86,12 @@ class DataProblem(Exception):
 UNION_MEMBERS = ("measured", "failed", "float", "constrained-str", "function-after[", "[key]")
 
 
-def first_invalid_field(error: "ValidationError", prefix: str = "") -> InvalidField:
+def first_invalid_field(error: "ValidationError") -> InvalidField:
     """Convert pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name comes from the sender: shorten it.
     parts = (str(part)[:100] for part in first["loc"])
-    path = ".".join(part for part in parts if not part.startswith(UNION_MEMBERS))
-    field = ".".join(part for part in (prefix, path) if part) or "body"
+    field = ".".join(part for part in parts if not part.startswith(UNION_MEMBERS)) or "body"
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""
     return InvalidField(

@@ -231,16 +231,16 @@ CATALOGUE: tuple[Workload, ...] = (
 )
 
 
-def workload_named(name: str, catalogue: tuple[Workload, ...] = CATALOGUE) -> Workload:
+def workload_named(name: str) -> Workload:
     """Find a workload by its name.
 
     Raises:
         UnknownWorkload: the catalogue has none of this name.
     """
-    for workload in catalogue:
+    for workload in CATALOGUE:
         if workload.name == name:
             return workload
-    names = ", ".join(workload.name for workload in catalogue)
+    names = ", ".join(workload.name for workload in CATALOGUE)
     raise UnknownWorkload(
         f"unknown workload {name!r}", field="workload", hint=f"choose one of: {names}"
     )

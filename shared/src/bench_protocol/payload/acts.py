@@ -9,14 +9,13 @@ from pydantic import StringConstraints
 from ..base import strict_json
 from ..base.errors import InvalidField
 from ..base.units import PLAIN, Count, Named, Sha256, Text, UtcTime, Wire
-from .result import RunId
+from .result import ResultId, RunId
 
 ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
 CHALLENGE_PAYLOAD_TYPE = "application/vnd.trainmark.challenge.v1+json"
 CHALLENGE_REQUEST_PAYLOAD_TYPE = "application/vnd.trainmark.challenge-request.v1+json"
 KEY_EVENTS = ("enroll", "rotate", "revoke")
 
-ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 # Names of owners.
 Label = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=PLAIN), Named]
 

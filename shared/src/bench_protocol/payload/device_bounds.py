@@ -31,7 +31,7 @@ class Bound:
 
 def of_device(machine: Machine, device: Device, precision: Precision) -> Bound | None:
     """The bound of a device of this machine in a precision, or None if none is known."""
-    gpu = next((g for g in machine.gpus if (g.kind, g.index) == (device.kind, device.index)), None)
+    gpu = machine.gpu(device)
     hardware = hardware_name(machine, device)
     peak = peaks.peak_flops(hardware, precision)
     if peak is not None:

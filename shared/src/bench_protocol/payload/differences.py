@@ -12,6 +12,7 @@ SYSTEMS = {"macos": "macOS", "linux": "Linux"}
 GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 GPU = re.compile(r"^gpus (\d+) (.+)$")
 Facts = Mapping[str, str]
+MOST_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ def in_words(difference: Difference, system: str) -> str:
     return f"{name} {difference.before} became {difference.after}"
 
 
-def several_in_words(changed: Sequence[Difference], system: str, most: int = 2) -> str:
+def several_in_words(changed: Sequence[Difference], system: str) -> str:
     """The words of the first differences, and how many more there are."""
-    words = [in_words(one, system) for one in changed[:most]]
+    words = [in_words(one, system) for one in changed[:MOST_NAMED]]
     if more := len(changed) - len(words):
         words.append(f"{more} more")
     return ", ".join(words)

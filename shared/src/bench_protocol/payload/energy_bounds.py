@@ -68,9 +68,7 @@ def problem(result: Result) -> str | None:
 
 def _limit(result: Result) -> float | None:
     """The power limit in force of the GPU that the energy is of."""
-    measured, device = result.measurement, result.cell.device
-    if measured is None or measured.energy.scope != "gpu":
+    measured, gpu = result.measurement, result.machine.gpu(result.cell.device)
+    if measured is None or measured.energy.scope != "gpu" or gpu is None:
         return None
-    gpus = result.machine.gpus
-    found = (gpu for gpu in gpus if (gpu.kind, gpu.index) == (device.kind, device.index))
-    return next((gpu.power_limit_watts for gpu in found), None)
+    return gpu.power_limit_watts

@@ -144,11 +144,11 @@ def _cores_in_use(cpu: Cpu) -> str:
 
 
 def _gpu_name(machine: Machine, device: Device) -> str:
-    for gpu in machine.gpus:
-        if (gpu.kind, gpu.index) == (device.kind, device.index):
-            name = clean(gpu.name)
-            if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
-                name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
-            # Each NVIDIA name has one number of cores; Apple's have several.
-            return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
-    return f"unknown {device.kind} GPU"
+    gpu = machine.gpu(device)
+    if gpu is None:
+        return f"unknown {device.kind} GPU"
+    name = clean(gpu.name)
+    if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
+        name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
+    # Each NVIDIA name has one number of cores; Apple's have several.
+    return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name

@@ -22,6 +22,7 @@ from ..base.units import (
     Version,
     Wire,
 )
+from ..catalogue.matrix import Device
 
 Setting = Annotated[str, StringConstraints(max_length=200, pattern=PLAIN), Seen]
 Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -98,6 +99,10 @@ class Machine(Wire):
     memory_bytes: Bytes | None = None
     gpus: tuple[Gpu, ...] = Field(default=(), max_length=64)
     os: OperatingSystem
+
+    def gpu(self, device: Device) -> Gpu | None:
+        of_kind = (gpu for gpu in self.gpus if gpu.kind == device.kind)
+        return next((gpu for gpu in of_kind if gpu.index == device.index), None)
 
 
 class Environment(Wire):

@@ -16,7 +16,6 @@ from ..base import strict_json
 from ..base.errors import BadSignature, InvalidField, UnknownWorkload
 from ..base.units import Sha256, Text, UtcTime, Wire
 from ..catalogue.catalogue import CATALOGUE
-from ..catalogue.workloads import Workload
 from ..signing import keys
 from .result import Result
 
@@ -68,7 +67,7 @@ def result_payload(result: Result) -> bytes:
     )
 
 
-def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) -> Result:
+def parse_result(payload: bytes) -> Result:
     """Read the result in verified bytes.
 
     Raises:
@@ -87,7 +86,7 @@ def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) ->
                 f"subject.{position} must be {name!r} with digest {digest}",
                 field=f"subject.{position}",
             )
-    if not any(w.name == cell.workload and w.digest == cell.workload_digest for w in catalogue):
+    if not any(w.name == cell.workload and w.digest == cell.workload_digest for w in CATALOGUE):
         raise UnknownWorkload(
             f"no workload {cell.workload!r} with digest {cell.workload_digest}",
             field="predicate.cell.workload_digest",

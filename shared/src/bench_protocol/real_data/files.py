@@ -15,11 +15,6 @@ def locate(file: DataFile, places: Sequence[Path]) -> Path | None:
     )
 
 
-def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
-    """The files that are in none of the folders."""
-    return tuple(file for file in data.files if locate(file, places) is None)
-
-
 def stamps(data: RealData, places: Sequence[Path]) -> tuple[str, ...]:
     """Size and time of change of each path that a file may have, or why they cannot be read; empty
     where nothing is. They differ after a change; no content is read."""

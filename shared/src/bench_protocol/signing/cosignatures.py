@@ -5,8 +5,6 @@ that shows different histories to different readers needs different witnesses to
 cosignature (``cosignature/v1``) signs the time and the text of the checkpoint.
 """
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,33 +13,21 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ..base.errors import InvalidProof
-from .note import KEY_NAME, MAX_SIGNATURES, raw_of, split
+from .note import MAX_SIGNATURES, NoteKey, parse_key, split
 from .receipts import parse_checkpoint
 
 # The byte of the signature type (C2SP signed-note).
 COSIGNATURE_V1 = b"\x04"
-KEY_BYTES = 32
 TIMESTAMP_BYTES = 8
 SIGNATURE_BYTES = 64
 LATEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class WitnessKey:
-    """The key of a witness. ``public_key``: 32 bytes."""
+class WitnessKey(NoteKey):
+    """The key of a witness."""
 
-    name: str
-    public_key: bytes
-
-    @property
-    def hint(self) -> bytes:
-        """SHA-256(name || 0x0A || 0x04 || public key), its first four bytes."""
-        named = self.name.encode() + b"\n" + COSIGNATURE_V1 + self.public_key
-        return hashlib.sha256(named).digest()[:4]
-
-    def __str__(self) -> str:
-        key = base64.b64encode(COSIGNATURE_V1 + self.public_key).decode()
-        return f"{self.name}+{self.hint.hex()}+{key}"
+    kind: bytes = COSIGNATURE_V1
 
 
 @dataclass(frozen=True)
@@ -55,20 +41,9 @@ class Cosignature:
 
 
 def parse_witness_key(text: str) -> WitnessKey:
-    """Read a verifier key of a witness.
-
-    Raises:
-        InvalidProof: it is malformed, of another type, or its key id does not match its key.
-    """
-    name, _, rest = text.strip().partition("+")
-    hint, _, encoded = rest.partition("+")
-    raw = raw_of(encoded, "witness key")
-    if raw[:1] != COSIGNATURE_V1 or len(raw) != 1 + KEY_BYTES or not KEY_NAME.fullmatch(name):
-        raise InvalidProof("not a verifier key of an Ed25519 witness (type 0x04)", field="witness")
-    key = WitnessKey(name, raw[1:])
-    if key.hint.hex() != hint:
-        raise InvalidProof("the witness key's id is not that of its key", field="witness")
-    return key
+    """Read a verifier key of a witness. Raises InvalidProof, as :func:`.note.parse_key`."""
+    key = parse_key(text, COSIGNATURE_V1, "witness")
+    return WitnessKey(key.name, key.public_key)
 
 
 def cosignatures(note: str, keys: Iterable[WitnessKey]) -> tuple[Cosignature, ...]:

@@ -1,6 +1,6 @@
 """Signed notes (C2SP signed-note, signature type 0x01): text that a log signs.
 
-A *verifier key* names a key in one line: ``<name>+<key id>+<base64 of 0x01 and the public key>``.
+A *verifier key* names a key in one line: ``<name>+<key id>+<base64 of type and public key>``.
 """
 
 import base64
@@ -23,19 +23,21 @@ KEY_NAME = re.compile(r"[^\s+]{1,200}")
 
 @dataclass(frozen=True)
 class NoteKey:
-    """A note's signer: a name without spaces and plus signs, and an Ed25519 key (32 bytes)."""
+    """A note's signer: a name without spaces and plus signs, and an Ed25519 key (32 bytes).
+    ``kind``: the byte of the signature type."""
 
     name: str
     public_key: bytes
+    kind: bytes = ED25519
 
     @property
     def hint(self) -> bytes:
-        """SHA-256(name || 0x0A || 0x01 || public key), its first four bytes."""
-        named = self.name.encode() + b"\n" + ED25519 + self.public_key
+        """SHA-256(name || 0x0A || type || public key), its first four bytes."""
+        named = self.name.encode() + b"\n" + self.kind + self.public_key
         return hashlib.sha256(named).digest()[:4]
 
     def __str__(self) -> str:
-        key = base64.b64encode(ED25519 + self.public_key).decode()
+        key = base64.b64encode(self.kind + self.public_key).decode()
         return f"{self.name}+{self.hint.hex()}+{key}"
 
 
@@ -44,20 +46,21 @@ def note_key(name: str, key: Ed25519PrivateKey) -> NoteKey:
     return NoteKey(name, key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
 
-def parse_key(text: str) -> NoteKey:
-    """Read a verifier key.
+def parse_key(text: str, kind: bytes = ED25519, owner: str = "log") -> NoteKey:
+    """Read a verifier key of this signature type.
 
     Raises:
-        InvalidProof: it is malformed, or its key id does not match its key.
+        InvalidProof: it is malformed, of another type, or its key id does not match its key.
     """
     name, _, rest = text.strip().partition("+")
     hint, _, encoded = rest.partition("+")
-    raw = raw_of(encoded, "verifier key")
-    key = NoteKey(name, raw[1:])
-    if not KEY_NAME.fullmatch(name) or len(raw) != 33 or raw[:1] != ED25519:
-        raise InvalidProof("not a verifier key of an Ed25519 log", field="log.key")
+    raw = raw_of(encoded, f"{owner}.key")
+    key = NoteKey(name, raw[1:], kind)
+    if not KEY_NAME.fullmatch(name) or len(raw) != 33 or raw[:1] != kind:
+        wanted = f"an Ed25519 {owner} (type 0x{kind.hex()})"
+        raise InvalidProof(f"not a verifier key of {wanted}", field=f"{owner}.key")
     if key.hint.hex() != hint:
-        raise InvalidProof("the verifier key's id is not that of its key", field="log.key")
+        raise InvalidProof("the verifier key's id is not that of its key", field=f"{owner}.key")
     return key
 
 
