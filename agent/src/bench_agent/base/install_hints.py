@@ -44,11 +44,9 @@ class Pip:
         return shlex.join(("uv", "pip", action, "--python", self.python, *rest))
 
     def install(self, *requirements: str) -> str:
-        """Install requirements and what they need."""
         return self.command("install", *requirements)
 
     def uninstall(self, *distributions: str) -> str:
-        """Remove distributions."""
         return self.command("uninstall", "-y", *distributions)
 
     def replace(self, old: tuple[str, ...], *requirements: str) -> str:

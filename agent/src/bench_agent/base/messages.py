@@ -50,8 +50,6 @@ class FormChoice(Wire):
 
 
 class PhaseBegan(Wire):
-    """The worker entered a phase."""
-
     event: Literal["phase"] = "phase"
     phase: Phase
 
@@ -160,8 +158,6 @@ class Job(Wire):
 
 
 class ProbeTask(Wire):
-    """Ask a framework which devices it sees."""
-
     task: Literal["probe"] = "probe"
     framework: str
 
@@ -183,8 +179,6 @@ class ReadTask(Wire):
 
 
 class FormTask(Wire):
-    """Measure a form of a cell's step."""
-
     task: Literal["form"] = "form"
     workload: Workload
     cell: Cell
@@ -212,6 +206,5 @@ TASK: TypeAdapter[Job | ProbeTask | ReadTask | FormTask | SelfTestTask] = TypeAd
 
 
 def reason(failed: Failed) -> str:
-    """Kind and class of a failure, in words."""
     error = f" ({failed.exception_class})" if failed.exception_class else ""
     return failed.kind.replace("_", " ") + error

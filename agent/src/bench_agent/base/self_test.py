@@ -88,8 +88,6 @@ class Numbers(Wire):
 
 
 class Figures(Wire):
-    """All that a self-test measured."""
-
     waiting: Waiting
     numbers: tuple[Numbers, ...]
 

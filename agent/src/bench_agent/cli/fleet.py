@@ -114,7 +114,6 @@ def fleet(
 def run_arguments(
     selection: Selection, preset: str | None, like: str | None, server: str | None
 ) -> list[str]:
-    """The arguments of ``bench-agent run`` that select the same."""
     words = [("--preset", preset), ("--like", like), ("--server", server)]
     words += [("--workload", name) for name in selection.workloads]
     words += [("--framework", name) for name in selection.frameworks]

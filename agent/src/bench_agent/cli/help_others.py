@@ -19,8 +19,6 @@ from .options import option
 
 
 class Help(StrEnum):
-    """The answer to a server's asks."""
-
     YES = "yes"
     NO = "no"
     ASK = "ask"

@@ -31,7 +31,6 @@ def server_option(words: str) -> Any:
 
 
 def group(words: str) -> typer.Typer:
-    """Commands below one name."""
     return typer.Typer(
         help=words, no_args_is_help=True, add_completion=False, rich_markup_mode="markdown"
     )
@@ -64,7 +63,6 @@ Like = Annotated[
 
 
 def _cells(flag: str, metavar: str, words: str, least: int | None = None) -> Any:
-    """A filter that may be given several times."""
     return option(flag, metavar, f"{words}. Repeatable.", panel=CELLS, min=least)
 
 

@@ -105,7 +105,6 @@ def usable_interpreters(home: Home) -> tuple[Interpreter, ...]:
 
 
 def print_json(document: Any) -> None:
-    """Print a document for programs."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 

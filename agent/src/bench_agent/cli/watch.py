@@ -203,7 +203,6 @@ def _show(start: Start, home: Home, system: str, server: str | None) -> None:
 
 
 def _leave(start: Start, home: Home, server: str | None) -> None:
-    """Exit with what matters most to a script."""
     summary = start.summary
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)

@@ -69,7 +69,6 @@ def _is_right(data: RealData, places: Sequence[Path]) -> bool:
 
 
 def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set with its files; the contents are not read."""
     places = places or sources.folders()
     return {
         "folder": str(places[0]),

@@ -156,7 +156,6 @@ def _log_of(home: Home, number: int, result: Result) -> Path:
 
 
 def _log(path: Path) -> Iterator[str]:
-    """The last lines of a worker's log, each after a bar."""
     for line in file_text(path).splitlines()[-LAST_LINES:]:
         yield f"| {line}"
 

@@ -42,12 +42,10 @@ fail, skip = partial(_finding, "fail"), partial(_finding, "skip")
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """0 if no check fails, else 1."""
     return int(any(finding.verdict == "fail" for finding in findings))
 
 
 def document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """All findings, and whether anything fails."""
     return {"healthy": exit_code(findings) == 0, "findings": [asdict(each) for each in findings]}
 
 

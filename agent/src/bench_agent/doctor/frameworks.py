@@ -73,7 +73,6 @@ class FrameworkProbe:
 
 
 def software_of(interpreter: Interpreter) -> Software:
-    """An interpreter that was asked for its packages."""
     there = interpreter.description
     place = f" in {interpreter.path}" if interpreter.path else ""
     return Software(there.packages if there else {}, interpreter.pip, place)

@@ -57,7 +57,6 @@ class Nvidia:
 
     @property
     def usable(self) -> bool:
-        """A framework can use a GPU."""
         return self.driver is not None and not self.hidden
 
 
@@ -194,7 +193,6 @@ def _tensorflow_without_cuda(software: Software) -> Finding:
 
 
 def _mlx_builds(software: Software) -> list[str]:
-    """The CUDA of each of MLX's CUDA builds that is installed."""
     return [cuda for cuda, build in BUILDS.items() if build in software.packages]
 
 

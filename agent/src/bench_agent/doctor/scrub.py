@@ -202,7 +202,6 @@ def _hosts(environ: Mapping[str, str]) -> set[str]:
 
 
 def _of_variable(variable: str, value: str) -> Iterator[tuple[str, str]]:
-    """A variable's value, and the parts of an address in it."""
     secret = SECRET.search(variable)
     if not secret and (HARMLESS.fullmatch(variable) or CHANGES_SPEED.fullmatch(variable)):
         return
@@ -218,7 +217,6 @@ def _of_variable(variable: str, value: str) -> Iterator[tuple[str, str]]:
 
 
 def _vocabulary() -> frozenset[str]:
-    """Words that a bundle must keep."""
     every = [engines.engine_named(name) for name in engines.names()]
     packages = (name for engine in every for name in engine.distributions)
     return frozenset((*engines.names(), *packages, *(each.import_name for each in every)))

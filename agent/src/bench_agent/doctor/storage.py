@@ -57,7 +57,6 @@ def check_home(path: Path, problem: str | None, environ: Mapping[str, str]) -> I
 
 
 def _writable_folder(path: Path, environ: Mapping[str, str]) -> Path | None:
-    """Another folder that can be the agent's."""
     user = environ.get("USER") or str(os.getuid() if hasattr(os, "getuid") else "me")
     candidates = (
         platformdirs.user_data_path("trainmark"),
@@ -127,7 +126,6 @@ def check_disk(path: Path, free: int | None) -> Iterator[Finding]:
 
 
 def free_bytes(path: Path) -> int | None:
-    """Free bytes on the disk of a folder that exists or will be created."""
     for level in (path, *path.parents):
         with suppress(OSError):
             return shutil.disk_usage(level).free

@@ -113,7 +113,6 @@ class Surroundings:
 
     @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
-        """Each framework over all interpreters."""
         return {name: self._seen(name, probe) for name, probe in merged(self.answers).items()}
 
     def _seen(self, framework: str, probe: Probe) -> FrameworkProbe:

@@ -92,11 +92,9 @@ class TrainingLoop(ABC):
 
     @property
     def repeated_epochs(self) -> int:
-        """See :class:`.seam.Session`."""
         return self._repeated_epochs
 
     def restart(self, start: Start) -> None:
-        """See :class:`.seam.Session`."""
         self._trained = restarted(self._trained, start.first_steps)
         if drops(self._workload) and start.dropout != self._drops:
             self._drops = start.dropout
@@ -152,7 +150,6 @@ class SlicedLoop(TrainingLoop):
         self._reorder(self._drawn)
 
     def train_block(self, steps: int) -> None:
-        """See :class:`.seam.Session`."""
         while steps:
             if self._position == self._steps_per_epoch:
                 self._position = 0

@@ -150,8 +150,6 @@ class Products(Protocol):
 
 
 class Engine(Protocol):
-    """A framework."""
-
     name: str
     import_name: str
     distributions: tuple[str, ...]

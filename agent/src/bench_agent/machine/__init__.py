@@ -73,7 +73,6 @@ def identifiers() -> frozenset[str]:
 
 
 def _system() -> ModuleType | None:
-    """The module that reads this system."""
     return {"Darwin": macos, "Linux": linux}.get(platform.system())
 
 

@@ -32,7 +32,6 @@ class Accelerator:
 
 
 def parse_sysctl(text: str) -> dict[str, str]:
-    """Parse ``name: value`` lines of ``sysctl``."""
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in pairs if colon and value.strip()}
 
@@ -64,7 +63,6 @@ def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
 
 
 def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architecture: str) -> Cpu:
-    """The processor, from sysctl and system_profiler."""
     hardware = section(profiled, "SPHardwareDataType")
     # number_processors: 8, "proc 8:4:4", "proc 24:16:8:0"; only the first number is always the
     # total.

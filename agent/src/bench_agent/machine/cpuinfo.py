@@ -79,7 +79,6 @@ class CpuInfo:
 
 
 def parse_cpuinfo(text: str) -> CpuInfo:
-    """Parse the text of ``/proc/cpuinfo`` of any architecture."""
     flags = set(" ".join(_values(text, "flags")).split()) - {AMD_SME}
     flags |= set(" ".join(_values(text, "Features")).split())
     packages = set(_values(text, "physical id"))

@@ -119,7 +119,6 @@ def identifiers(root: Path = ROOT) -> frozenset[str]:
 
 
 def parse_os_release(text: str) -> str | None:
-    """The distribution's name with its version, from ``/etc/os-release``."""
     pairs = dict(re.findall(r"""^(\w+)=["']?([^"'\n]*)["']?$""", text, re.MULTILINE))
     parts = f"{pairs.get('NAME', '')} {pairs.get('VERSION') or pairs.get('VERSION_ID', '')}"
     return text_or_none(pairs.get("PRETTY_NAME")) or text_or_none(parts)

@@ -43,7 +43,6 @@ def query(library: Any, name: str, *arguments: Any) -> Any:
 
 
 def driver_version() -> str | None:
-    """The driver's version (``570.86.15``), or None without a driver."""
     with nvml() as library:
         return version_or_none(query(library, "SystemGetDriverVersion")) if library else None
 

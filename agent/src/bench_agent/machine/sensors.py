@@ -63,7 +63,6 @@ class Load:
 
 
 def power(system: str) -> Power:
-    """Battery and low-power mode."""
     on_battery = _on_battery()
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
@@ -130,7 +129,6 @@ def cpu_heat() -> tuple[float | None, bool]:
 
 
 def load(system: str, cores: int) -> Load:
-    """Load, pressure, the busiest other process, and the GPUs."""
     return Load(
         load=load_average(),
         cores=cores,
@@ -183,7 +181,6 @@ def _gpu_use(system: str) -> Iterator[GpuUse]:
 
 
 def _on_battery() -> bool | None:
-    """Whether the machine is on battery; None without a battery."""
     try:
         battery = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError):

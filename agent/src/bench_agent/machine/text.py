@@ -80,7 +80,6 @@ def positive_or_none(value: object) -> float | None:
 
 
 def file_text(path: Path | str) -> str:
-    """Content of a small file, or an empty text."""
     try:
         with Path(path).open("rb") as file:
             return file.read(LARGEST_FILE_BYTES).decode("utf-8", errors="replace")

@@ -28,7 +28,6 @@ class Topology:
 
 
 def read_topology(root: Path) -> Topology:
-    """Read the topology of the cores that are online."""
     base = root / "sys/devices/system/cpu"
     online = parse_list(file_text(base / "online"))
     present = [number for number in online if (base / f"cpu{number}/topology").is_dir()]

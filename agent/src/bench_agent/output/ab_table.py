@@ -56,7 +56,6 @@ class AbDisplay:
         self._show()
 
     def finished(self, pair: Pair) -> None:
-        """Print a pair's speeds and the remaining time."""
         self._done += 1
         more = self._done < self._count
         left = f"; about {people.rough(self._left_seconds())} left" if more else ""

@@ -51,7 +51,6 @@ def console(
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print lines of text in one style."""
     for line in CONTROLS.sub(" ", text).splitlines() or [""]:
         kept = line.startswith(" ") or not console.is_terminal
         for part in [line] if kept else _broken(line, console.width):

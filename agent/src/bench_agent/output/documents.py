@@ -73,7 +73,6 @@ def short_name(cell: Cell) -> str:
 
 
 def one_line(result: Result) -> str:
-    """The outcome of a repeat in a few words."""
     if isinstance(result.outcome, Failed):
         return failure(result.outcome)
     rate = people.rate(samples_per_second(result.outcome.measurement, result.cell.batch_size))
@@ -81,7 +80,6 @@ def one_line(result: Result) -> str:
 
 
 def failure(failed: Failed) -> str:
-    """A failure in a few words."""
     if failed.kind == "too_busy":
         return "too busy to measure"
     why = f" ({failed.exception_class})" if failed.exception_class else ""
@@ -89,7 +87,6 @@ def failure(failed: Failed) -> str:
 
 
 def summary_document(summary: RunSummary) -> Document:
-    """Every repeat of a run with its outcome."""
     return {
         "results": [result_document(result) for result in summary.results],
         "corrections": list(corrections(summary.results[0].preset)) if summary.results else [],
@@ -152,7 +149,6 @@ def status_document(home: Home, outbox: Outbox) -> Document:
 
 
 def print_status(home: Home, outbox: Outbox) -> None:
-    """The outbox in a few lines."""
     shown = console()
     pending, sent, refused = list(outbox.pending()), list(outbox.sent()), list(outbox.refused())
     say(shown, f"{len(pending)} pending, {len(sent)} sent, {len(refused)} refused ({home.root})")
@@ -174,7 +170,6 @@ def print_status(home: Home, outbox: Outbox) -> None:
 
 
 def own_row(row: Mapping[str, Any]) -> list[str]:
-    """A row of ``results list``; a failed result has no rate."""
     level, rate = row["trust_level"], row["samples_per_second"]
     ranked = "not on its board yet" if level is None else f"level {level}"
     return [

@@ -50,7 +50,6 @@ def devices_document(machine: Machine, used: Answers) -> Document:
 
 
 def print_devices(document: Document) -> None:
-    """Print :func:`devices_document`."""
     machine = document["machine"]
     memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
     shown, rows = console(), []
@@ -104,7 +103,6 @@ def _entry(interpreter: Interpreter, used: Answers | None) -> Document:
 
 
 def print_environments(document: Document) -> None:
-    """Print :func:`environments_document`: each interpreter, and below it what it is used for."""
     shown = console()
     for entry in document["environments"]:
         python = f"Python {entry['python']}" if entry["python"] else "no Python"

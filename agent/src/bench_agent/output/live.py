@@ -142,7 +142,6 @@ class LiveDisplay:
             self.note(f"the server refused a result: {detail}", FAILURE)
 
     def note(self, text: str, style: str = "") -> None:
-        """Print a message beside the progress."""
         say(self._console, text, style)
 
     def unreachable(self, error: ServerUnreachable) -> None:
@@ -153,7 +152,6 @@ class LiveDisplay:
 
 
 def view(state: Progress, now: float) -> Table:
-    """The live table: the run, the current repeat, the machine."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(width=20)
@@ -178,7 +176,6 @@ def view(state: Progress, now: float) -> Table:
 
 
 def sensor_words(reading: Reading) -> str:
-    """The known sensors in one line."""
     readings = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
     return ", ".join(words(value) for words, value in readings if value is not None)
 
@@ -226,7 +223,6 @@ class EventLines:
         self._write("unreachable", detail=str(error))
 
     def note(self, text: str) -> None:
-        """A message to the user."""
         self._write("note", text=text)
 
     def summary(self, document: Document) -> None:

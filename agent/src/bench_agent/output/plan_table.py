@@ -33,7 +33,6 @@ PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 
 
 def plan_document(plan: Plan) -> Document:
-    """Cells with their estimates, and excluded cells with the reason."""
     return {
         "preset": plan.preset.name,
         "repeats": plan.repeats,
@@ -144,7 +143,6 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def plan_warnings(plan: Plan) -> list[str]:
-    """Warnings about the plan, each with the remedy."""
     warnings = []
     if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
         warnings.append(EMULATED)

@@ -157,7 +157,6 @@ def what_is_where(
 
 
 def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
-    """The rank of this machine's hardware, and its page."""
     words = f"is {rank.words}" if rank.words else "has no rank yet"
     return [f"This hardware {words}.", *([f"  {rank.address}"] if links else [])]
 

@@ -73,7 +73,6 @@ class MeasuredTimes(Wire):
     cells: dict[str, CellTimes] = Field(default={})
 
     def has(self, framework: str, device: Device) -> bool:
-        """Whether a repeat of this framework on this device is stored."""
         return bool(self._of(framework, device))
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:

@@ -61,7 +61,6 @@ class FreeMemory:
 
 
 def free_memory_of(facts: MachineFacts) -> FreeMemory:
-    """The memory of a machine, or of its container."""
     return FreeMemory(
         host_bytes=facts.memory_bytes,
         gpu_bytes={gpu.index: gpu.memory_bytes for gpu in facts.gpus if gpu.kind == "cuda"},

@@ -61,8 +61,6 @@ class PlannedCell(Wire):
 
 @dataclass(frozen=True)
 class Excluded:
-    """A cell that is not run, and why."""
-
     what: str
     reason: str
 
@@ -310,7 +308,6 @@ def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
 def _share_budget(
     cells: list[PlannedCell], preset: Preset, selection: Selection, measured_times: MeasuredTimes
 ) -> list[PlannedCell]:
-    """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds
     if budget is None and preset.total_seconds is not None and cells:
         taken = sum(

@@ -42,7 +42,6 @@ class ServerAsk(BaseModel):
 
     @property
     def setup(self) -> HardwareSetup:
-        """What is drawn."""
         return HardwareSetup(*(getattr(self, name) for name in HardwareSetup._fields))
 
 

@@ -23,8 +23,6 @@ KEY_REFUSALS = {"key_not_active", "not_invited"}
 
 @dataclass(frozen=True)
 class PendingEnvelope:
-    """A pending envelope of the outbox and its bytes."""
-
     entry: Entry
     raw: bytes
 
@@ -43,7 +41,6 @@ class LineAnswer:
 
     @property
     def state(self) -> Literal["sent", "refused", "pending"]:
-        """The state of the envelope after this answer."""
         if 200 <= self.status < 300:
             return "sent"
         code = self.document.get("code")

@@ -52,7 +52,6 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
 
 
 def known_servers(home: Home) -> list[str]:
-    """Addresses of the servers with a stored state."""
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 

@@ -34,8 +34,6 @@ BOARD_WAIT_SECONDS = 5
 
 
 class ServerRefused(Exception):
-    """The server answered with a problem document."""
-
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(batch.problem_text(problem, problem.get("title") or f"HTTP {status}"))
         self.status = status
@@ -100,7 +98,6 @@ class Client:
         return self._own_key
 
     def knock(self) -> None:
-        """Check that the server answers."""
         self.fetch("/healthz")
 
     def enroll(self, display_name: str | None = None, invite: str | None = None) -> dict[str, Any]:
@@ -176,11 +173,9 @@ class Client:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def read(self, path: str) -> dict[str, Any]:
-        """The document at a path of the server."""
         return self._answer("GET", path)
 
     def fetch(self, path: str) -> bytes:
-        """The bytes at a path of the server."""
         return self._connection.content(path)
 
     def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:

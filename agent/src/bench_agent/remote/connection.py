@@ -89,7 +89,6 @@ def trusted() -> ssl.SSLContext:
 
 
 def complain(line: str) -> None:
-    """Print a line to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -45,12 +45,10 @@ class Entry:
 
     @property
     def run_id(self) -> str:
-        """The run that measured it."""
         return self.path.name.partition("-")[0]
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        """The server's answer, or None."""
         with suppress(FileNotFoundError):
             answer: dict[str, Any] = json.loads(self.path.with_suffix(ANSWER_SUFFIX).read_bytes())
             return answer
@@ -66,8 +64,6 @@ class Entry:
 
 
 class Outbox:
-    """The outbox folder with its three states."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
 
@@ -143,5 +139,4 @@ class Outbox:
 
 
 def file_name(run_id: str, cell: Cell, repeat: int) -> str:
-    """The file name of a repeat's envelope."""
     return f"{run_id}-{cell.digest[:16]}-{repeat}.json"

@@ -24,7 +24,6 @@ class MachineRank(NamedTuple):
 
     @property
     def machine_id(self) -> str:
-        """The server's id of the machine."""
         return self.address.rpartition("/")[2]
 
 

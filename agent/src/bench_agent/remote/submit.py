@@ -12,19 +12,15 @@ from .outbox import Entry, Outbox, State
 
 @dataclass(frozen=True)
 class Delivery:
-    """The outcome of posting one envelope."""
-
     entry: Entry
     state: State
     answer: dict[str, Any]
 
     @property
     def result_id(self) -> str:
-        """The server's id of a sent result."""
         return str(self.answer.get("id"))
 
     def address(self, server: str) -> str:
-        """The address of a sent result's page."""
         return f"{server}/results/{self.result_id}"
 
 

@@ -73,7 +73,6 @@ def parse_address(text: str) -> tuple[str, str] | None:
 
 
 def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
-    """Fetch a result's bundle from a server."""
     sealed = read(f"/api/v1/results/{result_id}/envelope")
     receipt = read(f"/api/v1/results/{result_id}/receipt")
     return complete_bundle(sealed, receipt, read) | fetch_judged(result_id, read)

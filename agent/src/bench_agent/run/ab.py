@@ -102,8 +102,6 @@ class Pair:
 
 
 class RunFailed(Exception):
-    """A run failed, so there is nothing to compare."""
-
     def __init__(self, side: Side, failed: Failed, log: Path) -> None:
         super().__init__(side.name, failed, log)
         self.side, self.failed, self.log = side, failed, log
@@ -264,5 +262,4 @@ def pairs(
 
 
 def compare_sides(done: list[Pair]) -> SpeedVerdict:
-    """The speed of B divided by that of A over all pairs, with interval and verdict."""
     return compare_pairs([1 / pair.b for pair in done], [1 / pair.a for pair in done])

@@ -86,7 +86,6 @@ def line(checked: CheckedCell) -> str:
 
 
 def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
-    """The number of cells with each verdict, and the cells that were left out."""
     kinds = [cell.verdict.kind if cell.verdict else "failed" for cell in checked]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     left_out = [f"left out: {item.what}: {item.reason}" for item in plan.excluded]
@@ -94,7 +93,6 @@ def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
 
 
 def document(checked: Sequence[CheckedCell], plan: Plan, nonce: str) -> dict[str, Any]:
-    """Every cell with its readings and the software it ran on, as JSON."""
     return {
         "nonce": nonce,
         "pairs": [_pair(cell) for cell in checked],

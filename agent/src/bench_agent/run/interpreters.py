@@ -88,7 +88,6 @@ class Interpreter:
 
     @property
     def frameworks(self) -> tuple[str, ...]:
-        """Frameworks that are installed here and that a worker can use."""
         return tuple(n for n in engines.names() if self.has(n))
 
     def has(self, framework: str) -> bool:
@@ -159,7 +158,6 @@ def require(paths: Iterable[str]) -> None:
 
 
 def _description(path: str, *, packages: bool) -> Description | str:
-    """An interpreter's answer, or why there is none."""
     more = ["--packages"] if packages else []
     try:
         done = subprocess.run(

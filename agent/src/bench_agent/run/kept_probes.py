@@ -41,8 +41,6 @@ class KeptProbe(Wire):
 
 
 class _File(Wire):
-    """The content of ``probes.json``."""
-
     probes: tuple[KeptProbe, ...]
 
 

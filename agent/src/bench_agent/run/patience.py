@@ -50,7 +50,6 @@ def may_compile_kernels(place: Place, measured_times: MeasuredTimes) -> bool:
 
 
 def why_silent(place: Place, measured_times: MeasuredTimes) -> str | None:
-    """The message before a worker that may be silent for long, or None."""
     if not may_compile_kernels(place, measured_times):
         return None
     under = f" under {place.python}" if place.python else ""

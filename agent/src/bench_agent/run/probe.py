@@ -103,7 +103,6 @@ def probe_with(
 
 
 def probe(framework: str, log: Path, command: Sequence[str]) -> Probe:
-    """The devices that one framework sees, or why it sees none."""
     if sys.platform == "win32":
         return Probe(devices=(), environment=None, problem="native Windows: use WSL 2")
     return run_task(ProbeTask(framework=framework), log, PROBE_LIMITS, command)

@@ -13,8 +13,6 @@ from .telemetry import Reading
 
 
 class Reporter(Protocol):
-    """Receives the events of a run and shows them to the user."""
-
     def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None: ...
 
     def skipped(self, planned: PlannedCell) -> None: ...

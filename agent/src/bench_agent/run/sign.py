@@ -28,8 +28,6 @@ class Moment:
 
 
 class RunClock:
-    """Wall and monotonic clock of a run, read together."""
-
     def __init__(
         self,
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -71,7 +69,6 @@ class RunIdentity:
 
     @property
     def nonce(self) -> str:
-        """The challenge's nonce, or the agent's own."""
         return self.challenge.nonce if self.challenge else self.own_nonce
 
     def seed_of(self, cell: Cell) -> str:

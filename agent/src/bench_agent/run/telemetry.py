@@ -95,7 +95,6 @@ class Sampler:
 
 
 def read_host() -> Reading:
-    """Load and memory of the whole machine."""
     load = sensors.load_average()
     return {
         "cpu_utilisation_percent": psutil.cpu_percent(),
@@ -105,7 +104,6 @@ def read_host() -> Reading:
 
 
 def read_linux() -> Reading:
-    """Temperature and throttling of the processor."""
     throttled = sensors.throttle_count()
     return {
         "cpu_temperature_celsius": sensors.cpu_heat()[0],

@@ -64,7 +64,6 @@ class TimedPart:
             self._problem = str(problem)
 
     def heard(self, message: WorkerEvent) -> None:
-        """Handle a message of the worker, as soon as it came."""
         if isinstance(message, BlockDone):
             self._ended = self._read()
             self._received_ns.append(self._ended[0])

@@ -51,7 +51,6 @@ def describe(engine: Engine, environ: Mapping[str, str] = os.environ) -> Environ
 
 
 def speed_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that change speed, without folders."""
     return {
         name: without_folders(value)
         for name, value in sorted(environ.items())

@@ -32,7 +32,6 @@ def failed(error: Exception, phase: Phase, measurement: Measurement | None = Non
 
 
 def kind_of(error: BaseException, phase: Phase) -> FailureKind:
-    """The kind of failure. The causes of an exception count like the exception itself."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:

@@ -156,7 +156,6 @@ def day_and_time(moment: str) -> str:
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
     return "\n".join(map(markdown_row, (heads, ("---",) * len(heads), *rows)))
 
 

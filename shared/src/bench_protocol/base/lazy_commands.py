@@ -44,7 +44,6 @@ class LazyCommands(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def complain(self, words: str) -> None:
-        """Print a line on standard error."""
         print(words, file=sys.stderr)
 
     def get_params(self, ctx: Any) -> list[Any]:

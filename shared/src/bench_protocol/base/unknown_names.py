@@ -26,7 +26,6 @@ def unknown(
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant, or None."""
     return next(iter(get_close_matches(name.lower(), names, n=1, cutoff=0.7)), None)
 
 

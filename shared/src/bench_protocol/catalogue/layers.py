@@ -264,7 +264,6 @@ class Residual(Wire):
         return total
 
     def parts(self, shape: Shape) -> list[Part]:
-        """Layers of both branches."""
         return [*self.branch("main", shape), *self.branch("shortcut", shape)]
 
 

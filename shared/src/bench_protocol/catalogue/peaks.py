@@ -49,7 +49,6 @@ def _stated(hardware: str) -> Mapping[str, Any]:
 
 @cache
 def table() -> dict[str, Any]:
-    """The file of peaks and bounds."""
     read: dict[str, Any] = json.loads(FILE.read_text())
     return read
 

@@ -38,7 +38,6 @@ def document() -> dict[str, Any]:
 
 
 def figures() -> Iterator[Published]:
-    """Every published figure."""
     for copied in document()["figures"]:
         names = ("hardware", "workload", "framework", "device", "recipe", "batch_size")
         yield Published(

@@ -101,7 +101,6 @@ def first_owner(key_id: str) -> str:
 
 
 def payload(said: Wire) -> bytes:
-    """The bytes to sign."""
     return strict_json.dumps(said.model_dump(mode="json"))
 
 

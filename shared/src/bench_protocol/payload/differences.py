@@ -34,7 +34,6 @@ def facts(machine: Machine, environment: Environment) -> dict[str, str]:
 
 
 def facts_of(result: Result) -> dict[str, str]:
-    """The facts of a result, and its agent's version."""
     return {
         "agent.version": result.agent.version,
         **facts(result.machine, result.environment),
@@ -42,7 +41,6 @@ def facts_of(result: Result) -> dict[str, str]:
 
 
 def differences(before: Facts, after: Facts) -> tuple[Difference, ...]:
-    """The facts that differ, by name."""
     return tuple(
         Difference(name, before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())
@@ -67,7 +65,6 @@ def in_words(difference: Difference, system: str) -> str:
 
 
 def several_in_words(changed: Sequence[Difference], system: str) -> str:
-    """The words of the first differences, and how many more there are."""
     words = [in_words(one, system) for one in changed[:MOST_NAMED]]
     if more := len(changed) - len(words):
         words.append(f"{more} more")

@@ -75,7 +75,6 @@ def _power_limit(warn: Warn) -> bool:
 
 
 def of_blocks(blocks: Blocks) -> list[Warn]:
-    """Doubts from the block times."""
     durations = blocks.durations_ns
     warnings = list(_few(durations))
     if len(durations) >= ENOUGH_FOR_QUARTILES:
@@ -92,7 +91,6 @@ def of_telemetry(telemetry: Telemetry) -> list[Warn]:
 
 
 def of_conditions(before: Conditions) -> list[Warn]:
-    """Doubts from the machine's state before the repeat."""
     warnings = list(_not_idle(before))
     if before.thermal_pressure not in (None, "nominal"):
         warnings.append(Warn(code="hot", figures={"thermal_pressure": before.thermal_pressure}))

@@ -94,7 +94,6 @@ class Blocks(Wire):
 
     @property
     def steps(self) -> int:
-        """All timed steps."""
         rest = self.last_block.steps if self.last_block else 0
         return len(self.durations_ns) * self.steps_per_block + rest
 
@@ -106,7 +105,6 @@ class Blocks(Wire):
 
     @property
     def total_ns(self) -> int:
-        """The time of all timed steps."""
         return sum(self.all_durations_ns)
 
 

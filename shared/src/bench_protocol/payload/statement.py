@@ -55,7 +55,6 @@ class KeyEvent(Wire):
 
 
 def result_payload(result: Result) -> bytes:
-    """The bytes to sign for a result."""
     subjects = (("workload", result.cell.workload_digest), ("cell", result.cell.digest))
     return strict_json.dumps(
         {
@@ -109,7 +108,6 @@ def require_author(claimed_key_id: str, signing_key_id: str) -> None:
 
 
 def key_event_payload(event: KeyEvent) -> bytes:
-    """The bytes to sign for a key event."""
     return strict_json.dumps(event.model_dump(mode="json"))
 
 

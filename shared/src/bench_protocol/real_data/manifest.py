@@ -114,5 +114,4 @@ MANIFEST: Manifest = (
 
 
 def real_data_named(name: str, manifest: Manifest = MANIFEST) -> RealData | None:
-    """The real data set of this name, or None."""
     return next((item for item in manifest if item.name == name), None)

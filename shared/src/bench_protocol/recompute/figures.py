@@ -51,7 +51,6 @@ def figures(workload: Workload, nonce: str, batch_size: int, split: Split | None
 
 @lru_cache(maxsize=16)
 def generated_digest(data_set: DataSet) -> str:
-    """The digest of a data set's generated samples."""
     names = ("train", *(["validation"] if data_set.validation_samples else []), "test")
     return seeded.data_digest(*(seeded.generated_data(data_set, name) for name in names))
 

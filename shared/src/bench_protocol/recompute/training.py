@@ -180,7 +180,6 @@ class Training:
 
 
 def _part(workload: Workload, batch: int) -> int:
-    """Samples of a part of a batch."""
     outputs = workload.shapes[workload.frozen_layers :]
     stored = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)

@@ -42,7 +42,6 @@ class NoteKey:
 
 
 def note_key(name: str, key: Ed25519PrivateKey) -> NoteKey:
-    """The verifier key that belongs to a private key."""
     return NoteKey(name, key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
 

@@ -40,7 +40,6 @@ class Checkpoint:
     root: bytes
 
     def signed(self, key: Ed25519PrivateKey) -> str:
-        """The signed note."""
         root = base64.b64encode(self.root).decode()
         return note.sign(f"{self.origin}\n{self.size}\n{root}\n", self.origin, key)
 
@@ -82,7 +81,6 @@ class Receipt:
 
     @property
     def proof(self) -> str:
-        """The receipt as text, without the salt."""
         hashes = "".join(f"{base64.b64encode(value).decode()}\n" for value in self.path)
         return f"{PROOF_HEADER}\nindex {self.index}\n{hashes}\n{self.checkpoint}"
 

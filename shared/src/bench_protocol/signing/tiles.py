@@ -42,7 +42,6 @@ def tile_address(level: int, index: int, size: int) -> str:
 
 
 def entries_addresses(size: int) -> Iterator[str]:
-    """Addresses of all entry bundles of a tree."""
     for start in range(0, size, WIDTH):
         yield f"/tile/entries/{tile_number(start // WIDTH, min(WIDTH, size - start))}"
 

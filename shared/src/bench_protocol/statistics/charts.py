@@ -55,7 +55,6 @@ def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
 
 
 def segments(values: Sequence[tuple[str, int]]) -> tuple[Segment, ...]:
-    """Lay out the segments of a bar."""
     whole, start, pieces = sum(value for _, value in values), 0.0, []
     for label, value in values:
         share = 100 * value / whole

@@ -218,7 +218,6 @@ def _p_value(estimates: Sequence[Estimate]) -> float:
 
 
 def verdict_kind(low: float, high: float) -> Kind:
-    """The verdict that an interval of a speed-up allows."""
     return "no_difference" if low <= 1 <= high else "faster" if low > 1 else "slower"
 
 

@@ -48,8 +48,6 @@ class Curve(Wire):
 
 
 class MeasuredLimits(Wire):
-    """The measured limits of one definition of a workload."""
-
     workload_digest: Sha256
     curve: Curve | None = None
     bands: tuple[Band, ...] = ()
@@ -60,7 +58,6 @@ ENTRIES = TypeAdapter(dict[str, MeasuredLimits])
 
 @cache
 def entries() -> dict[str, MeasuredLimits]:
-    """The file: entries by the names of their workloads."""
     return ENTRIES.validate_json(FILE.read_bytes())
 
 

@@ -77,7 +77,6 @@ class Part:
 
     @property
     def epochs(self) -> int:
-        """The number of epochs that it trains in, in part or whole."""
         return math.ceil((self.first + self.steps) / self.per_epoch)
 
     def calls(self, steps_per_call: int) -> list[int]:
@@ -142,12 +141,10 @@ def mean_square(first: bool) -> float:
 
 
 def drops(workload: Workload) -> bool:
-    """Whether the workload has Dropout layers."""
     return any(isinstance(layer, Dropout) for layer in workload.layers)
 
 
 def convolves(workload: Workload) -> bool:
-    """Whether convolutions are trained."""
     trained = workload.layers[workload.frozen_layers :]
     return any(isinstance(layer, Conv2D | Residual) for layer in trained)
 

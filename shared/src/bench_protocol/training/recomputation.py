@@ -58,7 +58,6 @@ class SessionJob:
 
     @property
     def key(self) -> JobKey:
-        """The key under which the server stores the job."""
         return JobKey(self.seed, self.batch_size, self.data)
 
 
@@ -99,7 +98,6 @@ class Recomputation(Wire):
 
     @property
     def key(self) -> JobKey:
-        """The key of the stated job."""
         return JobKey(self.seed, self.batch_size, self.data)
 
 
@@ -107,7 +105,6 @@ Known = Mapping[JobKey, Recomputation]
 
 
 def payload(said: Recomputation) -> bytes:
-    """The bytes to sign."""
     return strict_json.dumps(said.model_dump(mode="json", exclude_none=True))
 
 

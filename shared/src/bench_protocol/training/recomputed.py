@@ -25,7 +25,6 @@ class Recomputed(Wire):
 
     @property
     def loss_range(self) -> tuple[float, float]:
-        """Lowest and highest correct loss."""
         return self.loss, self.loss if self.loss_high is None else self.loss_high
 
     @property

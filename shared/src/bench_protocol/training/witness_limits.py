@@ -128,7 +128,6 @@ def can_conform(device: DeviceKind, precision: Precision) -> bool:
 
 
 def is_measured(device: DeviceKind, precision: Precision) -> bool:
-    """Whether limits were measured, and not derived."""
     return (device, precision) in MEASURED
 
 

@@ -154,7 +154,6 @@ def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
 
 
 def _name(part: Part) -> str:
-    """A reading in sentences."""
     return f"the {part.kind} reading"
 
 

@@ -38,7 +38,6 @@ class Omissions:
 
     @property
     def words(self) -> str:
-        """All that was left out, or an empty text."""
         gaps = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in self.missing_repeats)
         found, renewed = (plural(n, "challenge") for n in (self.challenges, self.renewals))
         parts = (

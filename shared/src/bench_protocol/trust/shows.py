@@ -40,7 +40,6 @@ class Check(NamedTuple):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Check":
-        """Read a verdict of the API."""
         figures = document["figures"]
         verdict = figures.get("verdict") if isinstance(figures, Mapping) else None
         return cls(
@@ -112,8 +111,6 @@ def facts_of(
 
 
 class Finding(NamedTuple):
-    """The finding of a row."""
-
     status: Status
     sentence: str
     assurance: Assurance | None = None
@@ -146,7 +143,6 @@ class Row:
 
     @property
     def section(self) -> str:
-        """The anchor of the row on the page ``/trust``."""
         return f"/trust#{self.what}"
 
 

@@ -31,7 +31,6 @@ class TrustLevel:
 
     @property
     def words(self) -> str:
-        """The assurance in words."""
         return "unsigned" if self.assurance is None else ASSURANCE_WORDS[self.assurance]
 
 

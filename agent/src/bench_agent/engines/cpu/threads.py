@@ -29,6 +29,5 @@ def usable_cores() -> int:
 
 
 def of_a_step(workload: Workload, batch_size: int) -> int:
-    """The threads of a training step."""
     small = workload.training_flops_per_sample * batch_size < ONE_THREAD_FLOPS
     return 1 if small else usable_cores()

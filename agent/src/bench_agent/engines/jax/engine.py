@@ -20,8 +20,6 @@ MPS_PLUGIN, MPS = "jax_plugins.mps", "mps"
 
 
 class Jax(Framework):
-    """See :class:`..seam.Engine`."""
-
     name = "jax"
     import_name = "jax"
     distributions: tuple[str, ...] = (

@@ -18,8 +18,6 @@ def synchronize(arrays: Any) -> None:
 
 
 class JaxProducts:
-    """See :class:`..seam.Products`."""
-
     def __init__(self, size: int, dtype: str) -> None:
         most = product_scale(size)
         matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-most, maxval=most)

@@ -91,7 +91,6 @@ class JaxSession(TrainingLoop):
         return next(iter(self._state[0].devices()))
 
     def _parameters(self) -> model.Parameters:
-        """Parameters of all layers, the frozen ones first."""
         trained, _ = jax.tree.unflatten(self._tree, self._state)
         return [*self._frozen, *trained]
 

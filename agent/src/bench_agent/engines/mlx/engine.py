@@ -19,8 +19,6 @@ from ..seam import Data, Engine, Products, Session
 
 
 class Mlx(Framework):
-    """See :class:`..seam.Engine`."""
-
     name = "mlx"
     import_name = "mlx.core"
     distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")

@@ -121,8 +121,6 @@ class FixedNormalisation(nn.Module):  # type: ignore[misc]
 
 
 class Block(nn.Module):  # type: ignore[misc]
-    """A residual block."""
-
     def __init__(self, block: layers.Residual, shape: layers.Shape, values: Any) -> None:
         super().__init__()
 

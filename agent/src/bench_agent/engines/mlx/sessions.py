@@ -28,8 +28,6 @@ STEPS_PER_EVALUATION = 8
 
 
 class MlxSession(TrainingLoop):
-    """The base of MLX's loops."""
-
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
         super().__init__(workload, cell, data)
         self._model = model
@@ -245,6 +243,5 @@ class TunedSession(SlicedLoop, MlxSession):
 
 
 def _pictures(data: Any, rows: Any) -> Any:
-    """Some samples of the data on the device, as floats."""
     x = data[rows]
     return x.astype(mx.float32) / 255 if x.dtype == mx.uint8 else x

@@ -19,8 +19,6 @@ PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
 
 
 class TensorFlow(Framework):
-    """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
-
     name = "tensorflow"
     import_name = "tensorflow"
     distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")

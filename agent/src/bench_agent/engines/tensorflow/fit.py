@@ -143,7 +143,6 @@ class FitSession(shared.KerasSession):
         }
 
     def _samples(self, rows: Any) -> tuple[Any, Any]:
-        """Pictures as floats and one-hot labels."""
         labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
         return as_floats(self._data.train_x[rows]), labels
 

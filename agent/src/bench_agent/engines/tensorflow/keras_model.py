@@ -63,7 +63,6 @@ def _weight(model: Any, tensor: TrainedTensor) -> Any:
 
 
 def _block(block: layers.Residual, shape: layers.Shape, values: Any, safe: bool) -> Any:
-    """A residual block as a separate model, with its weights."""
 
     def branch(x: Any, parts: list[layers.Part]) -> Any:
         for part in parts:

@@ -38,8 +38,6 @@ class Built(NamedTuple):
 
 
 class KerasSession(TrainingLoop):
-    """The base of TensorFlow's loops."""
-
     def __init__(self, built: Built) -> None:
         super().__init__(built.workload, built.cell, built.data)
         self.layers = built.layers

@@ -29,8 +29,6 @@ UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
 
 class StepsSession(SlicedLoop, shared.KerasSession):
-    """A session that trains by one compiled program."""
-
     def __init__(
         self,
         built: shared.Built,
@@ -125,7 +123,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             self._cut.write_back()
 
     def _drop(self, number: Any) -> tf_forward.Drop:
-        """The dropout of the step of this number."""
         if not self._drops:
             return dropout.none
         stateful: tf_forward.Drop = tf.nn.dropout

@@ -108,7 +108,6 @@ class WeightShares:
                 part.assign(value)
 
     def __iter__(self) -> Any:
-        """The weights of each share."""
         return zip(*self._parts, strict=True)
 
     def write_back(self) -> None:
@@ -121,7 +120,6 @@ class DensePair(WeightShares):
     """See :func:`dense_pair`: the first by its units, the second by its inputs."""
 
     def __init__(self, model: Any, first: int, second: int, count: int) -> None:
-        """``first``, ``second``: indices of the layers."""
         self.first, self._next = first, second + 1
         self._between = slice(first + 1, second)
         self._first_layer, self._second_layer = model.layers[first], model.layers[second]
@@ -171,7 +169,6 @@ class LargeLayers(WeightShares):
 
 
 def _weighted(workload: Workload) -> list[int]:
-    """Indices of the layers with weights."""
     return [i for i, layer in enumerate(workload.layers) if layer.weight_shapes(workload.shapes[i])]
 
 

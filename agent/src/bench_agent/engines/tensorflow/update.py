@@ -21,7 +21,6 @@ mean and mean square, SGD's velocity come first."""
 
 
 def state_of(variables: Sequence[Any]) -> State:
-    """The state of an optimiser that has not made a step."""
     zeros = [[tf.Variable(tf.zeros_like(variable)) for variable in variables] for _ in range(2)]
     return list(zip(variables, *zeros, strict=True))
 

@@ -43,7 +43,6 @@ class DeviceOptimizer:
         return int(self._number.item())
 
     def tensors(self) -> list[Any]:
-        """The state and the number of updates."""
         return [self._number, *itertools.chain(*self._state)]
 
     def restart(self, first: bool) -> None:
@@ -61,7 +60,6 @@ class DeviceOptimizer:
             parameter.grad = None
 
     def step(self) -> None:
-        """Update the parameters by their gradients."""
         with torch.no_grad():
             gradients = [parameter.grad for parameter in self._parameters]
             match self._settings:

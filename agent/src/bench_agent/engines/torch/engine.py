@@ -21,8 +21,6 @@ PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
 
 
 class Torch(Framework):
-    """See :class:`..seam.Engine` and :class:`..seam.HasForms`."""
-
     name = "torch"
     import_name = "torch"
     distributions: tuple[str, ...] = ("torch",)

@@ -119,8 +119,6 @@ class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
 
 
 class Block(nn.Module):  # type: ignore[misc]
-    """A residual block."""
-
     def __init__(self, main: Any, shortcut: Any) -> None:
         super().__init__()
         self.main, self.shortcut = main, shortcut

@@ -24,8 +24,6 @@ from .products import synchronize
 
 
 class TorchSession(TrainingLoop):
-    """The base of PyTorch's loops."""
-
     fast = False
     """Whether updates are PyTorch's fused ones."""
 

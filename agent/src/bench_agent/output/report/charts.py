@@ -48,8 +48,6 @@ class BarGroup:
 
 @dataclass(frozen=True)
 class Trace:
-    """The blocks of a cell's typical repeat."""
-
     title: str
     subtitle: str
     range: str
@@ -68,7 +66,6 @@ class Charts:
 
 
 def charts_of(report: Report) -> Charts:
-    """Lay out every comparison that the run allows."""
     cells = at_one_batch(report.cells)
     return Charts(
         fastest=_groups(

@@ -55,12 +55,10 @@ class CellFigures:
 
     @property
     def place(self) -> str:
-        """Framework and device."""
         return f"{self.cell.framework} {self.cell.device}"
 
     @property
     def task(self) -> tuple[str, int, str, str]:
-        """The key that compared cells share."""
         return self.cell.workload, self.cell.batch_size, self.cell.precision, self.cell.data
 
     @property
@@ -95,12 +93,10 @@ class Report:
 
     @property
     def data(self) -> str:
-        """The data trained on: ``generated``, ``real``, or both."""
         return " and ".join(sorted({result.cell.data for result in self.results}))
 
 
 def report_of(results: Sequence[Result]) -> Report:
-    """Derive a report from the results (at least one) of a run."""
     by_cell: dict[Cell, list[Result]] = {}
     # Sort by wall clock: the run's monotonic clock restarts with each challenge and resumption.
     results = sorted(results, key=lambda result: result.clocks.started)

@@ -46,7 +46,6 @@ NOBODY = Around()
 
 
 def around_published(report: Report) -> Around:
-    """One published figure for each workload that has one."""
     neighbours = published_beside(report)
     url = published.document()["source"]["url"]
     return Around(neighbours, WORDS.format(url=url) if neighbours else "")

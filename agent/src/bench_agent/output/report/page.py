@@ -96,7 +96,6 @@ def _names(cell: Cell) -> tuple[str, ...]:
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
-    """Machine and software, name and value."""
     machine = report.machine
     memory = people.size(machine.memory_bytes) if machine.memory_bytes else "unknown"
     gpus = [("GPU", gpu.name) for gpu in machine.gpus]

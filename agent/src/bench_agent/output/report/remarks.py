@@ -111,7 +111,6 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
 
 
 def published_lines(preset: str | None) -> list[str]:
-    """One line for each difference between a ``--like`` run and its source."""
     return [f"otherwise than published: {correction}" for correction in corrections(preset)]
 
 
