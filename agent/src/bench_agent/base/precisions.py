@@ -90,10 +90,6 @@ def _no_neural_accelerators(device: FoundDevice) -> str | None:
 
 
 def emulates_bfloat16(instruction_sets: Iterable[str]) -> bool:
-    """Whether a processor has no instructions for bfloat16. False if nothing is known.
-
-    Args:
-        instruction_sets: those of :class:`bench_protocol.payload.machine.Cpu`.
-    """
+    """Whether a processor has no instructions for bfloat16. False if nothing is known."""
     known = set(instruction_sets)
     return bool(known) and not known & BFLOAT16_SETS

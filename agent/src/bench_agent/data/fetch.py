@@ -82,12 +82,7 @@ def fetch(
 def _from_mirror(
     mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
 ) -> None:
-    """Complete the partial file and verify it.
-
-    Raises:
-        _MirrorFailed: it did not deliver the right file.
-        OSError: it cannot be written.
-    """
+    """Complete the partial file and verify it."""
     resumed = partial.exists()
     _download(mirror, file, partial, client, listener)
     try:

@@ -38,12 +38,7 @@ CONTAINER_PATHS = (
 
 
 def container(root: Path, environ: Mapping[str, str]) -> str | None:
-    """Kind of the container around this process, or None. One of several traces is enough.
-
-    Args:
-        root: ``/``, or a folder of recorded files.
-        environ: this process's environment.
-    """
+    """Kind of the container around this process, or None. One of several traces is enough."""
     if "KUBERNETES_SERVICE_HOST" in environ:
         return "kubernetes"
     if (root / ".dockerenv").exists():

@@ -47,10 +47,6 @@ def show_end(
 ) -> None:
     """Print whether the figures are worth sharing and what was found, then the figures, remarks and
     the next steps.
-
-    Args:
-        server: where the results should go.
-        links: name the server and its pages.
     """
     report = report_of(summary.results) if summary.results else None
     disturbed = report is not None and slowed_by(report) is not None

@@ -20,10 +20,6 @@ def choose(
     """The cells to offer, in the order in which they are wanted.
 
     Left out: what the run measures anyway, what cannot run here, and other data than the run's.
-
-    Args:
-        wanted: each ask, and what its result names.
-        lay_out: plans a selection on this machine, as :func:`.plan.make_plan`.
     """
     left_seconds = SHARE_OF_TIME * run.estimate_seconds
     kinds = {planned.cell.data for planned in run.cells}

@@ -51,13 +51,7 @@ def due(
 def _why_due(
     results: Iterator[Result], present: Facts, system: str, every: timedelta, now: datetime
 ) -> str | None:
-    """Why a set-up is due, or None.
-
-    Args:
-        results: its results on this machine, newest first.
-        present: the facts of machine and software now.
-        system: the operating system's name on the wire.
-    """
+    """Why a set-up is due, or None. ``results``: on this machine, newest first."""
     last = next(results, None)
     if last is None:
         return "no run yet"

@@ -110,11 +110,6 @@ def make_plan(
 ) -> Plan:
     """Lay out the matrix.
 
-    Args:
-        probes: each framework's answer about its devices on this machine.
-        measured_times: how long repeats took here so far, for the estimates.
-        free_memory: this machine's memory; cells that cannot fit are left out.
-
     Raises:
         UsageProblem: a filter matches nothing, or no cell is left to run.
     """

@@ -56,12 +56,7 @@ def known_servers(home: Home) -> list[str]:
 
 
 class CheckpointMemory:
-    """The last checkpoint of one server's log.
-
-    Args:
-        server: the server's address.
-        fetch: returns the bytes at a path of the server.
-    """
+    """The last checkpoint of one server's log."""
 
     def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
         self.server = server
@@ -146,9 +141,6 @@ class CheckpointMemory:
 
         Each must continue the next smaller one. All proofs come from tiles of the largest, and
         each tile is fetched once, so they cost no more requests than one proof.
-
-        Raises:
-            LogContradiction: they do not.
         """
         server = self._server_state()
         remembered = self._open(server, server.checkpoint)

@@ -179,11 +179,7 @@ class Client:
         return self._connection.content(path)
 
     def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:
-        """Post envelopes in one request, or in several if the body is too large for the server.
-
-        Returns:
-            The server's answer for each, in their order.
-        """
+        """Post envelopes in one request, or in several if the body is too large for the server."""
         content = batch.body(envelopes)
         response = self._connection.request("POST", "/api/v1/results", content, batch.NDJSON)
         if response.status_code == 413 and len(envelopes) > 1:

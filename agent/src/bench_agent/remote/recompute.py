@@ -96,9 +96,6 @@ def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
 def _computed(job: SessionJob) -> tuple[Figures, str]:
     """The figures of a job, and the digest of its data. A result and the server's recomputation
     of it have the same job.
-
-    Raises:
-        DataProblem: its real data is not on this machine.
     """
     workload = job.workload
     if job.data == "generated":

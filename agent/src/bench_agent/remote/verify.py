@@ -226,9 +226,6 @@ def _stated(
 ) -> tuple[tuple[Recomputation, ...], tuple[str, ...]]:
     """The server's recomputations of its jobs, and sentences about them. They must give the trust
     level that the bundle shows.
-
-    Raises:
-        ProtocolError: they do not hold.
     """
     stated: tuple[Recomputation, ...] = ()
     sentences: tuple[str, ...] = ()

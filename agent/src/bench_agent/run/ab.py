@@ -153,9 +153,6 @@ def side(
 ) -> Side:
     """The cell of a side. If no device is named, the first one that is not the CPU.
 
-    Args:
-        probes: devices and versions that the side's interpreter reports, by framework.
-
     Raises:
         UsageProblem: the choice names no cell, or several.
     """

@@ -29,13 +29,7 @@ RunForm = Callable[[FormTask, Path, Limits, Sequence[str]], FormAnswer]
 
 
 class Forms:
-    """The choices of this process, one a cell and command.
-
-    Args:
-        say: shows a line to the user.
-        run: measures a form in a worker process.
-        stop: says, before each form, whether the user wants to stop.
-    """
+    """The choices of this process, one a cell and command."""
 
     def __init__(
         self,
@@ -52,9 +46,6 @@ class Forms:
     ) -> FormChoice | None:
         """The form to run a cell in; None where it has one form only, or where its plain one gives
         no figures.
-
-        Args:
-            command: starts the worker; by default of the cell's interpreter.
 
         Raises:
             KeyboardInterrupt: the user wants to stop.

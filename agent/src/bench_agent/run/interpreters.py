@@ -132,11 +132,7 @@ def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
 
 
 def describe(path: str | None, *, packages: bool = True) -> Description | None:
-    """Describe what an interpreter has installed; None if it gives no answer.
-
-    Args:
-        path: None for the agent's own.
-    """
+    """Describe what an interpreter has installed; None if it gives no answer."""
     if path is None:
         return own(packages=packages).description
     description = _description(path, packages=packages)

@@ -38,11 +38,7 @@ def waiting(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def gentle_interrupt(say: Callable[[str], None]) -> Iterator[Stop]:
-    """Turn the first interrupt inside the block into a request; the second one raises.
-
-    Args:
-        say: shows the user what the first interrupt did.
-    """
+    """Turn the first interrupt inside the block into a request; the second one raises."""
     stop = Stop()
 
     def ask(number: int, frame: FrameType | None) -> None:

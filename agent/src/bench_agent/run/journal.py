@@ -49,9 +49,6 @@ def new(run_id: str, nonce: str, plan: Plan) -> Journal:
 def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
     """Write the journal of a new run before its first repeat, in place of an earlier one.
 
-    Args:
-        nonce: as of :func:`new`.
-
     Raises:
         HomeProblem: it cannot be written.
     """

@@ -77,9 +77,6 @@ class TimedPart:
 
         A worker whose clock is slow, or whose final list differs from what it reported block by
         block, does not fill it (:func:`bench_protocol.payload.window.judge`).
-
-        Args:
-            blocks: of the worker's answer.
         """
         if self._began is None or self._ended is None:
             return None

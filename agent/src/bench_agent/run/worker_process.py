@@ -69,11 +69,7 @@ class Lost(Protocol[Given]):
 
 
 def worker_command(python: str | None = None) -> list[str]:
-    """The command line that starts a worker, without the parent's id and the answer descriptor.
-
-    Args:
-        python: its interpreter; None for the agent's own.
-    """
+    """The command line that starts a worker, without the parent's id and the answer descriptor."""
     return [python or sys.executable, "-m", "bench_agent.worker"]
 
 
@@ -85,11 +81,6 @@ def run_task(
     listener: Listener = lambda message: None,
 ) -> Given:
     """Do a task in a fresh process.
-
-    Args:
-        log: file for the worker's output; it stays on this machine.
-        command: starts the worker; by default one of this interpreter.
-        listener: receives phases and blocks as they happen.
 
     Returns:
         The worker's answer, or the task's own that says how the worker ended.
@@ -141,9 +132,6 @@ def _start(
 
     Returns:
         The worker, which ends with ``resources``, and the pipe that it answers on.
-
-    Raises:
-        OSError: the system has no process or file descriptor left, or no such program.
     """
     reading, writing = os.pipe()
     answers = resources.enter_context(os.fdopen(reading, "rb", buffering=0))

@@ -205,9 +205,6 @@ def _judged(
     """The outcome: measured, or failed because the training was wrong.
 
     The server compares the readings with their recomputation, which would take seconds here.
-
-    Args:
-        left: the share of a call that is left to do after its synchronisation.
     """
     workload, cell = job.workload, job.cell
 

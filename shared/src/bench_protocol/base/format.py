@@ -61,11 +61,7 @@ def faster(value: float) -> str:
 
 
 def faster_than(value: float, verb: str = "is") -> str:
-    """A speed-up between two names: ``is 1.64 times as fast as``, ``is 6.1 % slower than``.
-
-    Args:
-        verb: comes first.
-    """
+    """A speed-up between two names: ``is 1.64 times as fast as``, ``is 6.1 % slower than``."""
     return f"{verb} {faster(value)} {'than' if _is_a_little_slower(value) else 'as'}"
 
 
@@ -113,11 +109,7 @@ def ordinal(number: int) -> str:
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """A number with its noun: ``1 entry``, ``2,000 entries``.
-
-    Args:
-        several: the noun's plural, by default with an s.
-    """
+    """A number with its noun: ``1 entry``, ``2,000 entries``."""
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 

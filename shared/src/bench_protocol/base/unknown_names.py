@@ -12,11 +12,7 @@ def unknown(
     names: Iterable[str],
     other_words: Mapping[str, str | Sequence[str]] = {},
 ) -> str:
-    """``unknown framework 'pytorch'; did you mean torch? There are: jax, mlx, torch``.
-
-    Args:
-        other_words: other words for names, as people type them.
-    """
+    """``unknown framework 'pytorch'; did you mean torch? There are: jax, mlx, torch``."""
     listed = list(names)
     other = other_words.get(name.lower(), ())
     words = (other,) if isinstance(other, str) else other

@@ -49,11 +49,7 @@ def differences(before: Facts, after: Facts) -> tuple[Difference, ...]:
 
 
 def in_words(difference: Difference, system: str) -> str:
-    """``macOS 14.6 became 15.5``, ``driver of GPU 0 550.9 became 560.35``, ``xla 1.2 was added``.
-
-    Args:
-        system: the operating system's name on the wire.
-    """
+    """``macOS 14.6 became 15.5``, ``driver of GPU 0 550.9 became 560.35``, ``xla 1.2 was added``"""
     name = GROUPS.sub("", difference.name)
     name = SYSTEMS.get(system, system) if name == "os.version" else name.replace(".", " ")
     name = GPU.sub(r"\2 of GPU \1", name)

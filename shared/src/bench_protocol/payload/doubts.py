@@ -112,12 +112,7 @@ def of_clocks(slept_seconds: float, set_by_seconds: float) -> list[Warn]:
 
 
 def of_other_load(other_cores: float, cores: int) -> list[Warn]:
-    """A doubt if other programs used more than a tenth of the processor.
-
-    Args:
-        other_cores: cores that others kept busy on average.
-        cores: logical cores of the machine.
-    """
+    """A doubt if other programs used more than a tenth of the processor."""
     if other_cores < OTHER_LOAD_SHARE * cores:
         return []
     return [_warn("other_load", busy_cores=round(other_cores, 2), cores=cores)]

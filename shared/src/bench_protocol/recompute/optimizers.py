@@ -40,11 +40,7 @@ class Update:
                 self._state = [np.zeros(weights.size), squares]
 
     def apply(self, gradient: Array) -> None:
-        """Update the weights by one step.
-
-        Args:
-            gradient: d loss / d weights.
-        """
+        """Update the weights by one step."""
         flat = gradient.reshape(-1)
         self._step += 1
         for piece in _pieces(flat.size):

@@ -28,11 +28,7 @@ _unchecked = partial(AccuracyVerdict, "accuracy_unchecked")
 
 
 def judge(workload: Workload, measured: Measurement, batch_size: int) -> AccuracyVerdict:
-    """Compare an accuracy with its band; ``accuracy_unchecked`` where there is none.
-
-    Args:
-        batch_size: the cell's.
-    """
+    """Compare an accuracy with its band; ``accuracy_unchecked`` where there is none."""
     evaluation = measured.evaluation
     if evaluation is None:
         return _unchecked("accuracy was not evaluated")

@@ -98,9 +98,6 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
     or 1 where it has no more; of two or more, not all. It draws the length of the deep reading,
     from three quarters of what is affordable. The two short ones begin at different places, so that
     one goes two steps beyond the end.
-
-    Args:
-        seed: of the session, hexadecimal.
     """
     has_short, most, masks = _affordable(workload, batch_size)
     kinds: list[Kind] = ["deep", *(("short", "first") if has_short else ())]

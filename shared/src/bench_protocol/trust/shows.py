@@ -94,11 +94,7 @@ def facts_of(
     logged: bool = True,
     omissions: Omissions | None = None,
 ) -> Facts:
-    """The facts of a result.
-
-    Args:
-        status, trust_level, verdicts, omissions: as the API shows them.
-    """
+    """The facts of a result."""
     return Facts(
         status,
         trust_level,

@@ -91,11 +91,7 @@ def not_checkable(device: DeviceKind, precision: Precision) -> str | None:
 
 
 def words(level: int, device: DeviceKind, precision: Precision, wide_range: bool = False) -> str:
-    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable in tf32 on CUDA``.
-
-    Args:
-        wide_range: only a wide range was compared with the losses of its session.
-    """
+    """A level as pages write it: ``level 2 of 4: level 3 is not yet checkable in tf32 on CUDA``."""
     if level >= THIRD_PARTY:
         how = [WIDE_RANGE] if wide_range else []
         how += [] if is_measured(device, precision) else [DERIVED]

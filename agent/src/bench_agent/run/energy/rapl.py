@@ -18,9 +18,6 @@ PACKAGE = "cpu_package"
 class Rapl:
     """Sum over the processor packages, and over the memory beside them where it is counted.
 
-    Args:
-        root: ``/``, or a folder of recorded files.
-
     Raises:
         MeterProblem: there are no counters, or no right to read them.
     """
