@@ -26,6 +26,7 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.cli import main as cli
 from bench_agent.remote import recomputations
 from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.recompute import of_recomputations
 from bench_agent.remote.verify import read_file
 from bench_protocol.base.errors import InvalidProof
 from bench_protocol.catalogue import seeded
@@ -33,8 +34,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.real_data.manifest import Manifest
 from bench_protocol.real_data.parse import Split
 from bench_protocol.recompute import figures
-from bench_protocol.signing import envelope
-from bench_protocol.training import reading, recomputation
+from bench_protocol.training import reading
 from bench_protocol.training.recomputation import SessionJob
 from bench_protocol.training.recomputed import Figures
 
@@ -199,14 +199,6 @@ def test_pretrained_weights_need_no_recomputation() -> None:
         recomputations.require_level((), results.make_complete(cell), 3)
 
 
-def written(folder: Path, said: recomputation.Recomputation) -> Path:
-    """A file with a server's recomputation."""
-    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
-    file = folder / "recomputation.json"
-    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
-    return file
-
-
 def more(part: int, **factors: float) -> Callable[[Figures], Figures]:
     """Figures with a value of one reading multiplied."""
 
@@ -220,38 +212,33 @@ def more(part: int, **factors: float) -> Callable[[Figures], Figures]:
 
 
 @pytest.mark.parametrize(
-    ("change", "status"),
+    ("change", "kind"),
     [
-        (lambda said: said, 0),
-        (lambda said: said.model_copy(update={"start_loss": 1.000_01 * said.start_loss}), 1),
-        (more(0, loss=1.000_01), 1),
-        (more(1, loss_high=1.000_01), 1),
-        (lambda said: said.model_copy(update={"readings": said.readings[:2]}), 1),
+        (lambda said: said, "conformant"),
+        (
+            lambda said: said.model_copy(update={"start_loss": 1.000_01 * said.start_loss}),
+            "wrong_result",
+        ),
+        (more(0, loss=1.000_01), "wrong_result"),
+        (more(1, loss_high=1.000_01), "wrong_result"),
+        (lambda said: said.model_copy(update={"readings": said.readings[:2]}), "wrong_result"),
     ],
 )
 def test_a_servers_recomputation_is_computed_again(
-    run: Callable[..., Ended],
-    tmp_path: Path,
-    change: Callable[[Figures], Figures],
-    status: int,
+    change: Callable[[Figures], Figures], kind: str
 ) -> None:
     job = SessionJob(workload_named("mnist-dense"), NONCE, 128)
     said = recomputed(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
-    file = written(tmp_path, said.model_copy(update={"figures": change(said.figures)}))
-    ended = run(str(file), "--recompute")
-    assert ended.exit_code == status, ended.output
-    assert " of mnist-dense" in ended.output
+    changed = said.model_copy(update={"figures": change(said.figures)})
+    (compared,) = of_recomputations([changed])
+    assert compared.kind == kind
+    assert " of mnist-dense" in compared.what
 
 
-@pytest.mark.parametrize(("digest", "status"), [(None, 0), ("e" * 64, 1)])
+@pytest.mark.parametrize(("digest", "kind"), [(None, "conformant"), ("e" * 64, "wrong_result")])
 def test_a_recomputation_of_other_data_is_wrong(
-    run: Callable[..., Ended],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    real: Real,
-    digest: str | None,
-    status: int,
+    monkeypatch: pytest.MonkeyPatch, real: Real, digest: str | None, kind: str
 ) -> None:
     folder, manifest, splits = real
     monkeypatch.setattr(data, "load", partial(data.load, places=(folder,), manifest=manifest))
@@ -262,6 +249,6 @@ def test_a_recomputation_of_other_data_is_wrong(
     job = SessionJob(workload_named("mnist-dense"), NONCE, 128, "real")
     said = recomputed(job, "1" * 32, "here", trained)
     right = {"data_digest": digest or seeded.data_digest(*splits)}
-    ended = run(str(written(tmp_path, said.model_copy(update=right))), "--recompute")
-    assert ended.exit_code == status, ended.output
-    assert ("other data than the workload's" in ended.output) == (digest is not None)
+    (compared,) = of_recomputations([said.model_copy(update=right)])
+    assert compared.kind == kind
+    assert ("other data than the workload's" in compared.sentence) == (digest is not None)
