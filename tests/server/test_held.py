@@ -12,6 +12,7 @@ from tests.server.test_ranks import decide, rows, send
 
 from bench_protocol.payload import acts
 from bench_server.answers.board_filters import BoardFilters
+from bench_server.answers.comparison import compare
 from bench_server.db.store import Store
 from bench_server.web import share_cards
 
@@ -35,7 +36,7 @@ def sent_by_one(post: Poster) -> str:
 
 
 def cards(store: Store, result: str, machine: str) -> dict[str, share_cards.Card]:
-    """Every card of the site, that of a comparison aside: it refuses what is held."""
+    """Every card of the site."""
     with store.reading() as session:
         return {
             **{
@@ -45,6 +46,7 @@ def cards(store: Store, result: str, machine: str) -> dict[str, share_cards.Card
                 for filters in BOARDS
             },
             **{slug: share_cards.hardware_card(session, slug) for slug in (*OTHERS, SLUG)},
+            "comparison": share_cards.compare_card(compare(session, (SLUG, OTHERS[0]))),
             "machine": share_cards.machine_card(session, machine),
             "result": share_cards.result_card(session, result),
         }
@@ -57,7 +59,7 @@ def test_a_held_figure_is_on_no_card_and_no_badge(post: Poster, store: Store) ->
     assert {name for name, card in found.items() if RATE in str(asdict(card))} == set()
     for name, card in found.items():
         assert not any("Ryzen 7" in bar.label for bar in card.bars), name
-        own = name in ("machine", "result", SLUG)
+        own = name in ("comparison", "machine", "result", SLUG)
         assert own or "Ryzen 7" not in card.title, name
         assert (card.foot == "held: needs a second owner") is own, name
         assert "Ryzen 9" in str(card.bars) or own, name

@@ -137,10 +137,42 @@ def test_a_lone_first_place_is_held_until_a_second_owner_backs_it(post: Poster) 
         "scores"
     ]
     assert "amd-ryzen-7" not in [one["hardware_slug"] for one in scores]
-    answer = post.http.get("/api/v1/compare?ids=amd-ryzen-7,amd-ryzen-9")
-    assert (answer.status_code, "held" in answer.text) == (422, True)
     send(post, 6, 510_000, "AMD Ryzen 7")
     assert rows(post)[0] == (1, "AMD Ryzen 7", "naive", "several", False)
+
+
+def test_a_comparison_names_who_has_no_row_and_why(post: Poster) -> None:
+    """Three boards: held, measured by one side alone, and measured by both."""
+    for seed in (2, 3):
+        for workload in ("mnist-cnn", "fashion-cnn", "fashion-mlp"):
+            send(post, seed, 1_000_000, "AMD Ryzen 9", workload=workload)
+    send(post, 5, 500_000, "AMD Ryzen 7", workload="mnist-cnn")
+    things = ["amd-ryzen-7", "amd-ryzen-9"]
+
+    def compared(mode: str) -> tuple[dict[str, Any], str]:
+        query = f"ids={','.join(things)}&mode={mode}"
+        rows = post.http.get(f"/api/v1/compare?{query}").raise_for_status().json()["rows"]
+        page = re.sub("<[^>]+>", "", post.http.get(f"/compare?{query}").raise_for_status().text)
+        return {row["workload"]: (row["common"], row["held"]) for row in rows}, page
+
+    for mode in ("best", "same_software"):
+        rows_of, page = compared(mode)
+        assert rows_of["mnist-cnn"] == (False, [True, False])
+        assert rows_of["fashion-cnn"] == (False, [False, False])
+        assert "AMD Ryzen 7 is held: it needs a second owner" in page
+        assert "held: needs a second owner" in page
+    send(post, 5, 2_000_000, "AMD Ryzen 7", workload="fashion-mlp")
+    things.append("amd-ryzen-5")
+    send(post, 6, 3_000_000, "AMD Ryzen 5", workload="fashion-mlp")
+    for mode in ("best", "same_software"):
+        rows_of, page = compared(mode)
+        assert rows_of["fashion-mlp"] == (True, [False] * 3)
+        assert rows_of["mnist-cnn"] == (False, [True, False, False])
+        assert (
+            "2 rows not counted above: AMD Ryzen 7 is held in 1 of them (it needs a second owner); "
+            "AMD Ryzen 7 has no ranked figure in 1 of them; AMD Ryzen 5 has no ranked figure there"
+        ) in page
+        assert "not measured" not in page
 
 
 def test_the_operator_ends_a_hold(post: Poster, store: Store) -> None:

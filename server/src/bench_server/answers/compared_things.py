@@ -68,14 +68,7 @@ def find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     figures = stored_figures.hardware_figures(session, item)
     if figures:
         name = figures[0].hardware
-        free = [figure for figure in figures if not figure.held]
-        if not free:
-            raise InvalidQuery(
-                f"ids: every figure of {name} is held and waits for a second owner",
-                field="ids",
-                hint=f"compare its machines or results: GET /api/v1/hardware/{item} names them",
-            )
-        return ComparedId(item, "hardware", name, item, name), free
+        return ComparedId(item, "hardware", name, item, name), figures
     figures = stored_figures.machine_figures(session, item)
     if figures:
         first = names_machine(figures)

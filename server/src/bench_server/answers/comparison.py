@@ -15,7 +15,7 @@ the things contain them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import asdict
 from statistics import geometric_mean
 from typing import Any, NamedTuple
@@ -62,10 +62,11 @@ Side = dict[CellKey, Figure]
 
 
 class Column(NamedTuple):
-    """A thing, its figures by cell, and its price."""
+    """A thing, its figures by cell, the cells in which it has held ones, and its price."""
 
     thing: ComparedId
     side: Side
+    held: Set[CellKey]
     price: Price | None
 
 
@@ -94,15 +95,16 @@ def compare(
     kinds = {thing.kind for thing, _ in named}
     left_out = _left_out(kinds, across)
     mode = _mode(kinds, mode)
-    if mode == "best":
-        sides = [_at_best(figures) for _, figures in named]
-    else:
-        sides = [_side(figures, left_out) for _, figures in named]
-    columns = [
-        Column(thing, side, prices.of(thing.id, thing.hardware_slug, thing.hardware))
-        for (thing, _), side in zip(named, sides, strict=True)
+    sides = [_side(figures, mode, left_out) for _, figures in named]
+    held = [
+        _side([one._replace(held=False) for one in figures if one.held], mode, left_out).keys()
+        for _, figures in named
     ]
-    keys = sorted({key for side in sides for key in side}, key=_order)
+    columns = [
+        Column(thing, side, held, prices.of(thing.id, thing.hardware_slug, thing.hardware))
+        for (thing, _), side, held in zip(named, sides, held, strict=True)
+    ]
+    keys = sorted({key for one in columns for key in (*one.side, *one.held)}, key=_order)
     base, *others = sides
     # Each pair of things is a question of its own: a further column corrects no other one.
     shared = [[(side[key], base[key]) for key in base if key in side] for side in others]
@@ -140,21 +142,19 @@ def compare(
     )
 
 
-def _side(figures: Iterable[Figure], left_out: tuple[str, ...]) -> Side:
-    """The best figure of each cell, without the axes that are compared."""
+def _side(figures: Iterable[Figure], mode: Mode | None, left_out: tuple[str, ...]) -> Side:
+    """The best figure of each cell that is not held: at its best, of each workload; otherwise of
+    each set-up without the axes that are compared."""
+    if mode == "best":
+        return {
+            _key(figure)._replace(framework=None, recipe=None): figure
+            for figure in best_of(figures).values()
+        }
     cells: defaultdict[CellKey, list[Figure]] = defaultdict(list)
     nothing: dict[str, Any] = dict.fromkeys(left_out)
     for figure in figures:
         cells[_key(figure)._replace(**nothing)].append(figure)
-    return {key: best(of_cell) or of_cell[0] for key, of_cell in cells.items()}
-
-
-def _at_best(figures: Iterable[Figure]) -> Side:
-    """A thing at its best: its best figure by workload."""
-    return {
-        _key(figure)._replace(framework=None, recipe=None): figure
-        for figure in best_of(figures).values()
-    }
+    return {key: found for key, of_cell in cells.items() if (found := best(of_cell))}
 
 
 def _mode(kinds: set[ThingKind], mode: Mode | None) -> Mode | None:
@@ -194,7 +194,10 @@ def _row(
             verdict = asdict(found[place - 1].of[figure, base])
         cells.append(figure and _cell(figure, column.price, prices, verdict))
     return ComparedRow(
-        **key._asdict(), common=any(cells[1:]) and cells[0] is not None, cells=tuple(cells)
+        **key._asdict(),
+        common=any(cells[1:]) and cells[0] is not None,
+        cells=tuple(cells),
+        held=tuple(key in column.held and key not in column.side for column in columns),
     )
 
 

@@ -18,6 +18,7 @@ from .figures import Figure
 from .rows import TABLE
 
 BEYOND = 1.5
+WORDS = "held: needs a second owner"
 
 
 class Cell(NamedTuple):

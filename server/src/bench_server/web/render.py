@@ -17,7 +17,7 @@ from bench_protocol.catalogue.matrix import caveat
 from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.trust import shows, trust_levels
 
-from ..ranking import ranges
+from ..ranking import held, ranges
 from . import short_names, static_files
 from .heads import HEADS
 from .plots import flops
@@ -93,6 +93,7 @@ def environment() -> Environment:
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
     env.globals["MACHINES_DIFFER"], env.globals["BOOST"] = ranges.MACHINES_DIFFER, ranges.BOOST
+    env.globals["HELD"] = held.WORDS
     env.globals["LEVELS"] = trust_levels.LEVELS
     env.globals["ASSURANCE_WORDS"] = trust_levels.ASSURANCE_WORDS
     env.globals["STATUS_WORDS"] = shows.STATUS_WORDS

@@ -22,6 +22,7 @@ from ..answers.prices import NO_PRICES
 from ..answers.types.comparison import CompareAnswer
 from ..answers.types.leaderboard import BoardRow, HardwareScore
 from ..errors import NotFound
+from ..ranking.held import WORDS as HELD
 from ..ranking.medians import names_machine
 from ..ranking.score import Score, best_of, score
 from . import short_names
@@ -38,7 +39,6 @@ WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 # Fields that make two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 MOST_LABEL = 30
-HELD = "held: needs a second owner"
 
 # The rows of a board.
 ROWS = {
@@ -182,6 +182,8 @@ def compare_card(answer: CompareAnswer) -> Card:
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} workloads and set-ups"
     alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{first.name} is 1×; more is faster{'; one machine a side' * alone}"
+    if not bars and any(any(row.held) for row in answer.rows):
+        foot = HELD
     return Card(heading(answer), line, bars[:MOST_BARS], foot)
 
 

@@ -86,6 +86,7 @@ class ComparedRow:
     precision: str
     common: bool
     cells: tuple[ComparedCell | None, ...]
+    held: tuple[bool, ...]
 
 
 @dataclass(frozen=True)

@@ -34,14 +34,15 @@ MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same sof
 @dataclass(frozen=True)
 class Compared:
     """What two or more items show. ``modes``: ways to compare, none where there is no choice.
-    ``single``: in how many of the common rows one machine is on each side. ``chart``: the common
-    rows; ``heat``: for each row, a class for each cell; ``charts``: speed by price and by
-    energy."""
+    ``lacking``: who has no figure in the rows that are not common. ``single``: in how many of the
+    common rows one machine is on each side. ``chart``: the common rows; ``heat``: for each row, a
+    class for each cell; ``charts``: speed by price and by energy."""
 
     answer: CompareAnswer
     csv_href: str
     image_href: str
     modes: tuple[Choice, ...]
+    lacking: str
     single: int
     chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
@@ -116,6 +117,7 @@ def compare_page(
             csv_href=address("/api/v1/compare.csv", parameters),
             image_href=address("/compare/card.png", parameters),
             modes=_modes(answer, parameters),
+            lacking=_lacking(answer.things, answer.rows[answer.common_cells :]),
             single=sum(
                 any(cell and cell.scope == "machines" for cell in row.cells)
                 for row in answer.rows[: answer.common_cells]
@@ -135,6 +137,14 @@ def heading(answer: CompareAnswer) -> str:
     first, *others = answer.things
     compared = [thing for thing in others if thing.speed_up is not None]
     if not compared:
+        held = [
+            thing.name
+            for place, thing in enumerate(answer.things)
+            if any(row.held[place] for row in answer.rows)
+            if not any(row.cells[place] for row in answer.rows)
+        ]
+        if held:
+            return f"{held[0]} is held: it needs a second owner"
         return f"{_title(answer)} have no common workload"
     best = max(compared, key=lambda thing: thing.speed_up or 0)
     if len(others) > 1:
@@ -167,6 +177,21 @@ def _title(answer: CompareAnswer) -> str:
     more = len(answer.things) - 2
     title = " and ".join(thing.name for thing in answer.things[:2])
     return f"{title} and {more} more" if more > 0 else title
+
+
+def _lacking(things: Sequence[ComparedThing], rows: Sequence[ComparedRow]) -> str:
+    """Who lacks a figure in these rows, and why: ``A has no ranked figure in 2 of them``."""
+    words = []
+    for place, thing in enumerate(things):
+        held = sum(row.held[place] for row in rows)
+        none = sum(row.cells[place] is None for row in rows) - held
+        for times, what, why in (
+            (held, "is held", " (it needs a second owner)"),
+            (none, "has no ranked figure", ""),
+        ):
+            where = "there" if times == len(rows) else f"in {times} of them"
+            words += [f"{thing.name} {what} {where}{why}"] if times else []
+    return "; ".join(words)
 
 
 def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice, ...]:
