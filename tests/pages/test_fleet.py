@@ -107,6 +107,33 @@ def test_a_phone_has_short_pages(page: Page, fleet: Fleet) -> None:
     expect(rows.locator("visible=true")).to_have_count(rows.count())
 
 
+# The ring's contrast with the page (WCAG 2.2, relative luminance), and whether it is around a dot.
+RING = """() => {
+    const light = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(Number).map(part => part / 255)
+        .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, n) => sum + part * [0.2126, 0.7152, 0.0722][n], 0.05);
+    const ring = document.querySelector('.dots circle.ring'), dot = ring.nextElementSibling;
+    const two = [getComputedStyle(ring).stroke, getComputedStyle(document.body).backgroundColor];
+    const [dark, bright] = two.map(light).sort((a, b) => a - b);
+    return [bright / dark, ring.r.baseVal.value > dot.r.baseVal.value + 3];
+}"""
+
+
+@pytest.mark.parametrize("forced", ["none", "active"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_ring_is_around_the_machine_of_a_page(
+    browser: Browser, fleet: Fleet, scheme: Any, forced: Any
+) -> None:
+    page = browser.new_page(color_scheme=scheme, forced_colors=forced)
+    page.goto(f"{fleet.address}/machines/{fleet.machine}")
+    expect(page.locator(".dots circle.ring")).to_have_count(1)
+    assert page.locator(".dots circle:not(.ring)").count() > 2
+    contrast, around = page.evaluate(RING)
+    assert contrast >= 3
+    assert around
+    page.close()
+
+
 @WITHOUT_SCRIPT
 def test_the_baseline_is_shown_where_slower_hardware_is_folded(page: Page, fleet: Fleet) -> None:
     page.goto(fleet.address)

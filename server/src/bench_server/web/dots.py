@@ -13,7 +13,8 @@ LEFT, RIGHT = 3.0, 99.0
 
 class Value(NamedTuple):
     """A value on the axis with its bounds, if it has any. ``colour``: the name of its class;
-    ``hollow``: it rests on little evidence; ``words``: what a pointer shows."""
+    ``hollow``: it rests on little evidence; ``ringed``: it is the one that the page is about;
+    ``words``: what a pointer shows."""
 
     at: float
     low: float | None
@@ -21,6 +22,7 @@ class Value(NamedTuple):
     colour: str
     words: str
     hollow: bool = False
+    ringed: bool = False
 
 
 class Row(NamedTuple):

@@ -166,7 +166,7 @@ def _strip(
             colour,
             f"{'this machine' if id == machine_id else f'machine {id[:8]}'}: "
             f"{people.rate(speed)} samples/s",
-            hollow=id != machine_id,
+            ringed=id == machine_id,
         )
         for id, speed in sorted(machines, key=lambda one: one[0] == machine_id)
     ]
@@ -175,7 +175,7 @@ def _strip(
         f"/hardware/{place.hardware_slug}",
         tuple(values),
         people.ratio(place.of_hardware),
-        note="filled: this one",
+        note="with a ring: this one",
     )
     return dot_plot("Times the median of its kind", [row])
 
