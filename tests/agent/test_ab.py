@@ -67,7 +67,7 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
     (said,) = said_of(document(a, b, done, verdict))
     assert said == (
-        "B is 1.20 times as fast as A (95 % CI 1.20 to 1.20): 127,942 against 106,627 samples/s"
+        "B is 1.20 times as fast as A (95 % CI 1.1997 to 1.2001): 127,942 against 106,627 samples/s"
     )
 
 
@@ -113,7 +113,7 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert shown["b"]["samples_per_second"] == [pair.b for pair in done]
     assert verdict_line(shown) == (
-        "B is 1.000 times as fast as A; no verdict yet: 2 pairs, needs 3 "
+        "B is 1.00 times as fast as A; no verdict yet: 2 pairs, needs 3 "
         "(127,968 against 127,968 samples/s)"
     )
 

@@ -185,7 +185,7 @@ def test_there_is_no_ratio_of_a_disturbed_figure(disturbed: int) -> None:
     load = Warn(code="other_load", figures={"busy_cores": 1.0, "cores": 2.0})
     results = [make_result(cell=make_cell(recipe=recipe)) for recipe in ("naive", "tuned")]
     assert tuned_words(report_of(results)) == (
-        "Tuned is 1.000 times as fast as naive (1 of 1 pair undisturbed)."
+        "Tuned is 1.00 times as fast as naive (1 of 1 pair undisturbed)."
     )
     results[disturbed] = results[disturbed].model_copy(update={"warnings": (load,)})
     report = report_of(results)
@@ -194,7 +194,7 @@ def test_there_is_no_ratio_of_a_disturbed_figure(disturbed: int) -> None:
     )
     pairs = [make_result(cell=make_cell("fashion-mlp", recipe=r)) for r in ("naive", "tuned")]
     assert tuned_words(report_of([*results, *pairs])) == (
-        "Tuned is 1.000 times as fast as naive (1 of 2 pairs undisturbed)."
+        "Tuned is 1.00 times as fast as naive (1 of 2 pairs undisturbed)."
     )
     assert [bar.note for bar in charts_of(report).recipes[0].bars] == ["", ""]
 

@@ -132,7 +132,7 @@ def verdict_line(answer: Document) -> str:
         return f"{finding}; {answer['verdict']} ({speeds})"
     if answer["verdict_kind"] == "no_difference":
         return (
-            "No clear difference: the speed of B is between "
-            f"{low:.3f} and {high:.3f} times that of A (95 % CI): {speeds}"
+            "No clear difference: the speed of B is "
+            f"{people.interval(low, high, people.times)} times that of A (95 % CI): {speeds}"
         )
     return f"{finding} (95 % CI {people.bounds(ratio, low, high)}): {speeds}"

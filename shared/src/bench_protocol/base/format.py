@@ -3,7 +3,10 @@
 Durations are given in minutes from a minute on and in hours from an hour on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+# An interval has no more decimals than these.
+MOST_DECIMALS = 6
 
 
 def seconds(value: float) -> str:
@@ -40,7 +43,18 @@ def rate(per_second: float) -> str:
 
 def ratio(value: float) -> str:
     """A speed-up: ``1.64×``, ``0.410×``, ``0.0459×``."""
-    return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
+    return f"{times(value)}×"
+
+
+def interval(low: float, high: float, write: Callable[[float], str], unit: str = "") -> str:
+    """``1.59 to 2.01``, ``1.037 to 1.043``: the ends as ``write`` writes them, or, where that would
+    make them equal, with as many decimals as tell them apart."""
+    ends = [write(low), write(high)]
+    decimals = len(ends[0].partition(".")[2])
+    while ends[0] == ends[1] and low != high and decimals < MOST_DECIMALS:
+        decimals += 1
+        ends = [f"{end:,.{decimals}f}" for end in (low, high)]
+    return " to ".join(f"{end}{unit}" for end in ends)
 
 
 def round_ratios(values: Sequence[float]) -> list[str]:
@@ -56,8 +70,8 @@ def faster(value: float) -> str:
     """A speed-up that stands alone: ``1.64 times as fast``, ``6.1 % slower``, and from half the
     speed down ``0.410 times as fast``."""
     if _is_a_little_slower(value):
-        return f"{_slower(value)} % slower"
-    return f"{times(value) if value > 0.5 else f'{value:#.3g}'} times as fast"
+        return f"{_two(100 * (1 - value))} % slower"
+    return f"{times(value)} times as fast"
 
 
 def faster_than(value: float, verb: str = "is") -> str:
@@ -68,24 +82,25 @@ def faster_than(value: float, verb: str = "is") -> str:
 def bounds(value: float, low: float, high: float) -> str:
     """The interval of a speed-up, in the words of :func:`faster`: ``1.59 to 2.01``,
     ``5.2 to 7 % slower``."""
-    if _is_a_little_slower(value):
-        return f"{_slower(high)} to {_slower(low)} % slower"
-    return f"{times(low)} to {times(high)}"
+    if _is_a_little_slower(value) and high < 0.9995:
+        return f"{interval(100 * (1 - high), 100 * (1 - low), _two)} % slower"
+    return interval(low, high, times)
 
 
 def _is_a_little_slower(value: float) -> bool:
     return 0.5 < value < 0.9995
 
 
-def _slower(value: float) -> str:
-    """By how many percent a speed-up is below one, in two figures."""
-    return f"{100 * (1 - value):.2g}"
+def _two(value: float) -> str:
+    return f"{value:.2g}"
 
 
 def times(value: float) -> str:
-    """A ratio without a sign, for words: ``1.64``, ``12.3``, ``1,733``. The third decimal shows
-    near one, where ``1.00`` would say that there is no difference."""
-    return f"{value:.3f}" if value < 1.0995 else _three(value)
+    """A ratio without a sign, in three digits: ``1.64``, ``12.3``, ``0.0459``, ``1,733``. A fourth
+    one shows just above one, where ``1.00`` would say that there is no difference."""
+    if value < 0.9995:
+        return f"{value:#.3g}"
+    return f"{value:.3f}" if 0.0005 <= value - 1 < 0.005 else _three(value)
 
 
 def deviation(value: float) -> str:

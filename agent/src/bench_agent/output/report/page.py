@@ -77,7 +77,7 @@ def rows_of(report: Report) -> list[tuple[str, ...]]:
 def _row(figures: CellFigures) -> tuple[str, ...]:
     interval = ""
     if figures.low and figures.high:
-        interval = f"{people.rate(figures.low)} to {people.rate(figures.high)}"
+        interval = people.interval(figures.low, figures.high, people.rate)
     return (
         *_names(figures.cell),
         marked(people.rate(figures.samples_per_second), figures),

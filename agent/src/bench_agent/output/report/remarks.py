@@ -189,8 +189,7 @@ def comparison(figures: CellFigures, base: CellFigures) -> str:
     the properties of the base that differ."""
     verdict, interval, names = speed_up(figures, base), "", []
     if verdict.low and verdict.high:
-        low, high = (people.ratio(value).rstrip("×") for value in (verdict.low, verdict.high))
-        interval = f" ({low} to {high} within this run)"
+        interval = f" ({people.interval(verdict.low, verdict.high, people.times)} within this run)"
     if figures.cell.framework != base.cell.framework:
         names.append(base.cell.framework)
     if figures.cell.device != base.cell.device:

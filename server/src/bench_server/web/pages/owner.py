@@ -132,13 +132,13 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
     sure = ""
     if update is not None:
         low, high = update.speed_up_low, update.speed_up_high
-        bounds = f"95 % CI {people.ratio(low)} to {people.ratio(high)}" if low and high else ""
+        bounds = f"95 % CI {people.interval(low, high, people.times, '×')}" if low and high else ""
         sure = bounds or MARKS[update.marked]
     return CellWords(
         href=address(f"/machines/{machine_id}", chosen) + "#history",
         setup=f"{cell.framework} {cell.recipe}, batch {cell.batch_size:,}",
         rate=people.rate(cell.samples_per_second),
-        range=f"{people.rate(least)} to {people.rate(most)}" if least and most else "",
+        range=people.interval(least, most, people.rate) if least and most else "",
         kind="" if not marked or update is None else "faster" if update.speed_up >= 1 else "slower",
         speed_up=people.ratio(update.speed_up) if update else "",
         cause=_cause(cell, update) if update else "",
