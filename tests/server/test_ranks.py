@@ -159,8 +159,7 @@ def test_a_comparison_names_who_has_no_row_and_why(post: Poster) -> None:
         rows_of, page = compared(mode)
         assert rows_of["mnist-cnn"] == (False, [True, False])
         assert rows_of["fashion-cnn"] == (False, [False, False])
-        assert "AMD Ryzen 7 is held: it needs a second owner" in page
-        assert "held: needs a second owner" in page
+        assert page.count("AMD Ryzen 7 is held: needs a second owner") == 1
     send(post, 5, 2_000_000, "AMD Ryzen 7", workload="fashion-mlp")
     things.append("amd-ryzen-5")
     send(post, 6, 3_000_000, "AMD Ryzen 5", workload="fashion-mlp")

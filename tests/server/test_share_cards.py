@@ -1,6 +1,7 @@
 """Cards, badges and charts of comparisons: which bars they have, whose is marked, and the rank."""
 
 import re
+from typing import Any
 
 import pytest
 import resvg_py
@@ -248,6 +249,24 @@ def test_a_title_fits_its_card(title: str) -> None:
     )
     assert drawn == covered
     assert drawn not in (empty, dots)
+
+
+def test_a_card_says_which_log_entries_it_rests_on(
+    ids: dict[str, str], post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def png(*card: Any) -> bytes:
+        drawn.append(drawn_cards.svg(*card))
+        return b""
+
+    monkeypatch.setattr("bench_server.web.routes.cards.drawn_cards.png", png)
+    for path in ("", f"/results/{ids['rtx']}", f"/hardware/{H200_SLUG}"):
+        answer = post.http.get(f"{path}/card.png").raise_for_status()
+        entries = int(answer.headers["Trainmark-As-Of"])
+        assert entries >= 5
+        log = f"From the first {entries} entries of the log at testserver/log"
+        assert f">{log}<" in drawn.pop(), path
 
 
 def test_a_short_title_is_drawn_whole() -> None:

@@ -45,20 +45,21 @@ class Card:
     foot: str
 
 
-def png(card: Card, site_name: str, mark: str = "") -> bytes:
+def png(card: Card, site_name: str, mark: str = "", log: str = "") -> bytes:
     """Draw a card as PNG."""
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name, mark)))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name, mark, log)))
 
 
-def svg(card: Card, site_name: str, mark: str = "") -> str:
+def svg(card: Card, site_name: str, mark: str = "", log: str = "") -> str:
     """Draw a card.
 
     Args:
         mark: the address of its page and the day, so that a copy says where it comes from.
+        log: the log entries that it rests on, so that a copy can be checked.
     """
     title = _title("".join(filter(str.isprintable, card.title)))
     template = xml_templates().get_template("card.svg")
-    return template.render(card=card, site_name=site_name, title=title, mark=mark)
+    return template.render(card=card, site_name=site_name, title=title, mark=mark, log=log)
 
 
 def badge(name: str, words: str) -> str:

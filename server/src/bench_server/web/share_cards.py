@@ -39,6 +39,7 @@ WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 # Fields that make two figures of one workload the same set-up on different hardware.
 SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 MOST_LABEL = 30
+WAITS = "it has no rank, and nothing rests on it, until another owner measures it"
 
 # The rows of a board.
 ROWS = {
@@ -58,7 +59,7 @@ def result_card(session: Session, result_id: str) -> Card:
     if row.samples_per_second is None or row.status == "failed":
         return Card(row.hardware, _setup(row), (), row.unranked_reason or "no figure")
     if not stored_figures.free(session, [row]):
-        return Card(row.hardware, _setup(row), (), HELD)
+        return Card(f"{row.hardware} is {HELD}", _setup(row), (), WAITS)
     rows = _board(session, row.workload, {name: getattr(row, name) for name in SAME})
     title = (
         f"{row.hardware} trains {row.workload} at {people.rate(row.samples_per_second)} samples/s"
@@ -83,7 +84,7 @@ def machine_card(session: Session, machine_id: str) -> Card:
     shown = machine_shown(answer, figures)
     machine = f"machine {machine_id[:8]}"
     if not stored_figures.free(session, [shown]):
-        return Card(f"{answer.name}, {machine}", _setup(shown), (), HELD)
+        return Card(f"{answer.name} is {HELD}", f"{machine}: {_setup(shown)}", (), WAITS)
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     place = next((place for place in answer.places if place.workload == shown.workload), None)
     where = ""
@@ -107,8 +108,9 @@ def hardware_card(session: Session, slug: str) -> Card:
     line = f"{workload}, each hardware at its best"
     mine = next((row for row in rows if row.hardware_slug == slug), None)
     if mine is None:  # it has no figure at the default batch size
-        foot = HELD if shown.held else f"{len(answer.figures)} figures in other set-ups"
-        return Card(answer.name, line, (), foot)
+        if shown.held:
+            return Card(f"{answer.name} is {HELD}", line, (), WAITS)
+        return Card(answer.name, line, (), f"{len(answer.figures)} figures in other set-ups")
     title = f"{answer.name}: {_place(rows, slug)} in {workload}" if mine.rank else answer.name
     bars = _beside(_bar(mine, own=True), rows, slug)
     return Card(title, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
@@ -183,7 +185,7 @@ def compare_card(answer: CompareAnswer) -> Card:
     alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{first.name} is 1×; more is faster{'; one machine a side' * alone}"
     if not bars and any(any(row.held) for row in answer.rows):
-        foot = HELD
+        foot = WAITS
     return Card(heading(answer), line, bars[:MOST_BARS], foot)
 
 

@@ -18,6 +18,7 @@ from ...answers.types.comparison import (
     ComparedThing,
     Mode,
 )
+from ...ranking.held import WORDS as HELD
 from ..dots import DotPlot, Row, Value, dot_plot
 from ..plots import Plot
 from . import worth
@@ -144,7 +145,7 @@ def heading(answer: CompareAnswer) -> str:
             if not any(row.cells[place] for row in answer.rows)
         ]
         if held:
-            return f"{held[0]} is held: it needs a second owner"
+            return f"{held[0]} is {HELD}"
         return f"{_title(answer)} have no common workload"
     best = max(compared, key=lambda thing: thing.speed_up or 0)
     if len(others) > 1:

@@ -5,6 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from bench_protocol.base import format as people
+
 from ...answers.board_filters import BoardPageFilters
 from .. import drawn_cards, feeds, share_cards
 from ..pages.workload import workload_called
@@ -20,11 +22,13 @@ SHORT = {"Cache-Control": "public, max-age=300"}
 
 
 def _png(card: drawn_cards.Card, request: Request, settings: SettingsDep) -> Response:
-    """The picture, with the address of its page and the day."""
+    """The picture, with the address of its page, the day, and the log entries that it rests on."""
     host, page = request.url.netloc, request.url.path.removesuffix("card.png").rstrip("/")
     address = host + page if len(host + page) <= MOST_ADDRESS else host
     mark = f"{address} · {request.app.state.clock():%Y-%m-%d}"
-    picture = drawn_cards.png(card, settings.site_name, mark)
+    entries = people.plural(request.state.as_of, "entry", "entries")
+    log = f"From the first {entries} of the log at {host}/log"
+    picture = drawn_cards.png(card, settings.site_name, mark, log)
     return Response(picture, media_type="image/png", headers=SHORT)
 
 
