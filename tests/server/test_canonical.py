@@ -1,9 +1,9 @@
-"""Addresses of pages have no empty parameter; everything else of them stays as it was."""
+"""Addresses of pages have no empty or repeated parameter; all else of them stays as it was."""
 
 import pytest
 from fastapi.testclient import TestClient
 
-from bench_server.web.canonical import without_empty
+from bench_server.web.canonical import tidy
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,13 @@ from bench_server.web.canonical import without_empty
         ("q=&device=metal&framework=", "device=metal"),
         ("where=os%3Dmacos&where=&where=driver%3E%3D500", "where=os%3Dmacos&where=driver%3E%3D500"),
         ("ids=a&ids=b&q=", "ids=a&ids=b"),
+        ("ids=a&ids=a", "ids=a"),
+        ("ids=a&ids=b&ids=a&mode=best", "ids=a&ids=b&mode=best"),
+        ("ids=a,b,a&ids=b,c", "ids=a,b&ids=c"),
+        ("ids=a%2Ca%2cb,", "ids=a,b"),
+        ("ids=a%2Cb", "ids=a%2Cb"),
+        ("where=os%3Dmacos&where=os%3Dmacos", "where=os%3Dmacos"),
+        ("price.a=5&price.b=5", "price.a=5&price.b=5"),
         ("q=m4+max", "q=m4+max"),
         ("q=m4%20max&", "q=m4%20max"),
         ("q&device", ""),
@@ -20,9 +27,9 @@ from bench_server.web.canonical import without_empty
         ("q=%00&x=", "q=%00"),
     ],
 )
-def test_only_empty_parameters_are_left_out(query: str, canonical: str) -> None:
-    assert without_empty(query) == canonical
-    assert without_empty(canonical) == canonical
+def test_only_empty_and_repeated_parameters_are_left_out(query: str, canonical: str) -> None:
+    assert tidy(query) == canonical
+    assert tidy(canonical) == canonical
 
 
 def test_a_page_moves_to_its_canonical_address_and_stays_there(http: TestClient) -> None:
@@ -31,6 +38,7 @@ def test_a_page_moves_to_its_canonical_address_and_stays_there(http: TestClient)
         ("/?workload=&q=", "/"),
         ("/trends?hardware=&by=", "/trends"),
         ("/compare?q=&ids=", "/compare"),
+        ("/compare?ids=a&ids=a", "/compare?ids=a"),
     ):
         expected = canonical or address.replace("&q=", "")
         moved = http.get(address, follow_redirects=False)

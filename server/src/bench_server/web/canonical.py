@@ -1,10 +1,15 @@
-"""The canonical address of a page: without empty parameters.
+"""The canonical address of a page: without empty and repeated parameters.
 
 A form sends its empty fields too. Without a script the browser would show them all; with one, htmx
 shows the address that it was redirected to.
 """
 
+import re
+
 from fastapi import Request
+
+# Between the ids of a comparison, as written and as browsers encode it.
+COMMA = re.compile(",|%2C", re.IGNORECASE)
 
 
 class Moved(Exception):
@@ -15,20 +20,33 @@ class Moved(Exception):
         self.address = address
 
 
-def without_empty(query: str) -> str:
-    """A query without parameters that are empty or have no ``=``. The others stay as they were
-    written, in their order, repeated ones too; so a canonical query is returned unchanged."""
-    return "&".join(part for part in query.split("&") if part.partition("=")[2])
+def tidy(query: str) -> str:
+    """A query without parameters that are empty or have no ``=``, and without those, and ids of a
+    comparison, that it had before. The others stay as they were written, in their order; so a
+    canonical query is returned unchanged."""
+    parts: dict[str, None] = {}
+    named: set[str] = set()
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if name == "ids":
+            ids = COMMA.split(value)
+            new = [one for one in dict.fromkeys(ids) if one and one not in named]
+            named.update(new)
+            if len(new) < len(ids):
+                value = ",".join(new)
+        if value:
+            parts[f"{name}={value}"] = None
+    return "&".join(parts)
 
 
 async def canonical(request: Request) -> None:
     """Dependency of pages.
 
     Raises:
-        Moved: the query has an empty parameter.
+        Moved: the query has an empty or a repeated parameter.
     """
     query = request.scope["query_string"].decode("latin-1")
-    wanted = without_empty(query)
+    wanted = tidy(query)
     if wanted != query:
         path = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
         raise Moved(f"{path}?{wanted}" if wanted else path)
