@@ -94,7 +94,7 @@ def test_a_phones_first_screen_answers_the_question(browser: Browser, fleet: Fle
 
 @WITHOUT_SCRIPT
 def test_a_phone_has_short_pages(page: Page, fleet: Fleet) -> None:
-    """In screens of 844 pixels; the rest is folded."""
+    """Heights are in screens of 844 pixels; folded parts do not count."""
     page.set_viewport_size({"width": 390, "height": 844})
     for path, screens in MOST_SCREENS.items():
         page.goto(f"{fleet.address}{path.format(result=fleet.result)}")

@@ -112,14 +112,14 @@ def shares(count: int, repeats: int = 3) -> tuple[float, float, float]:
 def test_the_range_of_the_fastest_of_equal_set_ups_holds_the_truth(
     count: int, bias: float, without: float
 ) -> None:
-    """As often as that of one, which the lead makes up for."""
+    """The lead makes up for the choice: the truth is in the range about as often as with one."""
     found = shares(count)
     assert found[:2] == pytest.approx((bias, without), abs=0.01)
     assert found[2] >= 0.86
 
 
 def test_every_answer_leaves_a_disturbed_set_up_out(post: Poster) -> None:
-    """And five lines over the rows do as well: the undisturbed first, then the fastest."""
+    """Five lines over the rows leave it out too: they sort by disturbance, then by speed."""
     i7, ryzen = "intel-core-i7-8700", "amd-ryzen-9"
     post.baseline(ryzen)
     other = results.make_machine("AMD Ryzen 9", seed=2)

@@ -17,7 +17,7 @@ from bench_server.db.store import Store
 from bench_server.ranking.figures import Figure
 from bench_server.ranking.owners import BACKINGS
 
-# What a reader may choose of each board; None is the default.
+# The groups and filters of a board that a reader can choose. The default group is None.
 GROUPS = (None, "setup", "machine")
 CHOICES: tuple[dict[str, Any], ...] = (
     *({}, {"batch_size": "any", "precision": "any"}, {"backing": "confirmed"}, {"recipe": "tuned"}),

@@ -98,7 +98,7 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
 
 
 def test_wrong_usage_ends_with_2_and_advice(agent: Agent) -> None:
-    """Of the whole program; tests/agent has each kind of it."""
+    """One case in the whole program; tests/agent has a case for each kind of wrong usage."""
     ran = agent("enroll")
     assert ran.code == 2
     assert "BENCH_SERVER" in ran.stderr

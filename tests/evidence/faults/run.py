@@ -196,7 +196,7 @@ def _as_sent(fault: Fault, result: Result) -> Result:
 def _worker_said(result: Result) -> str:
     if isinstance(result.outcome, Failed):
         kind = f"{result.outcome.kind} ({result.outcome.phase})"
-        # Without its module, which is too long for a column.
+        # The name of its module is left out: it is too long for a column.
         raised = (result.outcome.exception_class or "").rpartition(".")[2]
         return f"{kind}: {raised}" if raised else kind
     return "measured"

@@ -1,11 +1,12 @@
 """The best of a hardware's or machine's set-ups, and how far it may be too fast by chance.
 
-The best is the fastest that is not held (:mod:`.held`), among those that nothing disturbed if there
-are any. The fastest of several noisy figures is too fast on average. Nothing corrects it: a figure
-is the time of a measured repeat, and whoever reads the rows gets the same ratio as any page. Its
-range reaches down instead, by its *lead*: so much faster it is than the mean of the set-ups that
-cannot be told apart from it. If these are equally fast, their mean has no bias, and the lead is
-just what chance added. See docs/adr/0032-the-lead-of-the-best.md.
+The best is the fastest figure that is neither held (:mod:`.held`) nor disturbed; if all are
+disturbed, the fastest that is not held. The fastest of several noisy figures is too fast on
+average. The figure is not corrected for this: it is the time of a measured repeat, so that the
+ratio of two rows is the ratio on every page. Instead its range reaches down by its *lead*: how much
+faster it is than the mean of the set-ups that cannot be told apart from it. If these are equally
+fast, their mean has no bias, and the lead is what chance added. See
+docs/adr/0032-the-lead-of-the-best.md.
 """
 
 import math
