@@ -7,7 +7,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("*.py", "*.html", "*.toml", "*.txt")
 NOT_SAID = (
-    *("not enough data", "which is no verdict", "train neural networks? "),
+    *(
+        "not enough data",
+        "which is no verdict",
+        "train neural networks? ",
+        "trains neural networks",
+    ),
     *("untested loop", "ended by the clock", "looks faster, but", "nobody sends one"),
     *("best against another framework", "Where it holds it shows", "Data up to log entry"),
     *("Change what is compared", "the middle repeat"),

@@ -133,7 +133,8 @@ Version = Annotated[
 
 @app.callback()
 def program(version: Version = False) -> None:
-    """Measure how fast this machine trains neural networks; sign and share the results."""
+    """Measure how fast this machine trains small image, dense and LSTM models; sign and share the
+    results."""
 
 
 def main() -> None:

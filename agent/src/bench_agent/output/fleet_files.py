@@ -166,7 +166,7 @@ def ansible(fleet: Fleet) -> str:
     return f"""\
 # ansible-playbook --inventory HOSTS FILE. BENCH_SERVER_TOKEN comes from its environment, the code
 # that enrolls a host from the host's variable bench_invite.
-- name: Measure how fast each machine trains neural networks
+- name: Measure how fast each machine trains small image, dense and LSTM models
   hosts: all
   gather_facts: false
   tasks:
