@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 from bench_server.settings import Settings
 
+pytestmark = pytest.mark.sqlite
 I7 = "published-intel-core-i7-8700"
 
 

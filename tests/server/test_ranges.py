@@ -87,12 +87,6 @@ def test_of_one_repeat_the_blocks_differ() -> None:
     assert bounds.of == "own_repeats"
 
 
-def test_a_published_figure_has_no_range() -> None:
-    copied = hardware([repeat(100)])._replace(published=True)
-    found = compare(hardware([repeat(50, "m2")]), copied)
-    assert (found.speed_up, found.speed_up_low, found.speed_up_range_of) == (2, None, None)
-
-
 def test_a_speed_up_has_the_range_of_both_sides() -> None:
     one, other = hardware([repeat(100)]), hardware([repeat(200, "m2")])
     found = compare(one, other)

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
 from tests.fakes.projected import project, settle
 from tests.fakes.seeding import invented
-from tests.server.test_recompute import NOW, recomputations, worker
+from tests.server.test_recompute import NOW
 
 from bench_agent.remote.verify import RECOMPUTATIONS, Verified, fetch_bundle, verify
 from bench_protocol.base.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
@@ -32,8 +31,8 @@ from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import RecomputeJob
 from bench_server.log import writer
-from bench_server.recompute.worker import Compute
 
+pytestmark = pytest.mark.sqlite
 Bundle = dict[str, Any]
 
 
@@ -74,100 +73,60 @@ def judged(bundle: Bundle) -> Verified:
     return verify(json.loads(json.dumps(bundle)))
 
 
-def test_the_recomputations_of_a_result_are_verified_offline(bundles: Callable[[], Bundle]) -> None:
+def test_a_changed_recomputation_does_not_hold_offline(bundles: Callable[[], Bundle]) -> None:
     bundle = bundles()
     assert bundle["judged"]["trust_level"] == 3
     verified = judged(bundle)
     assert len(verified.stated) == 1
     assert "of this result (log entry 2)" in verified.sentences[-1]
-
-
-def flipped(bundle: Bundle) -> None:
-    """One byte of a signed recomputation."""
-    document = bundle[RECOMPUTATIONS]["recomputations"][0]
-    payload = bytearray(base64.b64decode(document["payload"]))
-    payload[payload.index(b'"loss":') + 9] ^= 1
-    document["payload"] = base64.b64encode(payload).decode()
-
-
-def signed_by_another(bundle: Bundle) -> None:
-    """The same recomputation under a key of somebody else."""
-    document = bundle[RECOMPUTATIONS]["recomputations"][0]
-    payload = base64.b64decode(document["payload"])
-    raw = envelope.seal(RECOMPUTATION_PAYLOAD_TYPE, payload, results.private_key(7))
-    bundle[RECOMPUTATIONS]["recomputations"][0] = json.loads(raw)
-
-
-def never_logged(bundle: Bundle) -> None:
-    """The server signed other figures, and the log has the first ones."""
-    document = bundle[RECOMPUTATIONS]["recomputations"][0]
-    said = recomputation.parse(base64.b64decode(document["payload"]))
+    stated = bundle.pop(RECOMPUTATIONS)
+    (honest,) = stated["recomputations"]
+    payload = base64.b64decode(honest["payload"])
+    said = recomputation.parse(payload)
     assert said.figures is not None
     figures = said.figures.model_copy(update={"start_loss": 2.0})
-    other = sealed(said.model_copy(update={"figures": figures}))
-    bundle[RECOMPUTATIONS]["recomputations"][0] = json.loads(other)
-
-
-def another_receipt(bundle: Bundle) -> None:
-    """That of the result itself."""
-    bundle[RECOMPUTATIONS]["receipts"] = [bundle["receipt"]]
-
-
-def all_left_out(bundle: Bundle) -> None:
-    del bundle[RECOMPUTATIONS]
-
-
-def malformed(bundle: Bundle) -> None:
-    bundle[RECOMPUTATIONS]["receipts"] = 7
+    flipped = bytearray(payload)
+    flipped[payload.index(b'"loss":') + 9] ^= 1
+    one_byte = honest | {"payload": base64.b64encode(flipped).decode()}
+    by_another = json.loads(sealed(said, results.private_key(7)))
+    never_logged = json.loads(sealed(said.model_copy(update={"figures": figures})))
+    error: type[ProtocolError]
+    for changes, error, says in (
+        ({"recomputations": [one_byte]}, BadSignature, "signature"),
+        ({"recomputations": [by_another]}, BadSignature, "signature"),
+        ({"recomputations": [never_logged]}, InvalidProof, "root"),
+        ({"receipts": [bundle["receipt"]]}, InvalidProof, "root"),
+        ({"receipts": 7}, BadSignature, "recomputations are malformed"),
+    ):
+        with pytest.raises(error, match=says):
+            judged(bundle | {RECOMPUTATIONS: stated | changes})
+    with pytest.raises(InvalidProof, match="nothing about"):
+        judged(bundle)
 
 
 # Each with the error that it is, and what that says.
-CHANGES: tuple[tuple[Callable[[Bundle], None], type[ProtocolError], str], ...] = (
-    (flipped, BadSignature, "signature"),
-    (signed_by_another, BadSignature, "signature"),
-    (never_logged, InvalidProof, "root"),
-    (another_receipt, InvalidProof, "root"),
-    (all_left_out, InvalidProof, "nothing about"),
-    (malformed, BadSignature, "recomputations are malformed"),
-)
-
-
-def test_a_changed_recomputation_does_not_hold(bundles: Callable[[], Bundle]) -> None:
-    honest = bundles()
-    judged(honest)
-    for change, error, says in CHANGES:
-        bundle = deepcopy(honest)
-        change(bundle)
-        with pytest.raises(error) as caught:
-            judged(bundle)
-        assert says in str(caught.value), change
-
-
 def test_recomputations_of_another_result_do_not_hold(bundles: Callable[[], Bundle]) -> None:
     one, other = bundles(), bundles()
     with pytest.raises(InvalidField, match="another challenge"):
         judged(one | {RECOMPUTATIONS: other[RECOMPUTATIONS]})
 
 
-def other_start(workload: Workload, nonce: str, batch_size: int) -> Figures:
+def off(workload: Workload, nonce: str, batch_size: int, start: float, last: float) -> Figures:
+    """Other figures: of the start loss, or of the movements of the last reading."""
     made = invented(workload, nonce, batch_size)
-    return made.model_copy(update={"start_loss": 2 * made.start_loss})
+    *others, reading = made.readings
+    moved = reading.model_copy(update={"movements": tuple(last * one for one in reading.movements)})
+    changes = {"start_loss": start * made.start_loss, "readings": (*others, moved)}
+    return made.model_copy(update=changes)
 
 
-def other_reading(workload: Workload, nonce: str, batch_size: int) -> Figures:
-    made = invented(workload, nonce, batch_size)
-    last = made.readings[-1]
-    doubled = last.model_copy(update={"movements": tuple(2 * one for one in last.movements)})
-    return made.model_copy(update={"readings": (*made.readings[:-1], doubled)})
-
-
-@pytest.mark.parametrize("compute", [other_start, other_reading])
+@pytest.mark.parametrize(("start", "last"), [(2, 1), (1, 2)])
 def test_a_level_that_does_not_follow_from_the_recomputations(
-    post: Poster, store: Store, compute: Compute
+    post: Poster, store: Store, start: float, last: float
 ) -> None:
     """The server recomputed other figures, and shows level 3 all the same."""
     (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
-    settle(store, compute)
+    settle(store, partial(off, start=start, last=last))
     bundle = fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
     assert bundle["judged"]["trust_level"] == 2
     judged(bundle)
@@ -179,17 +138,7 @@ def test_a_level_that_does_not_follow_from_the_recomputations(
 # -- what the audit checks of the whole log -------------------------------------------------------
 
 
-def test_an_audit_accepts_what_an_honest_server_states(post: Poster, store: Store) -> None:
-    """Also where the budget of a key is spent: then some jobs are left out by their draw."""
-    for _ in range(24):
-        trusted.send(store, results.private_key(), [1_000_000], projected=False)
-    project(store)
-    assert worker(store, budget_seconds=0.0).drain() == 24
-    project(store)
-    assert "not_drawn" in {said.verdict for said in recomputations(store)}
-    assert audited(store).faults == ()
-
-
+# A nonce that the server never gave.
 NONCE = "0f" * 32
 # The log: an enrollment, then the result. So its first checkpoint is that of two entries.
 RIGHT_SIZE = 2
@@ -215,14 +164,10 @@ def waiting(store: Store) -> Recomputation:
     return recomputation.parse(recomputation.payload(said))
 
 
-def elsewhere(said: Recomputation) -> Recomputation:
-    return said.model_copy(update={"server_origin": "elsewhere"})
-
-
-def of_another_nonce(said: Recomputation) -> Recomputation:
-    """It follows from a nonce that the server never gave for this challenge."""
-    seed = nonces.seed_of(NONCE, said.workload_digest)
-    return said.model_copy(update={"nonce": NONCE, "seed": seed})
+def changed(said: Recomputation, **changes: str) -> Recomputation:
+    """With the seed that follows."""
+    seed = nonces.seed_of(changes.get("nonce", said.nonce), said.workload_digest)
+    return said.model_copy(update={"seed": seed} | changes)
 
 
 def left_out(said: Recomputation, size: int) -> Recomputation:
@@ -241,8 +186,8 @@ def left_out(said: Recomputation, size: int) -> Recomputation:
     ("forge", "says"),
     [
         (lambda said: said, None),
-        (elsewhere, "a recomputation of another server"),
-        (of_another_nonce, "not that of its challenge"),
+        (partial(changed, server_origin="elsewhere"), "a recomputation of another server"),
+        (partial(changed, nonce=NONCE), "not that of its challenge"),
         (partial(left_out, size=RIGHT_SIZE), "by another root than its checkpoint has"),
         (partial(left_out, size=RIGHT_SIZE - 1), "by the checkpoint of 1 entries, not of 2"),
         (partial(left_out, size=RIGHT_SIZE + 1), "by the checkpoint of 3 entries, not of 2"),
@@ -251,7 +196,7 @@ def left_out(said: Recomputation, size: int) -> Recomputation:
 def test_an_audit_finds_a_false_recomputation(
     post: Poster, store: Store, forge: Callable[[Recomputation], Recomputation], says: str | None
 ) -> None:
-    """Each is signed by the server's own keys."""
+    """Each is signed by the server's own key."""
     trusted.send(store, results.private_key(), [1_000_000], projected=False)
     project(store)
     log(store, sealed(forge(waiting(store))))
@@ -278,53 +223,38 @@ def test_an_audit_finds_a_recomputation_of_another_key_or_seed(
     project(store)
     log(store, sealed(waiting(store).model_copy(update=changes), key))
     (fault,) = audited(store).faults
-    assert fault.log_index == 2
-    assert "it should not be there" in fault.detail
+    assert (fault.log_index, "it should not be there" in fault.detail) == (2, True)
 
 
-# -- what the boards show beside the speed --------------------------------------------------------
-
-
-FIELDS = ("trust_level", "owners", "confirmed_owners", "machines", "runs", "repeats")
-
-
-def test_an_audit_compares_more_of_a_board_than_its_speed(post: Poster, store: Store) -> None:
+def test_an_audit_compares_more_than_speed(post: Poster, store: Store) -> None:
+    """What boards show beside it, and each result's level, which needs others and a reason."""
     trusted.send(store, results.private_key(), [1_000_000])
     with store.reading() as session:
         honest = fetch_from(session, AUTHORITY, "none")
 
-        def edited(path: str, field: str) -> bytes:
+        def edited(path: str, of: str, edit: Callable[[Any], Any]) -> bytes:
             answer = honest(path)
-            if not path.startswith("/api/v1/leaderboard"):
+            if not path.startswith(of):
                 return answer
-            document = json.loads(answer)
-            for row in document["rows"]:
-                row[field] += 1
+            edit(document := json.loads(answer))
             return json.dumps(document).encode()
 
-        assert audit(honest).faults == ()
-        for field in FIELDS:
-            (fault,) = audit(partial(edited, field=field)).faults
+        report = audit(honest)
+        assert (report.faults, report.levels) == ((), 1)
+        for field in ("trust_level", "owners", "confirmed_owners", "machines", "runs", "repeats"):
+
+            def more(board: Any, field: str = field) -> None:
+                for row in board["rows"]:
+                    row[field] += 1
+
+            (fault,) = audit(partial(edited, of="/api/v1/leaderboard", edit=more)).faults
             assert f"{field.replace('_', ' ')} " in fault.detail
             assert "follows from the log" in fault.detail
-
-
-def test_an_audit_finds_a_false_level_of_a_result(post: Poster, store: Store) -> None:
-    """Level 4 without other owners, and a result that is not ranked for no reason."""
-    trusted.send(store, results.private_key(), [1_000_000])
-    with store.reading() as session:
-        honest = fetch_from(session, AUTHORITY, "none")
-
-        def edited(path: str, change: dict[str, Any]) -> bytes:
-            answer = honest(path)
-            if not path.startswith("/api/v1/log/entries"):
-                return answer
-            document = json.loads(answer)
-            document["records"][1].update(change)
-            return json.dumps(document).encode()
-
-        assert audit(honest).levels == 1
         for change in ({"trust_level": 4}, {"ranked": False}):
-            (fault,) = audit(partial(edited, change=change)).faults
+
+            def other(page: Any, change: dict[str, Any] = change) -> None:
+                page["records"][1].update(change)
+
+            (fault,) = audit(partial(edited, of="/api/v1/log/entries", edit=other)).faults
             assert fault.log_index == 1
             assert fault.detail.endswith("trust level 3, ranked, follows from the log")

@@ -6,7 +6,7 @@ One case a kind of refusal: tests/protocol/test_refused.py has the fields of a r
 import base64
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,97 +18,27 @@ from bench_protocol.base import strict_json
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
-Edit = Callable[[dict[str, Any]], None]
+RESULT, KEY_EVENT = statement.RESULT_PAYLOAD_TYPE, statement.KEY_EVENT_PAYLOAD_TYPE
 
 
-def payload(edit: Edit | None = None) -> bytes:
-    document = json.loads(statement.result_payload(results.make_result()))
-    if edit:
-        edit(document)
-    return strict_json.dumps(document)
-
-
-def signed(raw: bytes, kind: str = statement.RESULT_PAYLOAD_TYPE) -> bytes:
-    return envelope.seal(kind, raw, results.private_key())
-
-
-def edited(*path: str | int, value: Any) -> bytes:
-    """An envelope with a changed value at a path of its payload."""
-
-    def edit(document: dict[str, Any]) -> None:
-        target: Any = document["predicate"]
-        for step in path[:-1]:
-            target = target[step]
-        target[path[-1]] = value
-
-    return signed(payload(edit))
-
-
-def replaced(old: bytes, new: bytes) -> bytes:
-    raw = payload()
-    assert old in raw
-    return signed(raw.replace(old, new, 1))
-
-
-def altered_byte() -> bytes:
-    document = json.loads(results.sealed(results.make_result()))
-    raw = bytearray(base64.b64decode(document["payload"]))
-    raw[100] ^= 1
-    return json.dumps(document | {"payload": base64.b64encode(raw).decode()}).encode()
-
-
-LOSS = b'"last_loss":0.31'
-BAD: dict[str, tuple[Callable[[], bytes], int, str, str]] = {
-    "not json": (lambda: b"hello", 400, "malformed_json", "body"),
-    "a list": (lambda: b"[]", 422, "invalid_field", "body"),
-    "altered byte": (altered_byte, 403, "bad_signature", "signatures.sig"),
-    "unknown key": (
-        lambda: results.sealed(results.make_result(), results.private_key(9)),
-        403,
-        "unknown_key",
-        "signatures.keyid",
-    ),
-    "another author": (
-        lambda: results.sealed(results.make_result(key=results.private_key(9))),
-        403,
-        "bad_signature",
-        "predicate.agent.key_id",
-    ),
-    "payload type": (
-        lambda: signed(payload(), statement.KEY_EVENT_PAYLOAD_TYPE),
-        422,
-        "wrong_payload_type",
-        "payloadType",
-    ),
-    "two signatures": (
-        lambda: envelope.seal(
-            statement.RESULT_PAYLOAD_TYPE, payload(), results.private_key(), results.private_key(9)
-        ),
-        400,
-        "invalid_envelope",
-        "signatures",
-    ),
-    "duplicate key": (
-        lambda: replaced(LOSS, LOSS + b',"last_loss":0.1'),
-        400,
-        "malformed_json",
-        "last_loss",
-    ),
-    "unknown field": (
-        lambda: edited("score", value=9.9e12),
-        422,
-        "invalid_field",
-        "predicate.score",
-    ),
-    "unknown workload": (
-        lambda: results.sealed(
-            results.make_result(cell=results.make_cell(workload_digest="0" * 64))
-        ),
-        422,
-        "unknown_workload",
-        "predicate.cell.workload_digest",
-    ),
-}
+def bad_results() -> Iterator[tuple[bytes, int, str, str]]:
+    """Bodies with the status, the code and the field of their refusal."""
+    raw = statement.result_payload(results.make_result())
+    document = json.loads(raw)
+    document["predicate"]["score"] = 9.9e12
+    key, other = results.private_key(), results.private_key(9)
+    removed = results.make_result(cell=results.make_cell(workload_digest="0" * 64))
+    altered = envelope.seal(RESULT, raw, key).replace(b'"payload":"', b'"payload":"AAAA')
+    yield b"hello", 400, "malformed_json", "body"
+    yield altered, 403, "bad_signature", "signatures.sig"
+    yield envelope.seal(RESULT, raw, other), 403, "unknown_key", "signatures.keyid"
+    yield envelope.seal(KEY_EVENT, raw, key), 422, "wrong_payload_type", "payloadType"
+    yield envelope.seal(RESULT, raw, key, other), 400, "invalid_envelope", "signatures"
+    yield (
+        envelope.seal(RESULT, strict_json.dumps(document), key),
+        *(422, "invalid_field", "predicate.score"),
+    )
+    yield results.sealed(removed), 422, "unknown_workload", "predicate.cell.workload_digest"
 
 
 def assert_problem(answer: Any, status: int, code: str, field: str) -> None:
@@ -124,10 +54,9 @@ def assert_problem(answer: Any, status: int, code: str, field: str) -> None:
     assert document["hint"]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_results(post: Poster, name: str) -> None:
-    make, status, code, field = BAD[name]
-    assert_problem(post.raw(make()), status, code, field)
+def test_bad_results(post: Poster) -> None:
+    for body, status, code, field in bad_results():
+        assert_problem(post.raw(body), status, code, field)
     post.made()
     assert len(post.http.get("/api/v1/results").json()["results"]) == 1
 
@@ -155,64 +84,46 @@ def test_50_megabytes(post: Poster, announced: bool) -> None:
     post.made()
 
 
-def test_an_announced_long_body_is_refused_unread(live_server: str) -> None:
+@pytest.mark.sqlite
+def test_a_long_body_is_refused_before_it_is_read(live_server: str) -> None:
+    """One that says its length at once, one in chunks at the limit."""
     host, port = live_server.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(
-            b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 52428800\r\n\r\n"
-        )
-        assert connection.recv(2048).startswith(b"HTTP/1.1 413 ")
-
-
-def test_a_chunked_long_body_is_refused_at_the_limit(live_server: str) -> None:
-    host, port = live_server.removeprefix("http://").split(":")
-    chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(
-            b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n"
-        )
-        for _ in range(33):
-            connection.sendall(chunk)
-        assert connection.recv(2048).startswith(b"HTTP/1.1 413 ")
+    for header, sent in (
+        (b"Content-Length: 52428800", b""),
+        (b"Transfer-Encoding: chunked", (b"10000\r\n" + b" " * 65536 + b"\r\n") * 33),
+    ):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(
+                b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                + header + b"\r\n\r\n" + sent
+            )  # fmt: skip
+            assert connection.recv(2048).startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_key_of_small_order(http: TestClient) -> None:
     """tests/protocol/test_keys.py has every such point."""
     der = bytes.fromhex("302a300506032b6570032100") + bytes(32)
     event = {"event": "enroll", "public_key": base64.b64encode(der).decode(), "at": results.AT}
-    sealed = envelope.seal(
-        statement.KEY_EVENT_PAYLOAD_TYPE, strict_json.dumps(event), results.private_key()
-    )
+    sealed = envelope.seal(KEY_EVENT, strict_json.dumps(event), results.private_key())
     answer = http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
     assert_problem(answer, 422, "unacceptable_key", "public_key")
 
 
-def key_bodies() -> dict[str, tuple[bytes, int]]:
-    good = json.loads(results.enrollment())
-    other = json.loads(results.enrollment(results.private_key(2)))
-    foreign = good["envelope"] | {"signatures": other["envelope"]["signatures"]}
-    renamed = good["envelope"] | {
-        "signatures": [good["envelope"]["signatures"][0] | {"keyid": "0" * 64}]
-    }
-    cases: dict[str, tuple[Any, int]] = {
-        "unknown field": (good | {"admin": True}, 422),
-        "name that turns the text around": (good | {"display_name": "a\u202eb"}, 422),
-        "a result": ({"envelope": json.loads(results.sealed(results.make_result()))}, 422),
-        "signature of another key": ({"envelope": foreign}, 403),
-        "key id of another key": ({"envelope": renamed}, 403),
-    }
-    return {name: (json.dumps(body).encode(), status) for name, (body, status) in cases.items()}
-
-
-@pytest.mark.parametrize("name", key_bodies())
-def test_bad_enrollments(http: TestClient, name: str) -> None:
-    body, status = key_bodies()[name]
-    answer = http.post("/api/v1/keys", content=body, headers=JSON)
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert http.post("/api/v1/keys", content=results.enrollment(), headers=JSON).status_code == 201
+def test_bad_enrollments(http: TestClient) -> None:
+    """tests/protocol/test_key_events.py has the fields of an event."""
+    good, other = (json.loads(results.enrollment(results.private_key(seed))) for seed in (1, 2))
+    signature = good["envelope"]["signatures"][0]
+    for changes, status in (
+        ({"admin": True}, 422),
+        ({"display_name": "a\u202eb"}, 422),
+        ({"envelope": json.loads(results.sealed(results.make_result()))}, 422),
+        ({"envelope": good["envelope"] | {"signatures": other["envelope"]["signatures"]}}, 403),
+        ({"envelope": good["envelope"] | {"signatures": [signature | {"keyid": "0" * 64}]}}, 403),
+    ):
+        answer = http.post("/api/v1/keys", json=good | changes)
+        assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert http.post("/api/v1/keys", json=good).status_code == 201
 
 
 ADDRESSES = [
@@ -237,26 +148,22 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("address", "status"), ADDRESSES)
-def test_addresses(http: TestClient, address: str, status: int) -> None:
-    answer = http.get(address)
-    assert answer.status_code == status, answer.text
-    if status >= 400:
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.json()["detail"]
-        assert answer.json()["hint"]
-
-
-def test_keys_that_are_none(http: TestClient) -> None:
+def test_addresses(http: TestClient) -> None:
+    for address, status in ADDRESSES:
+        answer = http.get(address)
+        assert answer.status_code == status, answer.text
+        if status >= 400:
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json()["detail"]
+            assert answer.json()["hint"]
     assert_problem(http.get("/api/v1/keys/zzz"), 422, "invalid_query", "key_id")
     assert_problem(http.get(f"/api/v1/keys/{'f' * 64}"), 404, "not_found", "key_id")
 
 
-@pytest.mark.parametrize("address", ["results", "keys", "challenges", "acts"])
-def test_a_list_is_no_document(http: TestClient, address: str) -> None:
-    answer = http.post(f"/api/v1/{address}", content=b"[]", headers=JSON)
-    assert 400 <= answer.status_code < 500
-    assert answer.json()["field"] == "body"
+def test_a_list_is_no_document(http: TestClient) -> None:
+    for address in ("results", "keys", "challenges", "acts"):
+        answer = http.post(f"/api/v1/{address}", content=b"[]", headers=JSON)
+        assert (400 <= answer.status_code < 500, answer.json()["field"]) == (True, "body"), address
 
 
 @pytest.mark.parametrize(
@@ -296,12 +203,12 @@ def test_a_browser_gets_a_page(http: TestClient, address: str, title: str) -> No
     assert "Value error" not in answer.text
 
 
-@pytest.mark.parametrize("query", ["ids=a", "ids=a&ids=a", "ids=a,a"])
-def test_one_thing_alone_gets_the_chooser(http: TestClient, query: str) -> None:
-    answer = http.get(f"/compare?{query}", headers={"Accept": "text/html"})
-    assert answer.status_code == 200
-    assert "Choose at least two different things" in answer.text
-    assert http.get(f"/api/v1/compare?{query.split('&')[0]}").status_code == 422
+def test_one_thing_alone_gets_the_chooser(http: TestClient) -> None:
+    for query in ("ids=a", "ids=a&ids=a", "ids=a,a"):
+        answer = http.get(f"/compare?{query}", headers={"Accept": "text/html"})
+        assert answer.status_code == 200
+        assert "Choose at least two different things" in answer.text
+        assert http.get(f"/api/v1/compare?{query.split('&')[0]}").status_code == 422
 
 
 @pytest.mark.parametrize(

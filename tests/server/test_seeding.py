@@ -36,18 +36,13 @@ def database_url(database_url: str) -> str:
     return database_url.replace(f"//{postgres.OWNER}@", "//trainmark@")
 
 
-@pytest.fixture
-def seeded(store: Store) -> Store:
-    assert seed.seed(store, AUTHORITY, MACHINES * world.RUN) == MACHINES * world.RUN
-    return store
-
-
 def _aggregates(session: Session) -> dict[str, dict[str, Any]]:
     return {row.id: row.model_dump() for row in session.scalars(select(Aggregate))}
 
 
-def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
-    with seeded.writing() as session:
+def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(store: Store) -> None:
+    assert seed.seed(store, AUTHORITY, MACHINES * world.RUN) == MACHINES * world.RUN
+    with store.writing() as session:
         stored = _aggregates(session)
         assert {row["level"] for row in stored.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
@@ -73,14 +68,12 @@ def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seede
                 there = select(key.column).where(key.column == key.parent).exists()
                 orphans = select(func.count()).where(key.parent.is_not(None), ~there)
                 assert session.scalar(orphans) == 0, key
-    database = inspect(seeded.engine)
+    database = inspect(store.engine)
     for table in Table.metadata.sorted_tables:
         names = {index["name"] for index in database.get_indexes(table.name)}
         assert {index.name for index in table.indexes} <= names, table.name
-
-
-def test_the_seeded_log_is_what_its_checkpoint_signs(seeded: Store) -> None:
-    with seeded.reading() as session:
+    # The log is what its checkpoint signs.
+    with store.reading() as session:
         leaves = session.scalars(select(LogEntry.commitment).order_by(LogEntry.log_index))  # type: ignore[arg-type]
         frontier = merkle.Frontier()
         for commitment in leaves:

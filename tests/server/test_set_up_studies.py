@@ -1,4 +1,4 @@
-"""Studies of set-ups on both databases: frameworks, batch sizes, the CPU against the GPU."""
+"""Studies of set-ups: frameworks, batch sizes, the CPU against the GPU."""
 
 import re
 from functools import partial
@@ -10,6 +10,8 @@ from tests.fakes.client import Poster
 from tests.server.test_studies import M2, SLUG
 
 from bench_protocol.catalogue.matrix import Device
+
+pytestmark = pytest.mark.sqlite
 
 
 def _measure(

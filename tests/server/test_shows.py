@@ -3,6 +3,7 @@
 import html
 import re
 
+import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 from tests.fakes import results, trusted
@@ -15,6 +16,8 @@ from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, table_of
+
+pytestmark = pytest.mark.sqlite
 
 
 def statuses(http: TestClient, result_id: str) -> dict[str, str]:
@@ -44,12 +47,6 @@ def test_a_result_says_what_it_shows_before_and_after_its_recomputation(
     after = statuses(http, sent)
     assert after["session"] == after["fresh"] == "holds"
     assert after["speed"] == after["hardware"] == "not_checked"
-
-
-def test_a_result_without_a_challenge_shows_no_training(http: TestClient, post: Poster) -> None:
-    said = statuses(http, post.made(challenge=None))
-    assert said["fresh"] == "does_not_hold"
-    assert said["session"] == "not_checked"
 
 
 def test_the_page_of_a_result_has_the_same_claims(http: TestClient, post: Poster) -> None:

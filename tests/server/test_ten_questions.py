@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.projected import settled
@@ -13,6 +14,7 @@ from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Energy
 from bench_server.db.store import Store
 
+pytestmark = pytest.mark.sqlite
 SCRIPT = Path(__file__).parents[2] / "docs" / "ten_questions.py"
 
 

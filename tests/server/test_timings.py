@@ -18,6 +18,7 @@ from bench_server.ranking import score
 from bench_server.ranking.compare import ranked
 from bench_server.ranking.figures import Setup
 
+pytestmark = pytest.mark.sqlite
 SHORT = SETUP._replace(timing="short")
 LONG_BLOCKS = 1_008  # of 10 steps of 1 ms
 OTHER = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
@@ -110,22 +111,6 @@ def test_a_board_of_short_timings_says_so_once(http: TestClient, post: Poster) -
     post.made(measurement=long(), machine=OTHER)
     page = http.get("/?workload=mnist-cnn").text
     assert (page.count(said), page.count(mark)) == (0, 2)
-
-
-def test_a_short_timing_is_compared_with_a_long_one(http: TestClient, post: Poster) -> None:
-    for run in range(3):
-        post.made(step_ns=1_000_000 + run)
-        post.made(measurement=long(1_250_000 + run), machine=OTHER)
-    ask = {"ids": "intel-core-i7-8700,intel-core-i9-9900"}
-    for mode in ("best", "same_software"):
-        answer = http.get("/api/v1/compare", params={**ask, "mode": mode}).json()
-        assert (answer["common_cells"], answer["all_cells"]) == (1, 1)
-        (row,) = answer["rows"]
-        assert [cell["timing"] for cell in row["cells"]] == ["short", "long"]
-        assert answer["things"][1]["speed_up"] == pytest.approx(0.8, abs=1e-5)
-        page = http.get("/compare", params={**ask, "mode": mode}).text
-        assert "short timing" in page
-        assert "measured there" not in page
 
 
 def test_a_study_is_of_the_fastest(http: TestClient, post: Poster) -> None:
