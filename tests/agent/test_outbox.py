@@ -26,7 +26,7 @@ def test_an_envelope_that_goes_before_it_is_read_is_left_out(tmp_path: Path) -> 
     entries = list(outbox.pending())
     outbox.move(entries[1], "sent", {})
     (cut,) = batch.batches(entries)
-    assert [pending.entry for pending in cut] == [entries[0], entries[2]]
+    assert [entry for entry, _ in cut] == [entries[0], entries[2]]
 
 
 def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def go_on(
 def test_where_nothing_is_cut_off_a_line_says_that_a_new_run_starts(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing_to_plan(preset: str | None, like: str | None, selection: Selection) -> None:
+    def nothing_to_plan(*_: object) -> None:
         raise UsageProblem("planned")
 
     monkeypatch.setenv("BENCH_HOME", str(home.root))

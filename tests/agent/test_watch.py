@@ -102,14 +102,14 @@ def test_it_prints_what_the_history_of_the_server_says(
         }
     )
 
-    measure = command.run_plan
+    measure = command.measured
 
-    def run_plan(*given: object, **named: object) -> RunSummary:
-        summary = measure(*given, **named)
+    def measured(*given: object) -> RunSummary:
+        summary = measure(*given)
         summary.rank = MachineRank("https://bench.lab/machines/0123456789abcdef", None)
         return summary
 
-    monkeypatch.setattr(command, "run_plan", run_plan)
+    monkeypatch.setattr(command, "measured", measured)
     monkeypatch.setattr(
         command, "histories", lambda client, machine_id, results: {results[0].cell: history}
     )

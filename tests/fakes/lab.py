@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
+from bench_agent.cli import run as cli_run
 from bench_agent.cli import watch as command
 from bench_agent.cli.main import app
 from bench_agent.remote.outbox import Outbox
@@ -94,6 +95,7 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(command, "usable_interpreters", lambda home: ())
     monkeypatch.setattr(command, "probe_each", lambda *_: lab.probes)
     monkeypatch.setattr(command, "read_machine", lambda home: lab.machine)
+    monkeypatch.setattr(cli_run, "read_machine", lambda home: lab.machine)
     monkeypatch.setattr(run, "read_machine", lambda home: lab.machine)
     monkeypatch.setattr(SelfTests, "refusal", lambda self, planned: None)
     monkeypatch.setattr(Forms, "choice", lambda self, planned: None)
@@ -102,7 +104,7 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(doubts, "of_other_load", lambda *_: [])  # of the real machine
     clock = partial(RunClock, wall=lambda: lab.now)
     monkeypatch.setattr(
-        command,
+        cli_run,
         "run_plan",
         lambda journal, context: run.run_plan(
             journal, replace(context, run_job=lab.run_job, new_clock=clock)

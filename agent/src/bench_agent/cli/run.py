@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -26,10 +26,11 @@ from ..run.context import RunContext
 from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
-from ..run.journal import begin, unfinished
+from ..run.journal import Journal, begin, unfinished
 from ..run.run import run_plan
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
+from ..run.summary import RunSummary
 from ..worker import pretrained
 from .busy import idle_or_asked
 from .exits import Exit, stop
@@ -143,18 +144,7 @@ def run(
             interpreters.require({planned.python for planned in journal.cells if planned.python})
         gate = idle_or_asked(made, IdleGate(wait_seconds, strict), yes)
         journal = journal or begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
-        with reporter, gentle_interrupt(reporter.note) as stop_asked:
-            context = RunContext(
-                home,
-                reporter,
-                server,
-                token,
-                stop_asked,
-                gate,
-                self_test=SelfTests(home, read_machine(home), reporter.note).refusal,
-                choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
-            )
-            summary = run_plan(journal, context)
+        summary = measured(journal, home, reporter, gate, server, token)
     if events:
         lines.summary(summary_document(summary))
     elif as_json:
@@ -164,10 +154,38 @@ def run(
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
-        submit = f" To send them:\n  {home.command(f'submit --server {server}')}" if links else ""
-        stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
+        stop_unreachable(home, server if links else None)
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def measured(
+    journal: Journal,
+    home: Home,
+    reporter: LiveDisplay | EventLines,
+    gate: IdleGate,
+    server: str | None,
+    token: str | None,
+) -> RunSummary:
+    """Measure a plan while the reporter shows it. The first Ctrl-C finishes the repeat."""
+    with reporter, gentle_interrupt(reporter.note) as stop_asked:
+        context = RunContext(
+            home,
+            reporter,
+            server,
+            token,
+            stop_asked,
+            gate,
+            self_test=SelfTests(home, read_machine(home), reporter.note).refusal,
+            choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
+        )
+        return run_plan(journal, context)
+
+
+def stop_unreachable(home: Home, server: str | None) -> NoReturn:
+    """End a run whose server did not answer. ``server``: None names no command to send later."""
+    submit = f" To send them:\n  {home.command(f'submit --server {server}')}" if server else ""
+    stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
 
 
 def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.payload.machine import Machine
 
 from ..base.errors import NotIdle, ServerUnreachable
 from ..base.home import Home
@@ -29,20 +28,15 @@ from ..remote.connection import token_for
 from ..remote.outbox import Outbox
 from ..remote.rank import History, change_words, histories
 from ..run import journal
-from ..run.context import RunContext
-from ..run.forms import Forms
 from ..run.idle_gate import IdleGate
-from ..run.interrupt import gentle_interrupt
 from ..run.probe import merged, probe_each
-from ..run.run import run_plan
 from ..run.run_lock import alone
-from ..run.self_test import SelfTests
 from ..run.summary import RunSummary
 from ..worker import pretrained
-from .exits import Exit, stop
+from .exits import Exit
 from .options import LENGTH, Json, PresetName, Server, choosing_cells, option
 from .plan import check_plan, lay_out_plan
-from .run import Wait, Yes, consent_before
+from .run import Wait, Yes, consent_before, measured, stop_unreachable
 from .setup import open_home, print_json, usable_interpreters
 
 EveryDays = Annotated[
@@ -111,7 +105,16 @@ def watch(
             typer.echo(f"{short_name(cell)} is due: {why}", err=True)
         try:
             if reasons:
-                summary = _measure(_only(plan, reasons), home, machine, server, token, wait_seconds)
+                # No journal: the next start measures what is missing, and a run of bench-agent run
+                # that was cut off can still resume.
+                noted = journal.new(
+                    secrets.token_hex(16), secrets.token_hex(32), _only(plan, reasons)
+                )
+                progress, gate = (
+                    LiveDisplay(console(stderr=True)),
+                    IdleGate(wait_seconds, strict=True),
+                )
+                summary = measured(noted, home, progress, gate, server, token)
         except NotIdle as error:
             not_idle = error.why
     start = Start(reasons, not_idle, summary, _histories(server, token, summary))
@@ -126,35 +129,6 @@ def _only(plan: Plan, cells: Container[Cell]) -> Plan:
     """The plan of some set-ups, each with the timing that it has in the whole plan."""
     left = tuple(planned for planned in plan.cells if planned.cell in cells)
     return replace(plan, cells=left, accuracy_passes=())
-
-
-def _measure(
-    plan: Plan,
-    home: Home,
-    machine: Machine,
-    server: str | None,
-    token: str | None,
-    wait_seconds: float,
-) -> RunSummary:
-    """Measure a plan as ``bench-agent run --strict`` does; its progress is on standard error.
-
-    It writes no journal: the next start measures what is missing, and a run of
-    ``bench-agent run`` that was cut off can still resume.
-    """
-    noted = journal.new(secrets.token_hex(16), secrets.token_hex(32), plan)
-    reporter = LiveDisplay(console(stderr=True))
-    with reporter, gentle_interrupt(reporter.note) as stop_asked:
-        context = RunContext(
-            home,
-            reporter,
-            server,
-            token,
-            stop_asked,
-            IdleGate(wait_seconds, strict=True),
-            self_test=SelfTests(home, machine, reporter.note).refusal,
-            choose_form=Forms(home, reporter.note, stop=stop_asked).choice,
-        )
-        return run_plan(noted, context)
 
 
 def _histories(
@@ -211,8 +185,4 @@ def _leave(start: Start, home: Home, server: str | None) -> None:
     if start.not_idle:
         raise typer.Exit(Exit.NOT_IDLE)
     if summary.server_unreachable:
-        submit = home.command(f"submit --server {server}")
-        stop(
-            Exit.SERVER_UNREACHABLE,
-            f"The results are safe in the outbox. To send them:\n  {submit}",
-        )
+        stop_unreachable(home, server)

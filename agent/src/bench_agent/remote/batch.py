@@ -21,10 +21,8 @@ MOST_BYTES = 8 * 1024 * 1024
 KEY_REFUSALS = {"key_not_active", "not_invited"}
 
 
-@dataclass(frozen=True)
-class PendingEnvelope:
-    entry: Entry
-    raw: bytes
+# An envelope of the outbox and its bytes.
+Pending = tuple[Entry, bytes]
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ class LineAnswer:
 NO_ANSWER = LineAnswer(0, {"detail": "the answer lacks a line"})
 
 
-def batches(entries: Iterable[Entry]) -> Iterator[list[PendingEnvelope]]:
+def batches(entries: Iterable[Entry]) -> Iterator[list[Pending]]:
     """Split envelopes, in their order, into batches of at most MOST_ENVELOPES and MOST_BYTES."""
-    batch: list[PendingEnvelope] = []
+    batch: list[Pending] = []
     size = 0
     for entry in entries:
         try:
@@ -68,7 +66,7 @@ def batches(entries: Iterable[Entry]) -> Iterator[list[PendingEnvelope]]:
         if batch and (len(batch) == MOST_ENVELOPES or size + len(raw) > MOST_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(PendingEnvelope(entry, raw))
+        batch.append((entry, raw))
         size += len(raw) + 1
     if batch:
         yield batch

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import ServerUnreachable
-from .batch import LineAnswer, PendingEnvelope, batches
+from .batch import LineAnswer, Pending, batches
 from .client import Client, ServerRefused
 from .outbox import Entry, Outbox, State
 
@@ -50,7 +50,7 @@ def submit(client: Client, outbox: Outbox) -> Iterator[Delivery]:
 
 
 def _submit_batch(
-    client: Client, outbox: Outbox, batch: list[PendingEnvelope]
+    client: Client, outbox: Outbox, batch: list[Pending]
 ) -> Generator[Delivery, None, list[LineAnswer]]:
     """Post a batch, and rate-limited lines again after a wait. Returns the answers that leave an
     envelope pending."""
@@ -59,15 +59,15 @@ def _submit_batch(
     while batch:
         answers = list(zip(batch, _post(client, batch), strict=True))
         sent = [
-            (pending.raw, answer.document.get("receipt"))
-            for pending, answer in answers
+            (raw, answer.document.get("receipt"))
+            for (_, raw), answer in answers
             if answer.state == "sent"
         ]
         if client.checkpoints:
             client.checkpoints.check(sent)
-        for pending, answer in answers:
+        for (entry, _), answer in answers:
             if answer.state != "pending":
-                moved = outbox.move(pending.entry, answer.state, answer.document)
+                moved = outbox.move(entry, answer.state, answer.document)
                 yield Delivery(moved, answer.state, answer.document)
         limited = [
             (pending, a.wait_seconds) for pending, a in answers if a.wait_seconds is not None
@@ -79,8 +79,8 @@ def _submit_batch(
     return deferred
 
 
-def _post(client: Client, batch: list[PendingEnvelope]) -> list[LineAnswer]:
-    envelopes = [pending.raw for pending in batch]
+def _post(client: Client, batch: list[Pending]) -> list[LineAnswer]:
+    envelopes = [raw for _, raw in batch]
     answers = client.post_results(envelopes)
     if any(answer.document.get("code") == "unknown_key" for answer in answers):
         try:

@@ -31,13 +31,8 @@ MNIST = DataSet(
 )
 FASHION_MNIST = MNIST.model_copy(update={"name": "fashion-mnist", "patterns": 4_096})
 # The split of 50,000 / 10,000 / 10,000 that the multi-batch workloads use.
-FASHION_MNIST_50K = DataSet(
-    name="fashion-mnist",
-    sample_shape=(28, 28, 1),
-    classes=10,
-    train_samples=50_000,
-    validation_samples=10_000,
-    test_samples=10_000,
+FASHION_MNIST_50K = FASHION_MNIST.model_copy(
+    update={"train_samples": 50_000, "validation_samples": 10_000}
 )
 SMALL_CNN: tuple[Layer, ...] = (
     Conv2D(filters=32, kernel=3, padding="valid"),
