@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench_agent.run.background_load import ProcessorTime, busy_cores, read_used
+from bench_agent.run.monitor import ProcessorTime, busy_cores, read_used
 
 
 @pytest.mark.parametrize(
