@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -27,6 +27,7 @@ HALF_BODY = (
     b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     b"Content-Length: 1000\r\n\r\n{"
 )
+LONG_BODY = HALF_BODY.replace(b"1000", b"10000")
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 PER_ADDRESS = 40
 
@@ -40,11 +41,8 @@ def home(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(home: Path) -> Iterator[tuple[str, int]]:
-    settings = {
-        "BENCH_SERVER_HEADER_SECONDS": "1",
-        "BENCH_SERVER_BODY_SECONDS": "1",
-        "BENCH_SERVER_ADDRESS_CONNECTIONS": str(PER_ADDRESS),
-    }
+    limits = {"HEADER_SECONDS": "1", "BODY_SECONDS": "1", "ADDRESS_CONNECTIONS": str(PER_ADDRESS)}
+    settings = {f"BENCH_SERVER_{name}": value for name, value in limits.items()}
     with running_server(f"sqlite:///{home / 'server.db'}", home, **settings) as url:
         parts = httpx.URL(url)
         yield parts.host, parts.port or 0
@@ -57,43 +55,35 @@ def connected(address: tuple[str, int], number: int = 1) -> socket.socket:
     return client
 
 
+def is_answered(address: tuple[str, int]) -> bool:
+    with connected(address) as normal:
+        normal.sendall(WHOLE)
+        return normal.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
 def status_at_the_end(client: socket.socket) -> int:
     """The status of what the server sent until it closed the connection; 0 without any."""
-    received = b""
-    while chunk := client.recv(65_536):
-        received += chunk
-    return int(received.rsplit(b"HTTP/1.1 ", 1)[-1].split(b" ")[0] or 0) if received else 0
+    received = b"".join(iter(lambda: client.recv(65_536), b""))
+    return int(received.rpartition(b"HTTP/1.1 ")[2].split(b" ")[0] or 0)
 
 
-@pytest.mark.parametrize("sent", [b"", b"\r\n", HALF_HEADERS, HALF_BODY])
-def test_half_a_request_is_closed_with_its_reason(address: tuple[str, int], sent: bytes) -> None:
-    with connected(address) as client:
-        client.sendall(sent)
-        assert status_at_the_end(client) == 408
-
-
-def test_an_empty_line_after_an_answer_does_not_hold_the_connection(
-    address: tuple[str, int],
-) -> None:
-    with connected(address) as client:
-        client.sendall(WHOLE)
-        assert client.recv(65_536).startswith(b"HTTP/1.1 200")
-        client.sendall(b"\r\n")
-        assert status_at_the_end(client) == 408
-
-
-def test_a_body_that_comes_slowly_is_closed_and_one_at_a_fair_rate_is_read(
-    address: tuple[str, int],
-) -> None:
-    head = HALF_BODY.replace(b"1000", b"10000")
-    with connected(address) as slow, connected(address) as fair:
-        slow.sendall(head)
-        fair.sendall(head)
+def test_half_a_request_is_closed_with_its_reason(address: tuple[str, int]) -> None:
+    """A body that comes slowly too; one at a fair rate is read. An empty line after an answer does
+    not hold the connection."""
+    halves = (b"", b"\r\n", HALF_HEADERS, HALF_BODY, LONG_BODY)
+    with ExitStack() as clients:
+        answered, fair, *half = (clients.enter_context(connected(address)) for _ in range(7))
+        answered.sendall(WHOLE)
+        assert answered.recv(65_536).startswith(b"HTTP/1.1 200")
+        answered.sendall(b"\r\n")
+        fair.sendall(LONG_BODY)
+        for client, sent in zip(half, halves, strict=True):
+            client.sendall(sent)
         for _ in range(9):  # three deadlines
             time.sleep(0.35)
             fair.sendall(b"x" * 1111)
         assert fair.recv(65_536).startswith(b"HTTP/1.1 400 ")
-        assert status_at_the_end(slow) == 408
+        assert [status_at_the_end(client) for client in (answered, *half)] == [408] * 6
 
 
 @pytest.mark.only_on("linux")  # others have no 127.0.0.2
@@ -106,9 +96,7 @@ def test_many_half_requests_leave_others_their_answers_and_the_log_empty(
             client.sendall(sent)
         except OSError:
             continue  # refused
-    with connected(address) as normal:
-        normal.sendall(WHOLE)
-        assert normal.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert is_answered(address)
     statuses = []
     for client in half:
         with client:
@@ -121,19 +109,15 @@ def test_many_half_requests_leave_others_their_answers_and_the_log_empty(
     for sent in (HALF_HEADERS, HALF_BODY):  # clients that leave
         with connected(address) as client:
             client.sendall(sent)
-    with connected(address) as normal:
-        normal.sendall(WHOLE)
-        assert normal.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert is_answered(address)
     assert (home / "server.log").read_text() == ""
 
 
 def test_addresses_of_proxies_have_no_limit_of_their_own_and_all_share_one() -> None:
     limits = Limits(per_address=1, total=3, proxies=Settings(trusted_proxies="10.0.0.0/8").proxies)
     connections = Connections(limits)
-    admitted = [
-        connections.admit(one) for one in ("10.0.0.7", "10.0.0.7", *("192.0.2.1",) * 2, "::1")
-    ]
-    assert admitted == [True, True, True, False, False]
+    addresses = ("10.0.0.7", "10.0.0.7", "192.0.2.1", "192.0.2.1", "::1")
+    assert [*map(connections.admit, addresses)] == [True, True, True, False, False]
     connections.release("192.0.2.1")
     assert connections.admit("::1")
 
@@ -150,9 +134,7 @@ def test_addresses_of_one_site_share_a_limit() -> None:
 class Transport(asyncio.Transport):
     """A transport whose client reads what a test says; ``unread`` is in bytes."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.unread, self.closing, self.aborted = 0, False, False
+    unread, closing, aborted = 0, False, False
 
     def get_write_buffer_size(self) -> int:
         return self.unread
@@ -179,39 +161,26 @@ async def connection() -> tuple[Transport, BoundedProtocol]:
     return transport, protocol
 
 
-def test_a_client_that_reads_nothing_is_closed() -> None:
-    async def run() -> list[bool]:
-        transport, protocol = await connection()
-        seen = []
-        for reads in (True, False):
-            transport.unread = 100_000
-            protocol.pause_writing()
-            if reads:
-                protocol.resume_writing()
-            await asyncio.sleep(4 * READING_SECONDS)
-            seen.append(transport.aborted)
-        protocol.connection_lost(OSError())
-        return seen
+def test_a_client_is_closed_once_it_reads_nothing() -> None:
+    """One that reads all, or slowly and steadily, is not."""
 
-    assert asyncio.run(run()) == [False, True]
-
-
-def test_a_client_that_reads_slowly_and_steadily_is_not_closed() -> None:
     async def run() -> list[bool]:
         transport, protocol = await connection()
         transport.unread = 1_000_000
         protocol.pause_writing()
-        seen = []
+        protocol.resume_writing()
+        await asyncio.sleep(4 * READING_SECONDS)
+        seen = [transport.aborted]
+        protocol.pause_writing()
         for _ in range(20):
             transport.unread -= LEAST_BYTES_A_SECOND
             await asyncio.sleep(READING_SECONDS / 4)
         seen.append(transport.aborted)
         await asyncio.sleep(4 * READING_SECONDS)
-        seen.append(transport.aborted)
         protocol.connection_lost(OSError())
-        return seen
+        return [*seen, transport.aborted]
 
-    assert asyncio.run(run()) == [False, True]
+    assert asyncio.run(run()) == [False, False, True]
 
 
 @pytest.mark.parametrize("last", ["answer", "keep-alive"])
@@ -235,10 +204,9 @@ def test_the_end_of_an_answer_that_nobody_reads_is_cut(last: str) -> None:
 
 
 def test_a_server_that_starts_answers_503_until_it_serves(home: Path) -> None:
-    port = free_port()
-    database = f"sqlite:///{home / 'server.db'}"
+    port, database = free_port(), f"sqlite:///{home / 'server.db'}"
     program = Program(database, home, "serve", "--port", str(port), BENCH_SERVER_PROJECT="no")
-    statuses: list[int] = []
+    statuses: set[int] = set()
     try:
         while 200 not in statuses:
             try:
@@ -246,21 +214,20 @@ def test_a_server_that_starts_answers_503_until_it_serves(home: Path) -> None:
             except httpx.ConnectError:
                 assert not statuses, "refused after it had answered"
                 time.sleep(0.01)
-                continue
-            if answer.status_code == 503:
-                assert answer.headers["retry-after"] == "1"
-                assert answer.json()["code"] == "starting"
-            statuses.append(answer.status_code)
+            else:
+                statuses.add(answer.status_code)
     finally:
         program.stop()
-    assert set(statuses) <= {503, 200}
+    assert statuses <= {503, 200}
 
 
 def test_clients_are_answered_before_the_application_is_there() -> None:
     bound = bind("127.0.0.1", 0)
     starting = Starting(bound)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}/api/v1/results"
-    assert httpx.post(url, content=b"x" * 100_000).status_code == 503
+    answer = httpx.post(url, content=b"x" * 100_000)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["code"] == "starting"
     starting.stop()
     with connected(bound.getsockname()) as client:  # waits for whoever accepts next
         bound.settimeout(30)
@@ -296,23 +263,22 @@ def test_a_client_that_sends_without_end_delays_no_start() -> None:
     starting.close()
 
 
-def test_as_many_files_as_the_system_allows() -> None:
-    resource = pytest.importorskip("resource")
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert files() == min(hard if hard != resource.RLIM_INFINITY else 65_536, 65_536)
-
-
-def test_fewer_files_where_the_system_allows_fewer_than_it_says(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("hard", "refused_above", "expected"),
+    [(4_096, 4_096, 4_096), (None, 65_536, 65_536), (None, 24_576, 10_240)],
+)
+def test_as_many_files_as_the_system_allows(
+    monkeypatch: pytest.MonkeyPatch, hard: int | None, refused_above: int, expected: int
 ) -> None:
+    """The last system allows fewer than it says."""
     resource = pytest.importorskip("resource")
-    limits = [256, resource.RLIM_INFINITY]
+    limits = [256, hard or resource.RLIM_INFINITY]
 
     def setrlimit(_: int, wanted: tuple[int, int]) -> None:
-        if wanted[0] > 24_576:
+        if wanted[0] > refused_above:
             raise ValueError("current limit exceeds maximum limit")
         limits[:] = wanted
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
     monkeypatch.setattr(resource, "setrlimit", setrlimit)
-    assert files() == limits[0] == 10_240
+    assert files() == limits[0] == expected

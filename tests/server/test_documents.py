@@ -1,8 +1,5 @@
-"""Pages of the project's documents: served, linked with each other, and short where they are no
-reference.
-"""
+"""Pages of the project's documents: served, linked with each other, and short."""
 
-import ast
 import html
 import re
 from pathlib import Path
@@ -16,69 +13,55 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEMPLATES = render.FOLDER / "templates"
 # The most words of a page that people read, without those of its header and footer.
 MOST_WORDS = {"/methodology": 650, "/verdicts": 650, "/trust": 600, "/docs": 2_900}
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 LINK = re.compile(r'href="(?!https?:|mailto:|#)([^"#]+)')
 
 
-def test_planted_faults_are_a_page(http: TestClient) -> None:
-    answer = http.get("/documents/faults")
-    assert answer.status_code == 200
-    assert "<h1>Planted faults</h1>" in answer.text
-    assert re.search(r"\d+ of \d+ caught|No full run has caught every slip", answer.text)
-    assert 'href="/documents/faults"' in http.get("/trust").text
+@pytest.fixture
+def pages(http: TestClient) -> dict[str, str]:
+    """The page of each document of the project, by its name."""
+    names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
+    return {name: http.get(f"/documents/{name}").raise_for_status().text for name in names}
 
 
-def test_each_document_has_its_question(http: TestClient) -> None:
-    lead = re.compile(r'<div class="lead">.*?<p>(.*?\?)', re.DOTALL)
-    asked = {}
-    for path in sorted(DOCS.rglob("*.md")):
-        name = path.relative_to(DOCS).with_suffix("").as_posix()
-        match = lead.search(http.get(f"/documents/{name}").text)
-        assert match, name
-        asked.setdefault(match[1], set()).add(name.partition("/")[0])
+def test_each_document_has_its_question_and_leads_on(pages: dict[str, str]) -> None:
+    """Links between documents lead to their pages, and every head of a table names a column."""
+    asked: dict[str, set[str]] = {}
+    linked = set()
+    for name, page in pages.items():
+        lead = re.search(r'<div class="lead">.*?<p>(.*?\?)', page, re.DOTALL)
+        assert lead, name
+        asked.setdefault(lead[1], set()).add(name.partition("/")[0])
+        assert not re.search(r"<th[^>]*>\s*</th>", page), name
+        article = page.partition('class="lead"')[2].partition("</article>")[0]
+        linked |= set(LINK.findall(article))
     assert all(len(names) == 1 for names in asked.values()), asked
+    assert not [link for link in linked if link.startswith("/") and link.endswith(".md")]
+    named = {link.removeprefix("/documents/") for link in linked if link.startswith("/documents/")}
+    assert {"protocol", "results", "faults"} <= named <= pages.keys()
 
 
-def test_a_title_has_no_marks_of_markdown(http: TestClient) -> None:
-    page = http.get("/documents/adr/0025-forms-measured-on-the-machine").text
+def test_a_title_has_no_marks_of_markdown(pages: dict[str, str]) -> None:
+    page = pages["adr/0025-forms-measured-on-the-machine"]
     title = "ADR 0025: tuned on CUDA measures its forms on the machine"
     assert f"<title>{title}" in page
     assert re.search(rf"<h1[^>]*>\s*{re.escape(title)}", page)
 
 
-def test_sections_are_listed_once(http: TestClient) -> None:
+def test_sections_are_listed_once(pages: dict[str, str]) -> None:
     """The threat model lists its own."""
-    for name, section in (("threat-model", "assets"), ("faults", "last-run")):
-        assert http.get(f"/documents/{name}").text.count(f'href="#{section}"') == 1
+    assert pages["threat-model"].count('href="#assets"') == 1
+    assert pages["faults"].count('href="#last-run"') == 1
 
 
-def test_links_between_documents_lead_to_their_pages(http: TestClient) -> None:
-    """A link of a document to another one is relative in ``docs``."""
-    seen, waiting = set(), ["/documents/methodology"]
-    while waiting:
-        address = waiting.pop()
-        seen.add(address)
-        answer = http.get(address)
-        assert answer.status_code == 200, address
-        article = answer.text.partition('class="lead"')[2].partition("</article>")[0]
-        pages = set(LINK.findall(article))
-        assert not {page for page in pages if page.startswith("/") and page.endswith(".md")}
-        waiting += sorted(
-            page for page in pages - seen - set(waiting) if page.startswith("/documents/")
-        )
-    assert {"/documents/protocol", "/documents/results", "/documents/faults"} <= seen
-
-
-def test_each_part_of_the_method_begins_with_its_question(http: TestClient) -> None:
-    article = http.get("/documents/methodology").text.partition('<article class="prose">')[2]
-    parts = re.split(r"<h[23] ", article)[1:]
+def test_each_part_of_the_method_begins_with_its_question(pages: dict[str, str]) -> None:
+    parts = re.split(r"<h[23] ", pages["methodology"].partition('<article class="prose">')[2])[1:]
     assert len(parts) > 25
-    bare = [
-        part.partition("</h")[0].rpartition(">")[2]
-        for part in parts
-        if not re.match(r".*?</h[23]>\s*<p><em>.+?\?</em></p>", part, re.DOTALL)
-    ]
+    question = re.compile(r".*?</h[23]>\s*<p><em>.+?\?</em></p>", re.DOTALL)
+    bare = [part for part in parts if not question.match(part)]
     # These two only group their parts.
-    assert bare == ["Comparing", "Trust"]
+    titles = [part.partition("</h")[0].rpartition(">")[2] for part in bare]
+    assert titles == ["Comparing", "Trust"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "../README", "adr", "%2e%2e/README", ""])
@@ -87,12 +70,12 @@ def test_no_other_file_is_a_page(http: TestClient, name: str) -> None:
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("address", MOST_WORDS)
-def test_a_page_answers_one_question_in_few_words(http: TestClient, address: str) -> None:
-    main = http.get(address).text.partition("<main")[2].partition("</main>")[0]
-    words = html.unescape(re.sub("<[^>]+>", " ", main)).split()
-    assert 300 < len(words) <= MOST_WORDS[address]
-    assert "[a-z]" not in main  # no regular expression
+def test_a_page_answers_one_question_in_few_words(http: TestClient) -> None:
+    for address, most in MOST_WORDS.items():
+        main = http.get(address).text.partition("<main")[2].partition("</main>")[0]
+        words = html.unescape(re.sub("<[^>]+>", " ", main)).split()
+        assert 300 < len(words) <= most, address
+        assert "[a-z]" not in main  # no regular expression
 
 
 def test_every_link_to_a_part_of_a_page_finds_it(http: TestClient) -> None:
@@ -106,22 +89,3 @@ def test_every_link_to_a_part_of_a_page_finds_it(http: TestClient) -> None:
     assert len(links) > 20
     for page, anchor in (link.split("#") for link in links):
         assert f'id="{anchor}"' in http.get(page).text, (page, anchor)
-
-
-def test_an_empty_head_of_a_table_names_no_column(http: TestClient) -> None:
-    for path in sorted(DOCS.rglob("*.md")):
-        page = http.get(f"/documents/{path.relative_to(DOCS).with_suffix('').as_posix()}").text
-        assert not re.search(r"<th[^>]*>\s*</th>", page), path
-
-
-def test_an_installed_server_has_the_documents_that_its_pages_link() -> None:
-    hook = (DOCS.parent / "server" / "build_migrations.py").read_text()
-    found = re.search(r"^TAKEN = (.*)$", hook, re.MULTILINE)
-    assert found
-    patterns = ast.literal_eval(found[1])["docs"]
-    texts = "".join(path.read_text() for path in TEMPLATES.iterdir())
-    linked = set(re.findall(r"/documents/([\w-]+)", texts))
-    assert {"methodology", "protocol", "faults", "SECURITY"} <= linked
-    for name in linked:
-        assert any((DOCS / f"{name}.md").match(pattern) for pattern in patterns), name
-    assert "COPY docs docs" in (DOCS.parent / "deploy" / "server.Dockerfile").read_text()
