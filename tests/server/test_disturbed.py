@@ -2,7 +2,7 @@
 
 import pytest
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.payload import doubts
 from bench_protocol.payload.result import Warn
@@ -42,13 +42,20 @@ def owners(post: Poster) -> Poster:
     return post
 
 
+def page(post: Poster, address: str) -> str:
+    return " ".join(post.http.get(address).raise_for_status().text.split())
+
+
+BOARD = "/?workload=mnist-cnn"
+
+
 def measure(post: Poster, seed: int, step_ns: int, *warnings: Warn) -> str:
     key, machine = results.private_key(seed), results.make_machine(seed=seed)
     return post.made(key=key, machine=machine, step_ns=step_ns, warnings=warnings)
 
 
 def row(post: Poster) -> dict[str, object]:
-    (only,) = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["rows"]
+    (only,) = get(post.http, "/leaderboard?workload=mnist-cnn")["rows"]
     return dict(only)
 
 
@@ -59,17 +66,15 @@ def test_a_busy_machine_does_not_make_a_figure_nobody_measured(
     quiet = measure(owners, 1, 1_000_000)
     busy = measure(owners, 2, 40_000_000, LOAD)
     shown = row(owners)
-    assert shown["result_id"] == quiet
+    counted = {"left_out": 1, "disturbed": False, "unsteady": False, "owners": 2, "repeats": 1}
+    assert shown.items() >= (counted | {"result_id": quiet}).items()
     assert shown["samples_per_second"] == pytest.approx(64_000, rel=1e-3)
-    assert (shown["left_out"], shown["disturbed"], shown["unsteady"]) == (1, False, False)
-    assert (shown["owners"], shown["repeats"]) == (2, 1)
-    board = owners.http.get("/?workload=mnist-cnn").text
-    assert "1 disturbed repeat not counted" in board
-    assert "machines disagree" not in board
-    assert owners.http.get(f"/api/v1/results/{busy}").json()["disturbed"] is True
-    page = " ".join(owners.http.get(f"/results/{busy}").text.split())
-    assert "Disturbed, so not in the figure.</strong> Other programs kept 12.0 of 12 cores" in page
-    assert "Disturbed" not in owners.http.get(f"/results/{quiet}").text
+    assert "1 disturbed repeat not counted" in page(owners, BOARD)
+    assert "machines disagree" not in page(owners, BOARD)
+    assert get(owners.http, f"/results/{busy}")["disturbed"] is True
+    why = "Disturbed, so not in the figure.</strong> Other programs kept 12.0 of 12 cores"
+    assert why in page(owners, f"/results/{busy}")
+    assert "Disturbed" not in page(owners, f"/results/{quiet}")
     reindex.reindex(store)
     assert row(owners) | {"newest_at": 0} == shown | {"newest_at": 0}
 
@@ -78,33 +83,28 @@ def test_disturbed_results_count_where_there_are_no_others(owners: Poster) -> No
     alone = measure(owners, 2, 40_000_000, LOAD)
     shown = row(owners)
     assert (shown["result_id"], shown["disturbed"], shown["left_out"]) == (alone, True, 0)
-    assert ">disturbed</span>" in owners.http.get("/?workload=mnist-cnn").text
-    page = " ".join(owners.http.get(f"/results/{alone}").text.split())
-    assert "Disturbed.</strong>" in page
-    assert "It counts, because this hardware has no undisturbed result" in page
+    assert ">disturbed</span>" in page(owners, BOARD)
+    assert "Disturbed.</strong>" in page(owners, f"/results/{alone}")
+    why = "It counts, because this hardware has no undisturbed result"
+    assert why in page(owners, f"/results/{alone}")
     better = measure(owners, 2, 1_000_000)
     assert row(owners)["result_id"] == better
-    assert "so not in the figure" in owners.http.get(f"/results/{alone}").text
+    assert "so not in the figure" in page(owners, f"/results/{alone}")
 
 
 def test_machines_that_disagree_say_so_with_their_range(owners: Poster) -> None:
-    measure(owners, 1, 1_000_000)
-    slow = measure(owners, 2, 40_000_000)
-    shown = row(owners)
-    assert shown["result_id"] == slow
-    assert shown["samples_per_second"] == pytest.approx(1_600, rel=1e-3)
-    assert (shown["spread_between"], shown["unsteady"]) == ("machines", True)
-    assert shown["spread"] == pytest.approx(0.975, abs=0.001)
-    board = owners.http.get("/?workload=mnist-cnn").text
-    assert "machines disagree: 1,600 to 64,000/s" in board
-    assert ">unsteady</span>" in board
-    assert 'title="between machines">machines</span>' in board
-
-
-def test_machines_that_agree_say_nothing(owners: Poster) -> None:
     for seed in (1, 2):
         measure(owners, seed, 1_000_000 + 100_000 * seed)
+    agreeing = row(owners)
+    assert (agreeing["spread_between"], agreeing["unsteady"]) == ("machines", False)
+    assert agreeing["slowest_machine_samples_per_second"] == agreeing["samples_per_second"]
+    assert "machines disagree" not in page(owners, BOARD)
+    slow = [measure(owners, 2, 40_000_000) for _ in range(2)]
     shown = row(owners)
-    assert (shown["spread_between"], shown["unsteady"]) == ("machines", False)
-    assert shown["slowest_machine_samples_per_second"] == shown["samples_per_second"]
-    assert "machines disagree" not in owners.http.get("/?workload=mnist-cnn").text
+    assert shown["result_id"] in slow
+    assert shown["samples_per_second"] == pytest.approx(1_600, rel=1e-3)
+    assert (shown["spread_between"], shown["unsteady"]) == ("machines", True)
+    board = page(owners, BOARD)
+    assert "machines disagree: 1,600 to 58,182/s" in board
+    assert ">unsteady</span>" in board
+    assert 'title="between machines">machines</span>' in board

@@ -1,11 +1,12 @@
 """The runs of a machine's history, its feed and trends: disturbed ones beside others."""
 
 import itertools
+from collections.abc import Iterable
 
 import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.payload.machine import Environment
 from bench_protocol.payload.result import Warn
@@ -17,53 +18,35 @@ LOAD = Warn(code="other_load", figures={"busy_cores": 3.0, "cores": 8.0})
 WAVE = (0, 3, -2, 1, -1, 2)
 
 
-def _run(
-    post: Poster,
-    day: int,
-    step_ns: int,
-    version: str = "2.18.0",
-    machine: int = 1,
-    disturbed: bool = False,
-) -> str:
-    """A run of one repeat. Returns the result's id."""
-    return post.made(
-        machine=results.make_machine(seed=machine),
-        step_ns=step_ns,
-        warnings=(LOAD,) if disturbed else (),
-        clocks=results.clocks_from(day),
-        environment=Environment(python="3.12.7", packages={"tensorflow": version}),
-    )
+def measured(
+    post: Poster, days: Iterable[int], step_ns: int, version: str = "2.18.0", machine: int = 1,
+    *warnings: Warn,
+) -> list[str]:  # fmt: skip
+    """A run of one repeat a day. Returns the ids of the results."""
+    return [
+        post.made(
+            machine=results.make_machine(seed=machine),
+            step_ns=step_ns + 500 * WAVE[place % 6],
+            warnings=warnings,
+            clocks=results.clocks_from(day),
+            environment=Environment(python="3.12.7", packages={"tensorflow": version}),
+        )
+        for place, day in enumerate(days)
+    ]
 
 
-def _machine_id(http: TestClient, result: str) -> str:
-    identity: str = http.get(f"/api/v1/results/{result}").json()["machine_id"]
-    return identity
-
-
-def test_a_busy_machine_is_no_change(http: TestClient, post: Poster) -> None:
-    """Six busy days after six idle ones: the level is that of the idle days."""
-    for day, off in enumerate(WAVE, 1):
-        _run(post, day, 1_000_000 + 500 * off)
-    for day, off in enumerate(WAVE, 7):
-        last = _run(post, day, 1_500_000 + 500 * off, disturbed=True)
-    machine = _machine_id(http, last)
-    history = http.get(f"/api/v1/machines/{machine}/history").json()
-    assert (history["changes"], history["left_out"]) == ([], 6)
-    assert [point["disturbed"] for point in history["points"]] == [False] * 6 + [True] * 6
-    assert "#change" not in http.get(f"/machines/{machine}/feed.atom").text
-    page = http.get(f"/machines/{machine}").text
-    assert "6 disturbed repeats not counted in levels and changes" in page
-    assert "/s on 2026-10-07, median of 1, disturbed<" in page
+def machine_of(http: TestClient, result: str) -> str:
+    return str(get(http, f"/results/{result}")["machine_id"])
 
 
 def test_one_run_is_no_history(http: TestClient, post: Poster) -> None:
     """A chart needs two points."""
     chart = "samples per second, run by run"
-    machine = _machine_id(http, _run(post, 1, 1_000_000))
+    machine = machine_of(http, *measured(post, [1], 1_000_000))
     page = http.get(f"/machines/{machine}").text
     assert "1 run. A change of level needs four runs or more on each side" in page
     assert chart not in page.lower()
-    _run(post, 2, 1_000_000)
+    measured(post, [2], 1_000_000)
     page = http.get(f"/machines/{machine}").text
     assert "2 runs; no change of level is found among them." in page
     assert chart in page.lower()
@@ -71,21 +54,22 @@ def test_one_run_is_no_history(http: TestClient, post: Poster) -> None:
 
 def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Poster) -> None:
     """History, feed and trends give one figure, that of the undisturbed runs."""
-    days = iter(range(1, 27))
-    sent = []
-    for version, step_ns in (("2.18.0", 1_000_000), ("2.18.1", 900_000)):
-        for off in WAVE:
-            sent.append(_run(post, next(days), step_ns + 500 * off, version))
-        for off in WAVE:
-            _run(post, next(days), 1_400_000 + 500 * off, version, disturbed=True)
-    machine = _machine_id(http, sent[-1])
-    history = http.get(f"/api/v1/machines/{machine}/history").json()
+    for days, version, step_ns in ((1, "2.18.0", 1_000_000), (13, "2.18.1", 900_000)):
+        first, *_ = measured(post, range(days, days + 6), step_ns, version)
+        measured(post, range(days + 6, days + 12), 1_400_000, version, 1, LOAD)
+    machine = machine_of(http, first)
+    history = get(http, f"/machines/{machine}/history")
     (change,) = history["changes"]
     assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
-    assert change["result_id"] == sent[6]
+    assert change["result_id"] == first
     assert history["left_out"] == 12
+    disturbed = [point["disturbed"] for point in history["points"]]
+    assert disturbed == ([False] * 6 + [True] * 6) * 2
     assert http.get(f"/machines/{machine}/feed.atom").text.count("#change") == 1
-    old, new = http.get("/api/v1/trends").json()["versions"]
+    page = http.get(f"/machines/{machine}").text
+    assert "12 disturbed repeats not counted in levels and changes" in page
+    assert "/s on 2026-10-07, median of 1, disturbed<" in page
+    old, new = get(http, "/trends")["versions"]
     update = new["update"]
     assert update["compared"]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9)
     assert update["left_out"] == 0
@@ -98,11 +82,11 @@ def test_a_machine_that_was_busy_under_one_version_is_left_out(
 ) -> None:
     """Three idle machines become 1.25 times as fast; the fourth was busy after its update."""
     for machine in (1, 2, 3):
-        _run(post, 1, machine * 1_000_000, "2.18.0", machine)
-        _run(post, 2, machine * 800_000 + machine, "2.18.1", machine)
-    _run(post, 1, 1_000_000, "2.18.0", 4)
-    _run(post, 2, 3_000_000, "2.18.1", 4, disturbed=True)
-    update = http.get("/api/v1/trends").json()["versions"][1]["update"]
+        measured(post, [1], machine * 1_000_000, "2.18.0", machine)
+        measured(post, [2], machine * 800_000 + machine, "2.18.1", machine)
+    measured(post, [1], 1_000_000, "2.18.0", 4)
+    measured(post, [2], 3_000_000, "2.18.1", 4, LOAD)
+    update = get(http, "/trends")["versions"][1]["update"]
     assert update["compared"]["speed_up"] == pytest.approx(1.25, rel=1e-3)
     assert (update["compared"]["n"], update["left_out"], update["only_one"]) == (3, 1, 0)
     assert "1 machine with both versions not counted: disturbed" in http.get("/trends").text
@@ -111,10 +95,9 @@ def test_a_machine_that_was_busy_under_one_version_is_left_out(
 def test_disturbed_runs_make_the_levels_where_there_are_no_others(
     http: TestClient, post: Poster
 ) -> None:
-    for stage, step_ns in enumerate((1_000_000, 900_000)):
-        for day, off in enumerate(WAVE, 1 + 6 * stage):
-            last = _run(post, day, step_ns + 500 * off, disturbed=True)
-    history = http.get(f"/api/v1/machines/{_machine_id(http, last)}/history").json()
+    measured(post, range(1, 7), 1_000_000, "2.18.0", 1, LOAD)
+    last, *_ = measured(post, range(7, 13), 900_000, "2.18.0", 1, LOAD)
+    history = get(http, f"/machines/{machine_of(http, last)}/history")
     (change,) = history["changes"]
     assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
     assert history["left_out"] == 0

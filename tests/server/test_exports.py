@@ -6,7 +6,6 @@ import json
 from datetime import datetime
 from typing import Any
 
-import pytest
 from pyarrow import parquet
 from tests.fakes import results
 from tests.fakes.client import Poster
@@ -14,7 +13,6 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue.matrix import Device
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
-IDS = "intel-core-i7-8700,apple-m2-max-30-core-gpu"
 
 
 def rows(post: Poster, address: str, form: str) -> list[dict[str, Any]]:
@@ -39,46 +37,36 @@ def as_text(row: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def filled(post: Poster) -> None:
+COUNTS = {
+    "/export?": 7,
+    "/export?ranked=true&device=metal": 3,
+    "/leaderboard?workload=mnist-cnn": 2,
+    "/leaderboard?group=machine": 2,
+    "/compare?ids=intel-core-i7-8700,apple-m2-max-30-core-gpu&price.intel-core-i7-8700=300": 2,
+    "/export?workload=fashion-lstm": 0,
+}
+
+
+def test_three_formats_hold_the_same_and_an_export_is_the_list(post: Poster) -> None:
     for number in range(3):
         post.made(step_ns=1_000_000 + number)
         post.made(cell=results.make_cell(device=Device(kind="metal")), machine=M2)
     post(results.make_failure())
-
-
-@pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize(
-    ("address", "count"),
-    [
-        ("/export?", 7),
-        ("/export?ranked=true&device=metal", 3),
-        ("/leaderboard?workload=mnist-cnn", 2),
-        ("/leaderboard?group=machine", 2),
-        (f"/compare?ids={IDS}&price.intel-core-i7-8700=300", 2),
-        ("/export?workload=fashion-lstm", 0),
-    ],
-)
-def test_three_formats_hold_the_same(post: Poster, address: str, count: int) -> None:
-    lines, table, columns = (rows(post, address, form) for form in ("jsonl", "csv", "parquet"))
-    assert len(lines) == count
-    assert table == [as_text(line) for line in lines]
-    plain = [
-        {k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()}
-        for row in columns
-    ]
-    assert plain == lines
-
-
-@pytest.mark.usefixtures("filled")
-def test_an_export_is_the_list(post: Poster) -> None:
+    for address, count in COUNTS.items():
+        lines, table, columns = (rows(post, address, form) for form in ("jsonl", "csv", "parquet"))
+        assert len(lines) == count
+        assert table == [as_text(line) for line in lines]
+        plain = [
+            {k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()}
+            for row in columns
+        ]
+        assert plain == lines
     listed = post.http.get("/api/v1/results").json()["results"]
-    exported = rows(post, "/export?", "jsonl")
-    for exported_row, listed_row in zip(exported, listed, strict=True):
-        exported_row["verdicts"] = json.loads(exported_row["verdicts"])
-        for name in ("received_at", "started_at"):
-            exported_row[name] = exported_row[name].replace("+00:00", "Z")
-        assert exported_row == listed_row
+    for exported, row in zip(rows(post, "/export?", "jsonl"), listed, strict=True):
+        times = {
+            name: exported[name].replace("+00:00", "Z") for name in ("received_at", "started_at")
+        }
+        assert exported | times | {"verdicts": json.loads(exported["verdicts"])} == row
 
 
 def test_a_name_is_no_formula(post: Poster) -> None:
@@ -87,17 +75,11 @@ def test_a_name_is_no_formula(post: Poster) -> None:
     assert rows(post, "/export?", "jsonl")[0]["hardware"].startswith("=HYPERLINK")
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [
-        ("/export.xlsx", 422),
-        ("/export.csv?colour=red", 422),
-        ("/leaderboard.csv?workload=nothing", 422),
-        ("/leaderboard.csv?workload=mnist-cnn&cursor=x", 422),
-        ("/compare.csv?ids=a,b", 422),
-    ],
-)
-def test_what_cannot_be_exported(post: Poster, address: str, status: int) -> None:
-    answer = post.http.get(f"/api/v1{address}")
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
+def test_what_cannot_be_exported(post: Poster) -> None:
+    for address in (
+        *("export.xlsx", "export.csv?colour=red", "leaderboard.csv?workload=nothing"),
+        *("leaderboard.csv?workload=mnist-cnn&cursor=x", "compare.csv?ids=a,b"),
+    ):
+        answer = post.http.get(f"/api/v1/{address}")
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/problem+json"

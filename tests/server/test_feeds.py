@@ -2,9 +2,8 @@
 
 from xml.etree import ElementTree
 
-import pytest
 from tests.fakes import results
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.catalogue.matrix import Device
 
@@ -15,48 +14,37 @@ SLUG = "nvidia-h200"
 
 def entries(post: Poster, path: str) -> list[tuple[str, str, str]]:
     """Title, link and summary of each entry."""
-    answer = post.http.get(path)
-    assert answer.status_code == 200, answer.text
+    answer = post.http.get(path).raise_for_status()
     assert answer.headers["content-type"] == "application/atom+xml"
     feed = ElementTree.fromstring(answer.content)
     assert feed.findtext("a:id", namespaces=ATOM) == f"http://testserver{path}"
-    ids = [one.text for one in feed.findall("a:entry/a:id", ATOM)]
+    every = feed.findall("a:entry", ATOM)
+    ids, times = ([one.findtext(f"a:{of}", "", ATOM) for one in every] for of in ("id", "updated"))
     assert len(ids) == len(set(ids))
-    times = [one.text or "" for one in feed.findall("a:entry/a:updated", ATOM)]
     assert times == sorted(times, reverse=True)
     assert feed.findtext("a:updated", namespaces=ATOM) == times[0]
     return [
         (
-            entry.findtext("a:title", "", ATOM),
-            entry.find("a:link", ATOM).attrib["href"],  # type: ignore[union-attr]
-            entry.findtext("a:summary", "", ATOM),
+            one.findtext("a:title", "", ATOM),
+            one.find("a:link", ATOM).attrib["href"],  # type: ignore[union-attr]
+            one.findtext("a:summary", "", ATOM),
         )
-        for entry in feed.findall("a:entry", ATOM)
+        for one in every
     ]
 
 
-@pytest.fixture
-def changed(post: Poster) -> str:
-    """A machine that a driver made faster after five of ten runs; the id of the sixth's result."""
-    found = ""
-    for run in range(10):
-        made = results.make_machine("AMD EPYC 9654", ("cuda", "NVIDIA H200", None), seed=3)
-        driver = "550.9" if run < 5 else "560.35"
-        gpus = (made.gpus[0].model_copy(update={"driver": driver}),)
-        result = post.made(
-            cell=results.make_cell(device=CUDA),
-            machine=made.model_copy(update={"gpus": gpus}),
-            step_ns=(100_000 if run < 5 else 80_000) + run,
-            run_id=f"{run:032x}",
-            clocks=results.clocks_from(run + 1),
-        )
-        found = result if run == 5 else found
+def test_a_machines_feed_has_its_results_and_changes(post: Poster) -> None:
+    """A driver made the machine faster after five of ten runs."""
+    bare = results.make_machine("AMD EPYC 9654", ("cuda", "NVIDIA H200", None), seed=3)
+    posted = []
+    for run in range(1, 11):
+        driver, step_ns = ("550.9", 100_000) if run < 6 else ("560.35", 80_000)
+        gpus = (bare.gpus[0].model_copy(update={"driver": driver}),)
+        made = bare.model_copy(update={"gpus": gpus})
+        cell, clocks = results.make_cell(device=CUDA), results.clocks_from(run)
+        posted.append(post.made(cell=cell, machine=made, step_ns=step_ns + run, clocks=clocks))
     post.made()
-    return found
-
-
-def test_a_machines_feed_has_its_results_and_changes(post: Poster, changed: str) -> None:
-    machine = post.http.get(f"/api/v1/results/{changed}").json()["machine_id"]
+    machine = get(post.http, f"/results/{posted[5]}")["machine_id"]
     for path in (f"/machines/{machine}", f"/hardware/{SLUG}"):
         found = entries(post, f"{path}/feed.atom")
         assert len(found) == 11
@@ -64,19 +52,13 @@ def test_a_machines_feed_has_its_results_and_changes(post: Poster, changed: str)
         ((title, link, summary),) = [one for one in found if one[2]]
         assert "1.25 times as fast since " in title
         assert "mnist-cnn, tensorflow naive on cuda" in title
-        assert link == f"http://testserver/results/{changed}"
+        assert link == f"http://testserver/results/{posted[5]}"
         assert "driver of GPU 0 550.9 became 560.35" in summary
         page = post.http.get(path).text
         assert 'type="application/atom+xml" title="Results and changes of' in page
         assert f'href="{path}/feed.atom"' in page
-
-
-def test_the_feed_of_all_has_results_alone(post: Poster, changed: str) -> None:
+    # The feed of all has results alone.
     found = entries(post, "/feed.atom")
-    assert len(found) == 11
-    assert not any(summary for _, _, summary in found)
-
-
-@pytest.mark.parametrize("path", ["/machines/0123456789abcdef", "/hardware/none"])
-def test_of_what_is_not_there_is_no_feed(post: Poster, path: str) -> None:
-    assert post.http.get(f"{path}/feed.atom").status_code == 404
+    assert (len(found), {summary for _, _, summary in found}) == (11, {""})
+    for path in ("/machines/0123456789abcdef", "/hardware/none"):
+        assert post.http.get(f"{path}/feed.atom").status_code == 404
