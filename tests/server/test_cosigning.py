@@ -4,15 +4,15 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import pytest
 import typer
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 from tests.fakes.witness import AT, Reply, Witness, serving
 
 from bench_protocol.signing import note
@@ -35,32 +35,47 @@ def witness() -> Witness:
     return Witness(AUTHORITY.log_key)
 
 
+@dataclass
+class Site:
+    """A server with one entry in its log, and its cosigner."""
+
+    post: Poster
+    store: Store
+    cosigner: Cosigner
+
+    def cosign(self, at: datetime = AT) -> int:
+        return cosigning.cosign(self.store, self.cosigner, at)
+
+    def changed(self, statement: str) -> None:
+        with self.store.writing() as session:
+            session.connection().exec_driver_sql(statement)
+
+    def faults(self, *witnesses: WitnessKey) -> list[str]:
+        with self.store.reading() as session:
+            found = audit(fetch_from(session, AUTHORITY, "x"), witnesses)
+        return [one.detail for one in found.faults]
+
+
 @pytest.fixture
-def cosigner(witness: Witness) -> Iterator[Cosigner]:
+def site(post: Poster, store: Store, witness: Witness) -> Iterator[Site]:
     with serving(witness.answer) as url:
-        yield Cosigner(witness.key, url)
+        yield Site(post, store, Cosigner(witness.key, url))
 
 
-def faults(store: Store, *witnesses: WitnessKey) -> list[str]:
-    with store.reading() as session:
-        return [one.detail for one in audit(fetch_from(session, AUTHORITY, "x"), witnesses).faults]
-
-
-def test_a_growing_log_is_cosigned_each_day(
-    http: TestClient, post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
+def test_a_growing_log_is_cosigned_each_day(site: Site, witness: Witness) -> None:
+    http, post = site.post.http, site.post
     assert "1 entry, signed by this server alone" in http.get("/log").text
-    first = cosigning.cosign(store, cosigner, AT)
+    first = site.cosign()
     assert witness.asked[0].startswith(b"old 0\n\n")
     post(results.make_result())
     post(results.make_result())
-    second = cosigning.cosign(store, cosigner, AT + DAY)
+    second = site.cosign(AT + DAY)
     assert second > first
     assert witness.asked[1].startswith(b"old %d\n" % first)
     shown = http.get("/checkpoint").text
     assert note.open_note(shown, AUTHORITY.log_key)
     assert shown.endswith(witness.line(note.split(shown)[0]))
-    answer = http.get("/api/v1/log/cosigned").json()["checkpoints"]
+    answer = get(http, "/log/cosigned")["checkpoints"]
     assert [(one["day"], one["size"], one["witnesses"]) for one in answer] == [
         ("2026-11-22", second, [witness.name]),
         ("2026-11-21", first, [witness.name]),
@@ -70,32 +85,27 @@ def test_a_growing_log_is_cosigned_each_day(
     assert witness.name not in http.get("/checkpoint").text
     words = f"{second + 1} entries; 1 witness has signed the first {second}<"
     assert words in http.get("/log").text
-    assert faults(store, witness.key) == []
+    assert site.faults(witness.key) == []
 
 
-def test_a_witness_that_has_signed_before_says_what(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
+def test_a_witness_that_has_signed_before_says_what(site: Site, witness: Witness) -> None:
     """This database was restored from an older backup, or the witness has a memory of its own."""
-    size = cosigning.cosign(store, cosigner, AT)
-    with store.writing() as session:
-        session.connection().exec_driver_sql("DELETE FROM cosignature")
-    post(results.make_result())
-    assert cosigning.cosign(store, cosigner, AT + DAY) == size + 1
+    size = site.cosign()
+    site.changed("DELETE FROM cosignature")
+    site.post(results.make_result())
+    assert site.cosign(AT + DAY) == size + 1
     assert [body.split(b"\n")[0] for body in witness.asked[1:]] == [b"old 0", b"old %d" % size]
 
 
-def test_who_has_signed_today_is_not_asked_again(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
-    assert len(cosign.once(store, [cosigner], AT)) == 1
-    assert cosign.once(store, [cosigner], AT + timedelta(hours=18)) == ()
-    assert len(cosign.once(store, [cosigner], AT + DAY)) == 1
+def test_who_has_signed_today_is_not_asked_again(site: Site, witness: Witness) -> None:
+    hours = (timedelta(hours=after) for after in (0, 18, 24))
+    signed = [cosign.once(site.store, [site.cosigner], AT + after) for after in hours]
+    assert [len(one) for one in signed] == [1, 0, 1]
     assert len(witness.asked) == 2
 
 
-def test_an_empty_log_is_not_cosigned(http: TestClient, store: Store, cosigner: Cosigner) -> None:
-    assert cosigning.due(store, [cosigner], AT) == ()
+def test_an_empty_log_is_not_cosigned(http: TestClient, store: Store, witness: Witness) -> None:
+    assert cosigning.due(store, [Cosigner(witness.key, "")], AT) == ()
 
 
 Spoil = Callable[[Reply], Reply | None]
@@ -115,64 +125,47 @@ BAD: dict[str, tuple[Spoil, str]] = {
 }
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("how", BAD)
 def test_a_bad_answer_is_one_line_and_stores_nothing(
-    how: str, post: Poster, store: Store, witness: Witness, cosigner: Cosigner,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    site: Site, witness: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 0.5)
-    witness.spoil, says = BAD[how]
-    with pytest.raises(NoCosignature) as refused:
-        cosigning.cosign(store, cosigner, AT)
-    assert says in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert len(witness.asked) <= 2
-    assert cosigning.due(store, [cosigner], AT) == (cosigner,)
-    witness.spoil = lambda reply: reply
-    witness.size = 0
-    cosigning.cosign(store, cosigner, AT)
-    assert cosigning.due(store, [cosigner], AT) == ()
-
-
-def test_nobody_listens(post: Poster, store: Store, witness: Witness) -> None:
-    with serving(witness.answer) as url:
-        pass
-    with pytest.raises(NoCosignature, match="does not answer"):
-        cosigning.cosign(store, Cosigner(witness.key, url), AT)
+    for day, (how, (spoil, says)) in enumerate(BAD.items()):
+        at = AT + day * DAY
+        witness.spoil, witness.asked = spoil, []
+        with pytest.raises(NoCosignature, match=says) as refused:
+            site.cosign(at)
+        assert "\n" not in str(refused.value), how
+        assert len(witness.asked) <= 2
+        assert cosigning.due(site.store, [site.cosigner], at) == (site.cosigner,)
+        witness.spoil, witness.size = (lambda reply: reply), 0
+        site.cosign(at)
+        assert cosigning.due(site.store, [site.cosigner], at) == ()
+        site.post(results.make_result())
 
 
 def test_the_audit_finds_a_checkpoint_that_the_log_did_not_sign(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
+    site: Site, witness: Witness
 ) -> None:
-    cosigning.cosign(store, cosigner, AT)
-    post(results.make_result())
-    with store.writing() as session:
-        session.connection().exec_driver_sql("UPDATE cosignature SET size = size + 1")
-    (fault, missing) = faults(store, witness.key)
+    site.cosign()
+    site.post(results.make_result())
+    site.changed("UPDATE cosignature SET size = size + 1")
+    (fault, missing) = site.faults(witness.key)
     assert "does not verify" in fault
     assert missing == f"no checkpoint is cosigned by {witness.name}"
-    assert faults(store) == []
+    assert site.faults() == []
 
 
-def test_the_audit_finds_that_others_saw_another_history(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
-) -> None:
+def test_the_audit_finds_that_others_saw_another_history(site: Site, witness: Witness) -> None:
     """The log signed two roots of one size: one for its readers, one for the witness."""
-    size = cosigning.cosign(store, cosigner, AT)
+    size = site.cosign()
     fork = Checkpoint(AUTHORITY.origin, size, bytes(32)).signed(AUTHORITY.log)
     cosigned = fork + witness.line(note.split(fork)[0])
-    with store.reading() as session:
+    shown = json.dumps({"checkpoints": [{"size": size, "checkpoint": cosigned}]}).encode()
+    with site.store.reading() as session:
         honest = fetch_from(session, AUTHORITY, "x")
-
-        def fetch(path: str) -> bytes:
-            if "cosigned" not in path:
-                return honest(path)
-            one = {"size": size, "checkpoint": cosigned}
-            return json.dumps({"checkpoints": [one]}).encode()
-
-        found = {fault.detail for fault in audit(fetch, [witness.key]).faults}
-    assert "witnesses signed another checkpoint than the log shows" in found
+        found = audit(lambda at: shown if "cosigned" in at else honest(at), [witness.key]).faults
+    said = "witnesses signed another checkpoint than the log shows"
+    assert said in {fault.detail for fault in found}
 
 
 def test_an_answer_without_end_is_given_up() -> None:
@@ -184,9 +177,8 @@ def test_an_answer_without_end_is_given_up() -> None:
 
 
 def test_the_thread_goes_on_after_failures_and_logs_a_line(
-    post: Poster, store: Store, witness: Witness, cosigner: Cosigner,
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    site: Site, witness: Witness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     done = threading.Event()
 
     def answer(reply: Reply) -> Reply:
@@ -198,8 +190,8 @@ def test_the_thread_goes_on_after_failures_and_logs_a_line(
     witness.spoil = answer
     monkeypatch.setattr(cosign, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(cosign, "LOOK_SECONDS", 0.01)
-    settings = Settings(witnesses=f"{cosigner.key} {cosigner.url}")
-    with caplog.at_level(logging.WARNING), cosign.cosigning_daily(store, settings):
+    settings = Settings(witnesses=f"{site.cosigner.key} {site.cosigner.url}")
+    with caplog.at_level(logging.WARNING), cosign.cosigning_daily(site.store, settings):
         assert done.wait(30)
     said = [record.getMessage() for record in caplog.records if "cosigned" in record.message]
     assert len(said) == 2
@@ -207,18 +199,18 @@ def test_the_thread_goes_on_after_failures_and_logs_a_line(
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("witnesses", "says"),
     [
-        ({"witnesses": "a"}, "a verifier key and an address"),
-        ({"witnesses": "a b"}, "b is no address"),
-        ({"witnesses": "a http://w.example"}, "witness"),
+        ("a", "a verifier key and an address"),
+        ("a b", "b is no address"),
+        ("a http://w.example", "witness"),
     ],
 )
 def test_invalid_settings_are_one_line(
-    settings: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
+    witnesses: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit):
-        cosign.cosigners_of(Settings(**settings))
+        cosign.cosigners_of(Settings(witnesses=witnesses))
     assert says in capsys.readouterr().err
 
 

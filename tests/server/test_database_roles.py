@@ -28,15 +28,13 @@ REFUSED = (
     "UPDATE log_entry SET commitment = ''",
     "UPDATE log_entry SET logged_at = now()",
     "DELETE FROM log_entry",
-    *(
-        statement
-        for table in ("log_node", "log_checkpoint", "withdrawn")
-        for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET {{}} = {{}}")
-    ),
+    "UPDATE log_node SET level = level",
+    "UPDATE log_checkpoint SET size = size",
+    "UPDATE withdrawn SET log_index = log_index",
+    *(f"DELETE FROM {table}" for table in ("log_node", "log_checkpoint", "withdrawn")),
     *(f"DELETE FROM {table}" for table in ("signing_key", "owner", "invite", "cosignature")),
 )
 KEY = results.key_id(results.private_key())
-A_COLUMN = {"log_node": "level", "log_checkpoint": "size", "withdrawn": "log_index"}
 
 
 def test_the_server_works_and_cannot_change_a_table(
@@ -45,13 +43,16 @@ def test_the_server_works_and_cannot_change_a_table(
     cluster.create("roles", postgres.OWNER)
     owner, server = (cluster.url("roles", role) for role in (postgres.OWNER, postgres.SERVER))
 
-    def run(url: str, *arguments: str, code: int = 0) -> str:
+    def run(url: str, *arguments: str) -> str:
         environment = {"BENCH_SERVER_KEYS_DIR": str(tmp_path / "server-keys")}
         done = CliRunner().invoke(cli, [*arguments, "--database-url", url], env=environment)
-        assert done.exit_code == code, done.output
+        assert done.exit_code == 0, done.output
         return done.output
 
     run(owner, "migrate")
+    with psycopg.connect(owner.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {postgres.SERVER}")
+    run(owner, "migrate")  # sets the privileges again
     with running_server(server, tmp_path) as address, httpx.Client(base_url=address) as http:
         post = Poster(http)
         post.enroll()
@@ -76,29 +77,8 @@ def test_the_server_works_and_cannot_change_a_table(
     run(server, "verify-log")
     with psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection:
         for statement in REFUSED:
-            table = statement.split()[1]
-            column = A_COLUMN.get(table, "")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(statement.format(column, column))
-
-
-def test_a_database_of_wider_privileges_gets_the_narrow_ones(cluster: postgres.Cluster) -> None:
-    """Each run of ``migrate`` sets the privileges again."""
-    cluster.create("wide", postgres.OWNER)
-    owner, server = (cluster.url("wide", role) for role in (postgres.OWNER, postgres.SERVER))
-
-    def migrate() -> None:
-        assert CliRunner().invoke(cli, ["migrate", "--database-url", owner]).exit_code == 0
-
-    migrate()
-    with psycopg.connect(owner.replace("+psycopg", ""), autocommit=True) as connection:
-        connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {postgres.SERVER}")
-    migrate()
-    with (
-        psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection,
-        pytest.raises(psycopg.errors.InsufficientPrivilege),
-    ):
-        connection.execute("DELETE FROM log_node")
+                connection.execute(statement)
 
 
 def test_privileges_name_tables_that_exist() -> None:
