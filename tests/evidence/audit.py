@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 from tests.evidence.attacks import Group, Line
 from tests.evidence.attacks.asks import asks
+from tests.evidence.attacks.floods import floods
 from tests.evidence.attacks.forged import forged
 from tests.evidence.attacks.mutations import mutations
 from tests.evidence.attacks.owners import fresh_owners
@@ -63,6 +64,7 @@ GROUPS: dict[str, Group] = {
     "owners": fresh_owners,
     "reproduction": reproduction,
     "asks": asks,
+    "floods": floods,
     "mutations": partial(mutations, count=MUTATIONS),
 }
 

@@ -68,22 +68,22 @@ def status_at_the_end(client: socket.socket) -> int:
 
 
 def test_half_a_request_is_closed_with_its_reason(address: tuple[str, int]) -> None:
-    """A body that comes slowly too; one at a fair rate is read. An empty line after an answer does
-    not hold the connection."""
-    halves = (b"", b"\r\n", HALF_HEADERS, HALF_BODY, LONG_BODY)
+    """So is a body that is late, at whatever rate it comes. An empty line after an answer does not
+    hold the connection."""
+    halves = (b"", b"\r\n", HALF_HEADERS, HALF_BODY)
     with ExitStack() as clients:
-        answered, fair, *half = (clients.enter_context(connected(address)) for _ in range(7))
+        answered, steady, *half = (clients.enter_context(connected(address)) for _ in range(6))
         answered.sendall(WHOLE)
         assert answered.recv(65_536).startswith(b"HTTP/1.1 200")
         answered.sendall(b"\r\n")
-        fair.sendall(LONG_BODY)
+        steady.sendall(LONG_BODY)
         for client, sent in zip(half, halves, strict=True):
             client.sendall(sent)
-        for _ in range(9):  # three deadlines
-            time.sleep(0.35)
-            fair.sendall(b"x" * 1111)
-        assert fair.recv(65_536).startswith(b"HTTP/1.1 400 ")
-        assert [status_at_the_end(client) for client in (answered, *half)] == [408] * 6
+        with suppress(ConnectionError):  # it is closed while this is sent
+            for _ in range(8):  # three deadlines
+                time.sleep(0.35)
+                steady.sendall(b"x" * 1111)
+        assert [status_at_the_end(one) for one in (answered, steady, *half)] == [408] * 6
 
 
 @pytest.mark.only_on("linux")  # others have no 127.0.0.2

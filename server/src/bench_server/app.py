@@ -16,6 +16,7 @@ from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import openapi, problems
 from .web.as_of import AS_OF_HEADER, AsOf
+from .web.bodies_in_flight import BodiesInFlight
 from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.every_answer import EveryAnswer
 from .web.kept_answers import STALE_SECONDS, KeptAnswers
@@ -74,6 +75,7 @@ def create_app(
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
     app.state.inbox = Inbox(opened, app.state.authority)
+    app.state.address_rate = Rate(settings.address_rate)
     app.state.key_rate = Rate(settings.key_rate)
     app.state.enroll_rate = Rate(settings.enroll_rate)
     app.state.challenge_rate = Rate(settings.challenge_rate)
@@ -92,12 +94,13 @@ def create_app(
     app.add_middleware(
         GZipMiddleware, compresslevel=GZIP_LEVEL, exclude_content_types=INCOMPRESSIBLE
     )
+    app.add_middleware(BodiesInFlight)
     app.add_middleware(AsOf)
     app.add_middleware(KeptAnswers, stale_seconds=stale_seconds)
     app.add_middleware(ConditionalRequests)
     app.add_middleware(
         AccessLimits,
-        rate=Rate(settings.address_rate),
+        rate=app.state.address_rate,
         read_token=settings.read_token,
         read_only=settings.read_only == "yes",
     )

@@ -105,6 +105,21 @@ class NotReady(Refusal):
     retry_after_seconds = 5
 
 
+class TooManyBytes(Refusal):
+    """The bodies of requests that are not answered yet have too many bytes. ``name``: who may do
+    what, as in "an address may send"."""
+
+    code, status = "too_many_bytes", 503
+    retry_after_seconds = 5
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__(
+            f"{name} {most >> 20} MiB at a time",
+            field="body",
+            hint="wait for the answers to other requests, then send it again",
+        )
+
+
 class TooManyExports(Refusal):
     """The server sends as many exports to other clients as it may at once."""
 

@@ -146,7 +146,7 @@ class Settings(BaseSettings):
     )
     address_rate: RateLimit = Field(
         default="1200/minute",
-        description="requests an address may send, such as 20/second, or off for no limit",
+        description="requests and lines of batches an address may send, such as 20/second, or off",
     )
     key_rate: RateLimit = Field(
         default="1200/minute",
@@ -177,8 +177,7 @@ class Settings(BaseSettings):
         default=30,
         gt=0,
         le=3600,
-        description="seconds in which a request's body must be complete or have come at 1 KiB/s, "
-        "more than 0, at most 3600",
+        description="seconds in which a request's body must be complete, more than 0, at most 3600",
     )
     address_connections: int = Field(
         default=256,

@@ -13,9 +13,9 @@ from .connection import ASKS_TO_WAIT, TRANSIENT
 from .outbox import Entry
 
 NDJSON = "application/x-ndjson"
-# Limits of a batch: well below the server's 16 MiB, and few enough for a timely answer.
+# Limits of a batch: well below the server's 8 MiB, and few enough for a timely answer.
 MOST_ENVELOPES = 48
-MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 4 * 1024 * 1024
 
 # Refusals of the key, not of the result: the operator or an invitation resolves them.
 KEY_REFUSALS = {"key_not_active", "not_invited"}

@@ -2,13 +2,14 @@
 
 One transaction, one write to the disk and one checkpoint then serve many results. A busy server
 saves more per second, and an idle one adds no delay (DeWitt et al., Implementation techniques for
-main memory database systems, 1984).
+main memory database systems, 1984). Senders take turns, so that one that sends much delays another
+by one transaction (Nagle, On packet switches with infinite storage, RFC 970).
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
+from threading import Event, Lock
 from typing import Generic, NamedTuple, TypeVar
 
 from ..db.store import UNAVAILABLE
@@ -29,6 +30,38 @@ class PendingItem(NamedTuple, Generic[Item, Answer]):
     future: "Future[Answer]"
 
 
+class Waiting(Generic[Item, Answer]):
+    """Pending items, from which senders take turns; an item of a sender is never before an earlier
+    one of it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._of_sender: dict[str, deque[PendingItem[Item, Answer]]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, sender: str, pending: Sequence[PendingItem[Item, Answer]]) -> None:
+        with self._lock:
+            if pending:
+                self._of_sender.setdefault(sender, deque()).extend(pending)
+            self._count += len(pending)
+
+    def take(self, most: int) -> list[PendingItem[Item, Answer]]:
+        """Remove up to ``most`` items, one of each sender in turn."""
+        taken: list[PendingItem[Item, Answer]] = []
+        with self._lock:
+            while self._of_sender and len(taken) < most:
+                sender = next(iter(self._of_sender))
+                queue = self._of_sender.pop(sender)
+                taken.append(queue.popleft())
+                if queue:
+                    self._of_sender[sender] = queue  # to the end of the turn
+            self._count -= len(taken)
+        return taken
+
+
 class GroupCommit(Generic[Item, Answer]):
     """Calls ``save_all`` with all pending items, one call at a time, in one thread: many threads
     that wait for a lock would cost more than the saving.
@@ -39,13 +72,13 @@ class GroupCommit(Generic[Item, Answer]):
 
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
         self._save_all = save_all
-        self._waiting: deque[PendingItem[Item, Answer]] = deque()
+        self._waiting = Waiting[Item, Answer]()
         self._recent = deque([1], maxlen=RECENT)
         self._enough_came = Event()
         self._thread = ThreadPoolExecutor(1, "group-commit")
 
-    def save(self, items: Sequence[Item]) -> "list[Future[Answer]]":
-        """Save items, together with all other pending ones.
+    def save(self, items: Sequence[Item], sender: str = "") -> "list[Future[Answer]]":
+        """Save items, together with other pending ones, of which senders take turns.
 
         Returns:
             A future for each item: its answer, or the exception that saving it raised. One item's
@@ -55,7 +88,7 @@ class GroupCommit(Generic[Item, Answer]):
         for waiting in pending:
             # A received item is saved even if its sender has gone.
             waiting.future.set_running_or_notify_cancel()
-        self._waiting.extend(pending)
+        self._waiting.add(sender, pending)
         if len(self._waiting) >= max(self._recent):
             self._enough_came.set()
         self._thread.submit(self._save_waiting)
@@ -64,9 +97,9 @@ class GroupCommit(Generic[Item, Answer]):
     def _save_waiting(self) -> None:
         while self._waiting:
             self._let_come()
-            together = min(len(self._waiting), MOST_TOGETHER)
-            self._recent.append(together)
-            self._save([self._waiting.popleft() for _ in range(together)])
+            group = self._waiting.take(MOST_TOGETHER)
+            self._recent.append(len(group))
+            self._save(group)
 
     def _let_come(self) -> None:
         """Wait up to 1 ms at a time while the batch is smaller than recent batches and still

@@ -1,13 +1,13 @@
 """Inbox: open received envelopes and accept them in batches.
 
-The received bytes are verified and stored, and parsed afterwards; a second post changes nothing.
+The payload's bytes are verified and stored, and parsed afterwards; a second post changes nothing.
 All pending envelopes are opened and accepted together (:mod:`.batching`, :mod:`.accept`). They are
-opened before the transaction, to keep it short.
+opened before the transaction, to keep it short, and their keys are looked up in one statement.
 """
 
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from bench_protocol.base.errors import InvalidEnvelope, ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
+from bench_protocol.signing.envelope import Envelope
 
 from ..db.store import Store
 from ..log import writer
@@ -27,6 +28,10 @@ from .accept import Accepted, Opened, accept_all
 from .batching import GroupCommit
 
 Spend = Callable[[str], None]
+# What a sender's lines are read as: an envelope, or why a line is none.
+ReadLine = Envelope | ProtocolError
+# After this number of lines of one request that are no envelope, the others are not read.
+MOST_MALFORMED = 16
 _BITS = 0xFFFF_FFFF
 
 
@@ -36,12 +41,43 @@ def new_id(at: datetime, number: int) -> str:
     return f"{int(at.timestamp()) & _BITS:08x}{number & _BITS:08x}"
 
 
+def read(raws: Sequence[bytes]) -> list[ReadLine]:
+    """Decode the lines of one request, each at most 2 MiB, until ``MOST_MALFORMED`` are no envelope
+    of one signature; the others are refused unread."""
+    lines: list[ReadLine] = []
+    malformed = 0
+    for raw in raws:
+        if malformed == MOST_MALFORMED:
+            lines.append(NOT_READ)
+            continue
+        try:
+            lines.append(_sealed(raw))
+        except ProtocolError as error:
+            lines.append(error)
+            malformed += 1
+    return lines
+
+
+def _sealed(raw: bytes) -> Envelope:
+    sealed = envelope.read(raw)
+    if len(sealed.signatures) != 1:
+        raise InvalidEnvelope("a result has exactly one signature", field="signatures")
+    return sealed
+
+
+NOT_READ = InvalidEnvelope(
+    f"not read: {MOST_MALFORMED} lines before it are no envelopes",
+    field="body",
+    hint="send one signed envelope a line",
+)
+
+
 @dataclass(frozen=True)
 class Received:
-    """A received envelope. ``spend`` counts it in its key's rate once, even if a failed batch is
-    opened again item by item."""
+    """A received line. ``spend`` counts it in its key's rate once, even if a failed batch is opened
+    again item by item."""
 
-    raw: bytes
+    line: ReadLine
     received_at: datetime
     spend: Spend
 
@@ -59,33 +95,40 @@ class Inbox:
         self._keys: dict[str, Ed25519PublicKey] = {}
 
     def accept(
-        self, raws: Sequence[bytes], now: datetime, spend: Spend = lambda _: None
+        self,
+        raws: Sequence[bytes],
+        now: datetime,
+        spend: Spend = lambda _: None,
+        network: str = "",
     ) -> list[Future[Accepted | ProtocolError]]:
         """Verify, store and log envelopes. A bad one does not affect the others.
 
         Args:
-            raws: envelopes as received, each at most 2 MiB.
+            raws: the lines of one request, each at most 2 MiB.
             now: the time of receipt.
             spend: counts a verified result in the rate of its key; it may raise an error.
+            network: the sender's; networks take turns.
 
         Returns:
             The outcome of each: it is logged, or a ``ProtocolError`` names the fault of the
             envelope or the result, such as ``Conflict`` if another payload is stored.
         """
-        return self._group_commit.save([Received(raw, now, cache(spend)) for raw in raws])
+        received = [Received(line, now, cache(spend)) for line in read(raws)]
+        return self._group_commit.save(received, network)
 
     def _accept_all(self, received: Sequence[Received]) -> list[Accepted | ProtocolError]:
         """Open envelopes, and accept those without a fault in one transaction."""
+        self._look_up(item.line for item in received)
         opened = [self._open(item) for item in received]
         outcomes = self._commit([item for item in opened if isinstance(item, Opened)])
         return [outcomes[item.id] if isinstance(item, Opened) else item for item in opened]
 
     def _open(self, received: Received) -> Opened | ProtocolError:
         """Verify an envelope and parse its result, or return the error that refuses it."""
+        sealed = received.line
+        if isinstance(sealed, ProtocolError):
+            return sealed
         try:
-            sealed = envelope.read(received.raw)
-            if len(sealed.signatures) != 1:
-                raise InvalidEnvelope("a result has exactly one signature", field="signatures")
             payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
             (signature,) = sealed.signatures
             received.spend(signature.key_id)
@@ -96,10 +139,16 @@ class Inbox:
         identity = new_id(received.received_at, next(self._numbers))
         return Opened(identity, sealed, result, received.received_at)
 
+    def _look_up(self, lines: Iterable[ReadLine]) -> None:
+        """Look up the keys of envelopes in one statement; those that are not enrolled stay out."""
+        sealed = (line for line in lines if isinstance(line, Envelope))
+        if missing := {one.signatures[0].key_id for one in sealed} - self._keys.keys():
+            with self.store.reading() as session:
+                self._keys |= key_registry.public_keys(session, missing)
+
     def _find_key(self, key_id: str) -> Ed25519PublicKey:
         if key_id not in self._keys:
-            with self.store.reading() as session:
-                self._keys[key_id] = key_registry.find_key(session)(key_id)
+            raise key_registry.unknown_key(key_id)
         return self._keys[key_id]
 
     def _commit(self, opened: Sequence[Opened]) -> dict[str, Accepted | ProtocolError]:

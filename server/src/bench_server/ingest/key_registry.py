@@ -6,12 +6,13 @@ the transaction that logs the event, because the next result depends on it.
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import select as core_select
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -21,7 +22,8 @@ from bench_protocol.payload.acts import Label, Revocation, Rotation
 from bench_protocol.signing import envelope, keys
 from bench_protocol.signing.envelope import Envelope
 
-from ..db.tables import Invite, Owner, SigningKey
+from ..db.lists import among
+from ..db.tables import Invite, Owner, SigningKey, table_of
 from ..errors import KeyNotActive, NotInvited
 
 
@@ -31,12 +33,18 @@ def find_key(session: Session) -> Callable[[str], Ed25519PublicKey]:
     It raises:
         UnknownKey: no key has this id.
     """
+    return lambda key_id: _public_key(key_with_id(session, key_id).spki)
 
-    def find(key_id: str) -> Ed25519PublicKey:
-        # The key was checked at enrollment; it is the end of its SubjectPublicKeyInfo.
-        return Ed25519PublicKey.from_public_bytes(key_with_id(session, key_id).spki[-32:])
 
-    return find
+def public_keys(session: Session, key_ids: Iterable[str]) -> dict[str, Ed25519PublicKey]:
+    """The enrolled keys among these, of any status, by their ids."""
+    found = session.execute(SPKIS, {"ids": sorted(key_ids)})
+    return {row.key_id: _public_key(row.spki) for row in found}
+
+
+def _public_key(spki: bytes) -> Ed25519PublicKey:
+    # The key was checked at enrollment; it is the end of its SubjectPublicKeyInfo.
+    return Ed25519PublicKey.from_public_bytes(spki[-32:])
 
 
 class KeyStatus(NamedTuple):
@@ -306,6 +314,10 @@ def keys_of(session: Session, label: str) -> list[SigningKey]:
     """The keys of an owner, oldest first."""
     query = select(SigningKey).where(SigningKey.owner == label)
     return list(session.exec(query.order_by(col(SigningKey.enrolled_at))).all())
+
+
+_KEYS = table_of(SigningKey)
+SPKIS = core_select(_KEYS.c.key_id, _KEYS.c.spki).where(among(_KEYS.c.key_id, "ids"))
 
 
 def _require_signatures(opened: Envelope, count: int, words: str) -> None:

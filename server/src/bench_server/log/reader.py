@@ -84,6 +84,12 @@ def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
     ]
 
 
+def index_of_result(session: Session, submission_id: str) -> int:
+    """The index of the entry of a stored result."""
+    of_result = select(LogEntry.log_index).where(LogEntry.submission_id == submission_id)
+    return session.exec(of_result.where(LogEntry.kind == "result")).one()
+
+
 def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict[str, Receipt]:
     """Receipts of stored results, by their ids."""
     entries = session.exec(

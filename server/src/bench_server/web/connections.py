@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from .client_networks import network
 from .problems import problem
 
-# A body or an answer may take longer than its deadline as long as it comes or is read at this rate.
+# An answer may take longer than its deadline as long as it is read at this rate.
 LEAST_BYTES_A_SECOND = 1024
 RETRY_SECONDS = 5
 
@@ -29,10 +29,10 @@ class Limits(NamedTuple):
     """Limits of a client.
 
     ``header_seconds``: until a request's headers are complete, from the connection's first moment
-    or the request's first byte. ``body_seconds``: the period in which a body must have come whole,
-    or at ``LEAST_BYTES_A_SECOND``; an answer must be read as fast, once the system's buffers are
-    full. ``per_address`` and ``total``: connections at once, in this process. ``proxies``:
-    addresses without a limit of their own.
+    or the request's first byte. ``body_seconds``: until a body is complete; in each such period an
+    answer must be read at ``LEAST_BYTES_A_SECOND``, once the system's buffers are full.
+    ``per_address`` and ``total``: connections at once, in this process. ``proxies``: addresses
+    without a limit of their own.
     """
 
     header_seconds: float = 10.0
@@ -98,7 +98,6 @@ class BoundedProtocol(HttpToolsProtocol):
         # State of the request that is being read, and of the answer that is being sent.
         self._reading: TimerHandle | None = None
         self._writing: TimerHandle | None = None
-        self._body_bytes = 0
 
     def connection_made(self, transport: BaseTransport) -> None:
         # A socket of the file system has no address.
@@ -136,12 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._body_bytes = 0
         self._expect(self._limits.body_seconds, self._late_body)
-
-    def on_body(self, body: bytes) -> None:
-        self._body_bytes += len(body)
-        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._stop(self._reading)
@@ -206,9 +200,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _late_body(self) -> None:
         seconds = self._limits.body_seconds
-        fast_enough = self._body_bytes >= seconds * LEAST_BYTES_A_SECOND
-        if self._answering and (fast_enough or self.flow.read_paused):
-            self._body_bytes = 0
+        if self._answering and self.flow.read_paused:  # the server has not read what came
             self._expect(seconds, self._late_body)
         elif self.cycle.response_started:
             self.transport.close()

@@ -31,18 +31,19 @@ class Rate:
         self._ahead = _ahead()
 
     def spend(self, who: str, name: str, cost: int = 1) -> None:
-        """Count ``cost`` requests of a client.
+        """Count ``cost`` requests of a client. A batch of more lines than the window has costs what
+        its own request leaves of the window, so it is not refused for ever.
 
         Raises:
             TooManyRequests: the window has no capacity for them.
         """
-        if self._item is None:
+        if self._item is None or cost < 1:
             return
         # Times in the future would fill the windows until the clock gets there.
         if (ahead := _ahead()) < self._ahead - CLOCK_SET_BACK_SECONDS:
             self._limiter = _new_windows()
         self._ahead = ahead
-        if self._limiter.hit(self._item, who, cost=cost):
+        if self._limiter.hit(self._item, who, cost=min(cost, max(1, self._item.amount - 1))):
             return
         opens_at = self._limiter.get_window_stats(self._item, who).reset_time
         raise TooManyRequests(name, str(self._item), max(1, math.ceil(opens_at - time.time())))

@@ -20,9 +20,9 @@ from ...settings import Settings
 
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
-BATCH_MAX_BYTES = 16 * 1024 * 1024
-# More lines than a batch of real envelopes can hold. The answer to a line takes 5 kB of memory.
-BATCH_MAX_LINES = 10_000
+# Twice the bytes and ten times the envelopes that the agent sends at once.
+BATCH_MAX_BYTES = 8 * 1024 * 1024
+BATCH_MAX_LINES = 512
 # The rest is for what needs a connection only while it has a thread.
 READERS = CONNECTIONS // 2
 # Readers that stream rows, for as long as their clients take.
@@ -30,7 +30,7 @@ EXPORTS = READERS // 2
 EXPORT_WAIT_SECONDS = 10.0
 _READERS: RunVar[Semaphore] = RunVar("readers")
 _EXPORTS: RunVar[Semaphore] = RunVar("exports")
-ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
+ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 8 MiB of them at once"
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ class Line(NamedTuple):
 
 
 async def documents(request: Request) -> bytes | list[Line]:
-    """Read one document, or with the media type of NDJSON one a line, at most 16 MiB and 10,000
+    """Read one document, or with the media type of NDJSON one a line, at most 8 MiB and 512
     lines.
 
     A line longer than a document's limit is refused when it is read, like any invalid line.

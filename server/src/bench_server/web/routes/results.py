@@ -1,7 +1,6 @@
 """``/api/v1/results``: post, list, read, and read back what was signed."""
 
 import asyncio
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -31,6 +30,8 @@ from ...ingest.columns import stored_result
 from ...ingest.inbox import Inbox
 from ...log import reader
 from ...projection import position
+from ..client_networks import host_of, network
+from ..position_watch import watch
 from ..problems import problem_of
 from ..rate_limit import Rate
 from .deps import (
@@ -50,8 +51,6 @@ router = APIRouter(prefix="/api/v1/results", tags=["results"])
 ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
 PAGE = TypeAdapter(ResultPageAnswer)
 SUBMITTED = TypeAdapter(SubmitAnswer)
-# Interval at which a waiting request checks whether its result is projected.
-POLL_SECONDS = 0.05
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {
     "type": "object",
@@ -105,11 +104,17 @@ async def submit_results(request: Request) -> Response:
     def spend(key_id: str) -> None:
         rate.spend(key_id, "a key may send")
 
+    sender = network(host_of(request))
     body = await documents(request)
-    raws = [line.raw for line in body] if isinstance(body, list) else [body]
-    accepted = inbox.accept(raws, state.clock(), spend)
-    answers = await asyncio.gather(*map(asyncio.wrap_future, accepted))
-    return _many(body, answers) if isinstance(body, list) else _one(*answers)
+    if isinstance(body, list):
+        # The request itself is counted by the middleware.
+        state.address_rate.spend(sender, "an address may send", len(body) - 1)
+        raws = [line.raw for line in body]
+        # Decoding many envelopes would hold up the event loop.
+        accepted = await run_in_threadpool(inbox.accept, raws, state.clock(), spend, sender)
+        return _many(body, await asyncio.gather(*map(asyncio.wrap_future, accepted)))
+    (waiting,) = inbox.accept([body], state.clock(), spend, sender)
+    return _one(await asyncio.wrap_future(waiting))
 
 
 @router.get(
@@ -141,12 +146,12 @@ async def get_result(
         Query(ge=0, le=30, description="seconds to wait while its status is pending", examples=[5]),
     ] = 0,
 ) -> ResultDetail:
-    deadline = time.monotonic() + wait
-    while True:
+    detail, request.state.as_of = await run_in_threadpool(_detail, store, result_id)
+    if detail.status == "pending" and wait:
+        log_index = await run_in_threadpool(_log_index, store, result_id)
+        await watch().applied(store, log_index, wait)
         detail, request.state.as_of = await run_in_threadpool(_detail, store, result_id)
-        if detail.status != "pending" or time.monotonic() >= deadline:
-            return detail
-        await asyncio.sleep(POLL_SECONDS)
+    return detail
 
 
 @router.get(
@@ -219,6 +224,11 @@ def _submitted(accepted: Accepted) -> SubmitAnswer:
         accepted.verdicts,
         receipt_answer(accepted.receipt),
     )
+
+
+def _log_index(store: Store, result_id: str) -> int:
+    with store.reading() as session:
+        return reader.index_of_result(session, result_id)
 
 
 def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
