@@ -33,9 +33,15 @@ from bench_protocol.payload.result import Evaluation, Measured, Warn
 from bench_protocol.training.measured_limits import limits_of
 
 
-def said_at_the_end(summary: RunSummary, *server: str, home: str = "/h", links: bool = True) -> str:
+def said_at_the_end(
+    summary: RunSummary,
+    *server: str,
+    home: str = "/h",
+    links: bool = True,
+    verbose: bool = False,
+) -> str:
     stream = io.StringIO()
-    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links)
+    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links, verbose=verbose)
     return stream.getvalue()
 
 
@@ -73,6 +79,8 @@ def test_one_cause_has_one_warning_and_the_worth_of_the_run_comes_first(tmp_path
     warnings = [line for line in rest if line.startswith("Warning")]
     assert len(warnings) == 1
     assert "only 3 blocks were timed" in warnings[0]
+    every = said_at_the_end(summary, verbose=True)
+    assert every.count("\nWarning: ") == 4
     calm = summary_of(tmp_path / "calm", [make_result()])
     assert said_at_the_end(calm).startswith("Worth sharing: no other work or heat slowed 1 figure.")
     failed = summary_of(tmp_path / "failed", [make_failure()])
@@ -125,7 +133,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
     older = "http://server.test/results/0f1e2d3c4b5a6977"
     summary = summary_of(tmp_path, a_run())
     summary.waiting, summary.sent, summary.addresses = 3, 2, [older, address]
-    text = said_at_the_end(summary, home="/home/of/agent")
+    text = said_at_the_end(summary, home="/home/of/agent", verbose=True)
     rows = [line for line in text.splitlines() if line.startswith("  mlx metal tuned")]
     assert [row.split()[-1] for row in rows] == ["2.00×"] * 4
     # Not over the naive figure that other programs slowed.
@@ -134,6 +142,8 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: 
         f"  {address}\n",
         "Failed: fashion-lstm, tensorflow cpu naive: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46 times as fast as tensorflow on cpu (3.",
+        "Warning: 3 of 73 measurements (the worst: mnist-cnn, tensorflow cpu naive): other "
+        "programs kept 2.1 of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
         "MLX on Metal, tuned, is fastest on 2 of 2 workloads here.\n",

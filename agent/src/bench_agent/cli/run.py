@@ -83,6 +83,12 @@ Strict = Annotated[
         "--strict", rich_help_panel=EXPERT, help="Stop if the machine is busy, hot or on battery."
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="At the end, print every kind of warning, not one for each cause."
+    ),
+]
 Links = Annotated[
     bool,
     typer.Option(
@@ -109,6 +115,7 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
+    verbose: Verbose = False,
     links: Links = True,
     as_json: Json = False,
 ) -> None:
@@ -150,7 +157,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server, links)
+        show_end(shown, summary, home, server, links, verbose)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:

@@ -16,6 +16,7 @@ from .documents import short_name, unusual
 from .report.charts import charts_of
 from .report.figures import (
     MARK_WORDS,
+    MEDIAN_WORDS,
     CellFigures,
     Report,
     grouped,
@@ -44,9 +45,13 @@ def show_end(
     home: Home,
     server: str | None = None,
     links: bool = True,
+    verbose: bool = False,
 ) -> None:
     """Print whether the figures are worth sharing and what was found, then the figures, remarks and
     the next steps.
+
+    Args:
+        verbose: every kind of warning, not one for each cause.
     """
     report = report_of(summary.results) if summary.results else None
     disturbed = report is not None and slowed_by(report) is not None
@@ -55,7 +60,7 @@ def show_end(
         say(console, worth_line(report, sent=summary.sent > 0), style)
         say(console, f"{headline(report)}.")
         show_figures(console, report)
-        show_remarks(console, report)
+        show_remarks(console, report, verbose)
     where = what_is_where(summary, home, server, advise=not disturbed, links=links)
     say(console, "\n".join(where))
     if report:
@@ -105,18 +110,21 @@ def _row(report: Report, figures: CellFigures) -> Row:
     ]
 
 
-def show_remarks(console: Console, report: Report) -> None:
-    """The cells without a figure, remarks on the figures, and one warning for each cause."""
+def show_remarks(console: Console, report: Report, verbose: bool) -> None:
+    """The cells without a figure, remarks on the figures, and one warning for each cause; with
+    ``verbose`` each kind of warning, and the meaning of a figure."""
     for cell, why in report.failed:
         say(console, f"Failed: {short_name(cell)}: {why}", FAILURE)
+    several = any(len(figures.rates) > 1 for figures in report.cells)
     for line in (
+        *([MEDIAN_WORDS] if several and verbose else []),
         *filter(None, [tuned_words(report)]),
         *device_lines(report),
         *accuracy_lines(report.results),
         *published_lines(report.preset),
     ):
         say(console, line)
-    for doubt in doubts_of(report, every=False):
+    for doubt in doubts_of(report, verbose):
         say(console, f"Warning: {doubt}", WARNING)
 
 
