@@ -22,6 +22,7 @@ from bench_server.db.tables import Challenge
 from bench_server.ingest.key_registry import invite
 from bench_server.settings import Settings
 from bench_server.web.client_networks import sender
+from bench_server.web.rate_limit import OPEN_PATHS
 
 TOKEN = "a token of some length"
 PROXIES = "BENCH_SERVER_TRUSTED_PROXIES"
@@ -173,6 +174,23 @@ def test_reading_takes_the_token(store: Store) -> None:
     Poster(http).enroll()
     assert Poster(http).raw(sealed(make_result())).status_code == 201
     assert http.get("/healthz").status_code == 200
+
+
+def test_no_shared_cache_may_keep_what_needs_the_token(store: Store) -> None:
+    """Every address of the site, and what is refused."""
+    app = create_app(Settings(read_token=TOKEN), store)
+    http = TestClient(app)
+    Poster(http).enroll()
+    assert Poster(http).raw(sealed(make_result())).status_code == 201
+    project(store)
+    paths = [path for path in app.state.paths if "{" not in path and path not in OPEN_PATHS]
+    paths += ["/feed.atom", "/card.svg", "/tile/entries/000", "/tile/0/000", "/nothing"]
+    for path in (*paths, *(path + ".p/2" for path in paths[-3:-1])):
+        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {}):
+            with http.stream("GET", path, headers=headers) as answer:
+                said = answer.headers.get("cache-control", "")
+            assert said.startswith("private") or answer.status_code == 401, (path, said)
+            assert "public" not in said, path
 
 
 def test_metrics_name_routes_and_not_ids(post: Poster) -> None:

@@ -1,6 +1,8 @@
 """Compression, tags and conditions, static files, and reading from other origins."""
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -8,6 +10,9 @@ from fastapi.testclient import TestClient
 from starlette.middleware import gzip as starlette_gzip
 from tests.fakes.client import Poster
 
+from bench_server.app import create_app
+from bench_server.db.store import Store
+from bench_server.settings import Settings
 from bench_server.web import static_files
 
 PLAIN = {"Accept-Encoding": "identity"}
@@ -43,6 +48,50 @@ def test_text_is_compressed_and_the_same(post: Poster) -> None:
         answer, sent = raw(post.http, path)
         assert (answer.status_code, "content-encoding" in answer.headers) == (200, False), path
         assert sent
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        *[("gzip;q=0", None), ("br, gzip;q=0.0, *;q=1", None), ("identity", None), ("", None)],
+        *[("gzip; q=0.5", "gzip"), ("br, *;q=0.1", "gzip"), ("GZIP", "gzip"), ("gzip;q=x", None)],
+    ],
+)
+def test_weights_of_codings_are_heeded(http: TestClient, accepted: str, coding: str | None) -> None:
+    for path in ("/", "/openapi.json", "/static/site.css"):
+        answer = http.get(path, headers={"Accept-Encoding": accepted})
+        assert answer.headers.get("content-encoding") == coding, path
+
+
+def test_a_compressed_body_is_refused_by_name(http: TestClient) -> None:
+    for path in ("/api/v1/results", "/api/v1/keys", "/api/v1/acts"):
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        answer = http.post(path, content=gzip.compress(b"{}"), headers=headers)
+        assert (answer.status_code, answer.json()["field"]) == (415, "Content-Encoding"), path
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [("bytes=zz", 200), ("bytes=9-2", 200), ("lines=1-2", 200), ("bytes=0-1", 206)],
+)
+def test_a_range_that_is_none_is_ignored(http: TestClient, part: str, status: int) -> None:
+    assert http.get("/static/site.css", headers={"Range": part}).status_code == status
+
+
+def test_first_requests_in_parallel_are_answered(store: Store) -> None:
+    """What is built at the first use is built once, whoever asks first."""
+    paths = [f"/api/v1/results?limit=5&utm_source=x{number}" for number in range(12)]
+    paths += ["/openapi.json", "/docs", "/api/v1/leaderboard?nothing=1", "/"]
+    for _ in range(3):
+        http = TestClient(create_app(Settings(), store))
+        together = Barrier(len(paths))
+
+        def get(path: str, http: TestClient = http, together: Barrier = together) -> int:
+            together.wait()
+            return http.get(path).status_code
+
+        with ThreadPoolExecutor(len(paths)) as pool:
+            assert [*pool.map(get, paths)] == [422] * 12 + [200, 200, 422, 200]
 
 
 def test_one_tag_stands_for_both_encodings(post: Poster) -> None:

@@ -1,4 +1,9 @@
-"""Middleware of every answer: security headers, and HEAD like GET without a body."""
+"""Middleware of every answer: security headers, HEAD like GET without a body, and requests whose
+``Accept-Encoding`` and ``Range`` mean what RFC 9110 says.
+"""
+
+import re
+from collections.abc import Sequence
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +20,9 @@ SECURITY_HEADERS = {
 }
 
 
+RANGE = re.compile(rb"bytes=([0-9]{1,15})-([0-9]{0,15})")
+
+
 class EveryAnswer:
     """Adds the security headers, and answers HEAD as GET without the body (RFC 9110, section
     9.3.2). The answer to an unexpected error is sent outside of all middleware; :mod:`.problems`
@@ -28,7 +36,8 @@ class EveryAnswer:
             await self.app(scope, receive, send)
             return
         is_head = scope["method"] == "HEAD"
-        asked = {**scope, "method": "GET"} if is_head else scope
+        asked = {**scope, "headers": _plain(scope["headers"])}
+        asked |= {"method": "GET"} if is_head else {}
 
         async def completed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -41,3 +50,31 @@ class EveryAnswer:
             await self.app(asked, receive, completed)
         finally:
             scope["route"] = asked.get("route")  # for the metrics
+
+
+def _plain(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers with "gzip" in place of an ``Accept-Encoding`` that accepts it, weights heeded
+    (section 12.5.3), and without a ``Range`` that is no range (section 14.2)."""
+    accepted = b",".join(value for name, value in headers if name == b"accept-encoding")
+    weights = dict(map(_weighted, accepted.decode("latin-1").lower().split(",")))
+    takes_gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0))) > 0
+    others = [
+        (name, value)
+        for name, value in headers
+        if name != b"accept-encoding" and (name != b"range" or _is_range(value))
+    ]
+    return [*others, *[(b"accept-encoding", b"gzip")] * takes_gzip]
+
+
+def _is_range(value: bytes) -> bool:
+    """Whether this is one range of bytes."""
+    match = RANGE.fullmatch(value)
+    return match is not None and (not match[2] or int(match[1]) <= int(match[2]))
+
+
+def _weighted(coding: str) -> tuple[str, float]:
+    name, _, parameter = coding.partition(";")
+    try:
+        return name.strip(), float(parameter.replace(" ", "").removeprefix("q=") or 1)
+    except ValueError:
+        return name.strip(), 0.0

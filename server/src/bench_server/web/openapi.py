@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
@@ -51,13 +52,15 @@ UNUSED = ("HTTPValidationError", "ValidationError")
 
 
 def install(app: FastAPI) -> None:
-    """Complete the document when it is first generated."""
-    generate = app.openapi
+    """Complete the document when it is first generated, by one thread: FastAPI's generator fails
+    in two at once."""
+    generate, lock = app.openapi, Lock()
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            complete(generate())
-        return generate()
+        with lock:
+            if app.openapi_schema is None:
+                complete(generate())
+            return generate()
 
     app.openapi = openapi  # type: ignore[method-assign]
 

@@ -8,8 +8,9 @@ from base64 import b64decode
 from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import ReadOnly, TooManyRequests
 from . import problems
@@ -47,6 +48,20 @@ class Rate:
             return
         opens_at = self._limiter.get_window_stats(self._item, who).reset_time
         raise TooManyRequests(name, str(self._item), max(1, math.ceil(opens_at - time.time())))
+
+
+def _privately(send: Send) -> Send:
+    """Send answers that no shared cache may keep (RFC 9111, section 5.2.2.7)."""
+
+    async def privately(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            said = [part.strip() for part in headers.get("cache-control", "").split(",")]
+            kept = [part for part in said if part and part != "public"]
+            headers["cache-control"] = ", ".join(["private", *kept])
+        await send(message)
+
+    return privately
 
 
 def _new_windows() -> MovingWindowRateLimiter:
@@ -93,7 +108,7 @@ class AccessLimits:
             challenge = {"WWW-Authenticate": 'Basic realm="Trainmark", charset="UTF-8"'}
             await problems.answer(request, document, challenge)(scope, receive, send)
             return
-        await self.app(scope, receive, send)
+        await self.app(scope, receive, send if self.read_token is None else _privately(send))
 
     def _may_read(self, request: Request) -> bool:
         if self.read_token is None:

@@ -155,7 +155,15 @@ def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
 
 
 async def _read(request: Request, limit: int) -> bytes:
-    """Read the body up to the limit; refuse a longer one without reading the rest."""
+    """Read the body up to the limit; refuse a longer one without reading the rest, and one that is
+    compressed."""
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        raise WrongMediaType(
+            f"the body has the content coding {coding[:100]!r}",
+            field="Content-Encoding",
+            hint="send it without one",
+        )
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and len(announced) < 20 and int(announced) > limit:
         raise _too_large(f"{announced} bytes", limit)
