@@ -5,7 +5,6 @@ An interrupted download continues where it stopped.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -18,9 +17,6 @@ from ..base.home import sync_folder
 from ..remote.connection import trusted
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
-
-Listener = Callable[[int], None]
-"""Receives the number of bytes on disk."""
 
 
 class _MirrorFailed(Exception):
@@ -41,9 +37,7 @@ def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
     )
 
 
-def fetch(
-    file: DataFile, folder: Path, client: httpx.Client, listener: Listener = lambda done: None
-) -> Path:
+def fetch(file: DataFile, folder: Path, client: httpx.Client) -> Path:
     """Download one file into the data folder, from the first mirror that delivers it intact.
 
     Raises:
@@ -56,7 +50,7 @@ def fetch(
         target.parent.mkdir(parents=True, exist_ok=True)
         for mirror in file.mirrors:
             try:
-                _from_mirror(mirror, file, partial, client, listener)
+                _from_mirror(mirror, file, partial, client)
             except _MirrorFailed as failure:
                 failures.append(f"{mirror}: {failure}")
                 continue
@@ -79,24 +73,20 @@ def fetch(
     )
 
 
-def _from_mirror(
-    mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
-) -> None:
+def _from_mirror(mirror: str, file: DataFile, partial: Path, client: httpx.Client) -> None:
     """Complete the partial file and verify it."""
     resumed = partial.exists()
-    _download(mirror, file, partial, client, listener)
+    _download(mirror, file, partial, client)
     try:
         files.verified(file, partial)
     except DataProblem as problem:
         partial.unlink()
         if resumed:  # the rest of an earlier attempt may have been wrong
-            return _from_mirror(mirror, file, partial, client, listener)
+            return _from_mirror(mirror, file, partial, client)
         raise _MirrorFailed(str(problem)) from problem
 
 
-def _download(
-    mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
-) -> None:
+def _download(mirror: str, file: DataFile, partial: Path, client: httpx.Client) -> None:
     """Stream until the file is complete; resume after a cut while each attempt adds bytes."""
     while (here := _size(partial)) != file.size_bytes:
         if here > file.size_bytes:
@@ -104,7 +94,7 @@ def _download(
             here = 0
         reason = ""
         try:
-            _stream(mirror, file, partial, here, client, listener)
+            _stream(mirror, file, partial, here, client)
         except httpx.HTTPError as error:
             first_line = str(error).partition("\n")[0]
             reason = f": {first_line or type(error).__name__}"
@@ -112,9 +102,7 @@ def _download(
             raise _MirrorFailed(f"{now:,} of {file.size_bytes:,} bytes came{reason}")
 
 
-def _stream(
-    mirror: str, file: DataFile, partial: Path, here: int, client: httpx.Client, listener: Listener
-) -> None:
+def _stream(mirror: str, file: DataFile, partial: Path, here: int, client: httpx.Client) -> None:
     """Send one request. Append to the ``here`` bytes on disk if the server supports ranges, else
     start again."""
     headers = {"Range": f"bytes={here}-"} if here else {}
@@ -131,7 +119,6 @@ def _stream(
                 if done > file.size_bytes:
                     raise _MirrorFailed(f"sends more than {file.size_bytes:,} bytes")
                 out.write(chunk)
-                listener(done)
             out.flush()
             os.fsync(out.fileno())
 

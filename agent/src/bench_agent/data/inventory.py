@@ -1,21 +1,12 @@
 """The ``data`` commands: download data sets, and list them as a JSON document."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
+from bench_protocol.base.format import size
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import RealData
@@ -32,32 +23,20 @@ def fetch_all(
     """Download missing and wrong files into the first of ``places``; return how many failed."""
     places = places or sources.folders()
     failed = 0
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with fetch.open_client() as client, Progress(*columns, console=console) as progress:
+    with fetch.open_client() as client:
         for data in chosen:
             if _is_right(data, places):
                 console.print(f"{data.name} is here", highlight=False)
                 continue
             for file in data.files:
-                task = progress.add_task(file.path, total=file.size_bytes)
-                show = partial(_show, progress, task)
+                console.print(f"{file.path}: {size(file.size_bytes)}", highlight=False)
                 try:
-                    path = fetch.fetch(file, places[0], client, show)
+                    path = fetch.fetch(file, places[0], client)
                     console.print(f"{path} is right", highlight=False, soft_wrap=True)
                 except DataProblem as problem:
                     failed += 1
                     console.print(str(problem), markup=False, highlight=False, soft_wrap=True)
     return failed
-
-
-def _show(progress: Progress, task: TaskID, done: int) -> None:
-    progress.update(task, completed=done)
 
 
 def _is_right(data: RealData, places: Sequence[Path]) -> bool:
