@@ -10,8 +10,7 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, Job, Probe, Timing
-from bench_agent.base.precisions import emulates_bfloat16
-from bench_agent.output.plan_table import plan_warnings
+from bench_agent.output.plan_table import long_warning
 from bench_agent.plan import estimates
 from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
@@ -157,34 +156,13 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
 
 def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     short = plan_of("smoke", Home(tmp_path))
-    assert plan_warnings(short) == []
+    assert long_warning(short) is None
     first, *rest = short.cells
     long = replace(short, cells=(first.model_copy(update={"estimate_seconds": 2e5}), *rest))
-    (line,) = plan_warnings(long)
+    line = long_warning(long)
+    assert line is not None
     assert "--budget-seconds" in line
     assert "days" in line or " h" in line
-
-
-@pytest.mark.parametrize(
-    ("instruction_sets", "emulated"),
-    [
-        (("avx", "avx2", "fma"), True),
-        (("avx512f", "avx512_bf16"), False),
-        (("asimd", "bf16"), False),
-        ((), False),  # nothing is known of it
-    ],
-)
-def test_a_plan_warns_of_a_number_format_without_instructions(
-    tmp_path: Path, instruction_sets: tuple[str, ...], emulated: bool
-) -> None:
-    assert emulates_bfloat16(instruction_sets) is emulated
-    plain = replace(plan_of("smoke", Home(tmp_path)), emulates_bfloat16=emulated)
-    assert plan_warnings(plain) == []
-    first = plain.cells[0]
-    cell = first.cell.model_copy(update={"precision": "mixed_bfloat16"})
-    half = replace(plain, cells=(first.model_copy(update={"cell": cell}),))
-    warned = [line for line in plan_warnings(half) if "--precision float32" in line]
-    assert len(warned) == emulated
 
 
 def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:

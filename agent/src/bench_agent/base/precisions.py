@@ -7,7 +7,6 @@ on half-precision copies of the weights, so gradients are applied to the float32
 
 import platform
 import re
-from collections.abc import Iterable
 from typing import Literal
 
 from bench_protocol.catalogue.matrix import PRODUCTS, DeviceKind, Precision
@@ -26,8 +25,6 @@ ALL_PRECISIONS: tuple[Precision, ...] = tuple(COMPUTE_TYPES)
 # backward pass and the gradients are divided after it. A power of two rounds nothing. The scale is
 # fixed: adapting it until something overflows would make steps unequal.
 FLOAT16_LOSS_SCALE = 1024.0
-# x86-64's, Arm's and Apple's instruction sets for bfloat16.
-BFLOAT16_SETS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 # NVIDIA's Ampere, the first to have TF32 and bfloat16.
 AMPERE = 8
 # Apple's GPUs with neural accelerators, on which MLX computes float32 products in TF32 by default;
@@ -87,9 +84,3 @@ def _no_neural_accelerators(device: FoundDevice) -> str | None:
     if version < NEURAL_MACOS:
         return f"tf32 on Metal needs macOS 26.2, this is {macos or 'unknown'}"
     return None
-
-
-def emulates_bfloat16(instruction_sets: Iterable[str]) -> bool:
-    """Whether a processor has no instructions for bfloat16. False if nothing is known."""
-    known = set(instruction_sets)
-    return bool(known) and not known & BFLOAT16_SETS

@@ -2,7 +2,6 @@
 make that plan."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,17 +10,9 @@ from bench_protocol.base.format import rough
 
 from .. import data
 from ..base.messages import Probe
-from ..base.precisions import emulates_bfloat16
 from ..machine import read_facts
 from ..output.console import WARNING, complain, console
-from ..output.plan_table import (
-    LONG_PLAN_SECONDS,
-    NOTHING,
-    left_out,
-    plan_document,
-    plan_warnings,
-    print_plan,
-)
+from ..output.plan_table import NOTHING, left_out, long_warning, plan_document, print_plan
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
@@ -81,14 +72,11 @@ def lay_out_plan(
 ) -> tuple[Plan, LayOut]:
     """The plan of a preset, and what lays out other selections, as :func:`planned`."""
     home = open_home()
-    facts = read_facts()
-    free_memory = free_memory_of(facts)
-    emulates = emulates_bfloat16(facts.cpu.instruction_sets)
+    free_memory = free_memory_of(read_facts())
 
     def lay_out(one: Selection) -> Plan:
         times = estimates.load(home.measured_times)
-        made = make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
-        return replace(made, emulates_bfloat16=emulates)
+        return make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
 
     made = lay_out(selection)
     if selection.data == "real":
@@ -103,7 +91,6 @@ def check_plan(made: Plan, yes: bool) -> None:
     """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
     if not made.cells:
         stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), NOTHING)))
-    for line in plan_warnings(made):
-        complain(line, WARNING)
-    if made.estimate_seconds > LONG_PLAN_SECONDS:
+    if warning := long_warning(made):
+        complain(warning, WARNING)
         ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

@@ -25,10 +25,6 @@ NOTHING = (
     "Nothing to run: each choice is left out, for the reason above. bench-agent devices lists the "
     "frameworks and devices here; bench-agent doctor says what is missing. Or use fewer filters."
 )
-EMULATED = (
-    "Warning: this processor has no instructions for bfloat16: mixed_bfloat16 on the CPU can take "
-    "ten times as long as float32; fix: --precision float32"
-)
 PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
 
 
@@ -78,8 +74,8 @@ def print_plan(plan: Plan, shown: Console) -> None:
         say(shown, line, SOFT)
     for line in published_lines(plan.preset.name):
         say(shown, line)
-    for line in plan_warnings(plan):
-        say(shown, line, WARNING)
+    if warning := long_warning(plan):
+        say(shown, warning, WARNING)
     say(shown, total_line(plan))
     if plan.cells:
         say(shown, NOT_COUNTED, SOFT)
@@ -142,18 +138,10 @@ def left_out(plan: Plan) -> list[str]:
     ]
 
 
-def plan_warnings(plan: Plan) -> list[str]:
-    warnings = []
-    if plan.emulates_bfloat16 and any(_is_bfloat16_on_cpu(planned) for planned in plan.cells):
-        warnings.append(EMULATED)
-    if plan.estimate_seconds > LONG_PLAN_SECONDS:
-        warnings.append(
-            f"Warning: this takes {people.rough(plan.estimate_seconds)}; fix: --budget-seconds 10, "
-            "fewer --repeats, or a choice of --workload, --framework, --device"
-        )
-    return warnings
-
-
-def _is_bfloat16_on_cpu(planned: PlannedCell) -> bool:
-    cell = planned.cell
-    return cell.device.kind == "cpu" and cell.precision == "mixed_bfloat16"
+def long_warning(plan: Plan) -> str | None:
+    if plan.estimate_seconds <= LONG_PLAN_SECONDS:
+        return None
+    return (
+        f"Warning: this takes {people.rough(plan.estimate_seconds)}; fix: --budget-seconds 10, "
+        "fewer --repeats, or a choice of --workload, --framework, --device"
+    )

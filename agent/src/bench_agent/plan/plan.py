@@ -70,8 +70,7 @@ class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
     An accuracy pass is an additional repeat over the workload's number of epochs. ``asked``: cells
-    that a server asks for, run once at the end. ``emulates_bfloat16``: this machine's processor
-    does.
+    that a server asks for, run once at the end.
     """
 
     preset: Preset
@@ -80,7 +79,6 @@ class Plan:
     repeats: int
     accuracy_passes: tuple[PlannedCell, ...] = ()
     asked: tuple[PlannedCell, ...] = ()
-    emulates_bfloat16: bool = False
 
     @property
     def estimate_seconds(self) -> float:
