@@ -45,14 +45,6 @@ PythonA = Annotated[
 PythonB = Annotated[
     str | None, option("--b-python", "PATH", "Interpreter of side B.", panel=EXPERT)
 ]
-WholeRuns = Annotated[
-    bool,
-    typer.Option(
-        "--whole-runs",
-        rich_help_panel=EXPERT,
-        help="Run one side after the other, for two that do not fit into memory together.",
-    ),
-]
 
 
 @choosing_cells
@@ -62,7 +54,6 @@ def ab(
     b: SideB = [],
     a_python: PythonA = None,
     b_python: PythonB = None,
-    whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
     """Compare two set-ups or two environments: a ratio with its interval.
@@ -96,7 +87,6 @@ def ab(
                 home.logs / "ab",
                 display.heard,
                 limits=limits_in_turns(sides, times),
-                whole_runs=whole_runs,
                 choose_form=Forms(home, lambda line: typer.echo(line, err=True)).choice,
             )
             for pair in runs:

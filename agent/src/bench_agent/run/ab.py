@@ -5,8 +5,6 @@ is stopped (:mod:`..worker.lockstep`). A temporary slowdown of the machine affec
 in their ratio. Two processes of one cell may differ permanently, because of where their memory
 lies, so there are several pairs and the verdict is over all of them. This shows a difference of a
 few per cent even on a machine whose speed varies by more than that.
-
-If both do not fit into memory, whole runs alternate instead: A B, B A.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -202,7 +200,6 @@ def pairs(
     run_job: RunJob = run_task,
     *,
     limits: Limits = IN_TURNS,
-    whole_runs: bool = False,
     choose_form: ChooseForm = lambda planned, command: None,
 ) -> Iterator[Pair]:
     """Run pairs and yield each when it is done.
@@ -210,7 +207,6 @@ def pairs(
     Args:
         listener: receives the messages of both workers, in a thread of each.
         limits: of each worker; see :func:`.patience.limits_in_turns`.
-        whole_runs: alternate whole runs, A B, B A, ...; otherwise alternate blocks.
         choose_form: the form of a side's step, chosen while nothing else runs.
 
     Raises:
@@ -219,7 +215,7 @@ def pairs(
 
     forms = {side.name: choose_form(side.planned, side.command) for side in (a, b)}
 
-    def ran(side: Side, number: int, *arguments: str) -> Measurement:
+    def ran(side: Side, number: int, turns: str) -> Measurement:
         log = logs / f"{number:03d}-{side.name}.log"
         planned = side.planned
         job = Job(
@@ -229,7 +225,7 @@ def pairs(
             timing=planned.timing,
             form=forms[side.name],
         )
-        outcome = run_job(job, log, limits, (*side.command, *arguments), listener).outcome
+        outcome = run_job(job, log, limits, (*side.command, "--turns", turns), listener).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)
         return outcome.measurement
@@ -237,16 +233,12 @@ def pairs(
     for number in range(1, count + 1):
         # Going first may help or hurt, so the sides alternate.
         order = (a, b) if number % 2 else (b, a)
-        if whole_runs:
-            measurements = {side.name: ran(side, number) for side in order}
-        else:
-            # Lockstep's exit ends both workers, so an error in one leaves no other waiting.
-            with ThreadPoolExecutor() as threads, Lockstep(2) as turns:
-                running = {
-                    threads.submit(ran, side, number, "--turns", turns.address): side.name
-                    for side in order
-                }
-                measurements = {running[done]: done.result() for done in as_completed(running)}
+        # Lockstep's exit ends both workers, so an error in one leaves no other waiting.
+        with ThreadPoolExecutor() as threads, Lockstep(2) as turns:
+            running = {
+                threads.submit(ran, side, number, turns.address): side.name for side in order
+            }
+            measurements = {running[done]: done.result() for done in as_completed(running)}
         speed_a, speed_b = (
             samples_per_second(measurements[side.name], side.cell.batch_size) for side in (a, b)
         )
