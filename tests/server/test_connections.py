@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -12,12 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.fakes.live import Program, running_server
-from tests.fakes.ports import free_port
+from tests.fakes.live import running_server
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from bench_server.cli.listening import Starting, bind
 from bench_server.cli.serve import files
 from bench_server.settings import Settings
 from bench_server.web.connections import LEAST_BYTES_A_SECOND, BoundedProtocol, Connections, Limits
@@ -201,66 +198,6 @@ def test_the_end_of_an_answer_that_nobody_reads_is_cut(last: str) -> None:
         return [*seen, transport.aborted]
 
     assert asyncio.run(run()) == [True, False, True]
-
-
-def test_a_server_that_starts_answers_503_until_it_serves(home: Path) -> None:
-    port, database = free_port(), f"sqlite:///{home / 'server.db'}"
-    program = Program(database, home, "serve", "--port", str(port), BENCH_SERVER_PROJECT="no")
-    statuses: set[int] = set()
-    try:
-        while 200 not in statuses:
-            try:
-                answer = httpx.get(f"http://127.0.0.1:{port}/healthz")
-            except httpx.ConnectError:
-                assert not statuses, "refused after it had answered"
-                time.sleep(0.01)
-            else:
-                statuses.add(answer.status_code)
-    finally:
-        program.stop()
-    assert statuses <= {503, 200}
-
-
-def test_clients_are_answered_before_the_application_is_there() -> None:
-    bound = bind("127.0.0.1", 0)
-    starting = Starting(bound)
-    url = f"http://127.0.0.1:{bound.getsockname()[1]}/api/v1/results"
-    answer = httpx.post(url, content=b"x" * 100_000)
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-    assert answer.json()["code"] == "starting"
-    starting.stop()
-    with connected(bound.getsockname()) as client:  # waits for whoever accepts next
-        bound.settimeout(30)
-        accepted, _ = bound.accept()
-        accepted.close()
-        assert client.recv(1) == b""
-    where = bound.getsockname()
-    starting.close()
-    with pytest.raises(ConnectionRefusedError):
-        connected(where)
-
-
-def test_a_client_that_sends_without_end_delays_no_start() -> None:
-    bound = bind("127.0.0.1", 0)
-    starting, ended = Starting(bound), threading.Event()
-
-    def send(client: socket.socket) -> None:
-        with suppress(OSError):
-            while not ended.wait(0.01):
-                client.sendall(b"x")
-
-    with connected(bound.getsockname()) as client:
-        client.sendall(HALF_BODY)
-        assert client.recv(65_536).startswith(b"HTTP/1.1 503")
-        sender = threading.Thread(target=send, args=(client,))
-        sender.start()
-        handover = threading.Thread(target=starting.stop, daemon=True)
-        handover.start()
-        handover.join(10)
-        ended.set()
-        sender.join()
-        assert not handover.is_alive()
-    starting.close()
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,10 @@
-"""Bind the server's address, and answer 503 on it while the server starts."""
+"""Bind the server's address, before the imports that a start takes seconds for."""
 
-import contextlib
 import socket
 import sys
-import time
-from threading import Event, Thread
 
 # Each of several server processes binds a socket of its own.
 OWN_SOCKETS = sys.platform == "linux"
-RETRY_SECONDS = 1
-BACKLOG = 2048
-# Time limit of a client's request and departure: the application waits for it at the handover.
-CLIENT_SECONDS = 0.2
-BODY = (
-    b'{"type":"urn:trainmark:problem:starting","title":"Service Unavailable","status":503,'
-    b'"detail":"the server is starting","code":"starting","field":"","hint":"try again in 1 s"}'
-)
-ANSWER = (
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n"
-    b"content-length: %d\r\nretry-after: %d\r\nconnection: close\r\n\r\n"
-) % (len(BODY), RETRY_SECONDS) + BODY
 
 
 def bind(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -43,54 +28,3 @@ def bind(host: str, port: int, shared: bool = False) -> socket.socket:
         bound.close()
         raise
     return bound
-
-
-class Starting:
-    """Listens on a bound socket and answers in a thread until it is stopped. Connections that come
-    later stay in the queue until the application accepts them."""
-
-    def __init__(self, bound: socket.socket) -> None:
-        self.bound = bound
-        bound.listen(BACKLOG)
-        bound.settimeout(0.02)
-        self._stopped = Event()
-        self._thread = Thread(target=_answer, args=(bound, self._stopped), daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Answer no more. The socket stays open."""
-        self._stopped.set()
-        self._thread.join()
-
-    def close(self) -> None:
-        """Answer those who wait, then close the socket: others listen on its address now."""
-        self.stop()
-        self.bound.settimeout(0)
-        with contextlib.suppress(OSError):
-            while True:
-                _refuse(self.bound)
-        self.bound.close()
-
-
-def _answer(bound: socket.socket, stopped: Event) -> None:
-    while not stopped.is_set():
-        with contextlib.suppress(OSError):  # nobody came, or the client left
-            _refuse(bound)
-
-
-def _refuse(bound: socket.socket) -> None:
-    """Answer the next client.
-
-    Raises:
-        OSError: there is none, or it left.
-    """
-    client, _ = bound.accept()
-    with client:
-        client.settimeout(CLIENT_SECONDS)
-        client.recv(65_536)
-        client.sendall(ANSWER)
-        # Unread bytes would make the system discard the answer.
-        client.shutdown(socket.SHUT_WR)
-        ends = time.monotonic() + CLIENT_SECONDS
-        while client.recv(65_536) and time.monotonic() < ends:
-            pass

@@ -14,7 +14,7 @@ from uvicorn.supervisors import Multiprocess
 from ..memory import switch_threads_often, tune_collector
 from ..settings import Settings
 from ..web.connections import Connections, Limits
-from .listening import OWN_SOCKETS, Starting, bind
+from .listening import OWN_SOCKETS, bind
 
 START_SECONDS = 60
 # Each connection is a file; the database, the log and libraries need some more.
@@ -49,27 +49,16 @@ def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
         runner.run(server.serve(sockets=[bound]))
 
 
-def serve_workers(starting: Starting, settings: Settings) -> None:
-    """Serve from several processes; each creates its application from the environment.
-
-    Args:
-        starting: answers on the address until they do.
-    """
-    bound = starting.bound
+def serve_workers(bound: socket.socket, settings: Settings) -> None:
+    """Serve from several processes; each creates its application from the environment. The bound
+    socket reserves the address."""
     address = _address(settings.host, bound)
     config = uvicorn.Config("bench_server.app:from_environment", factory=True, **_options(settings))
     config.workers = settings.workers
     tune_collector()
-    sockets: list[Any] = [bound]
-    ready: Callable[[], object] = starting.close
-    if OWN_SOCKETS:
-        # With one shared socket the first worker to wake would take nearly all simultaneous
-        # connections.
-        sockets = [OwnInEachWorker(settings.host, bound.getsockname()[1])]
-    else:  # the processes accept on this socket
-        starting.stop()
-        ready = starting.stop
-    AnnouncingWorkers(config, sockets, address, ready).run()
+    # With one shared socket the first worker to wake would take nearly all new connections.
+    own = OwnInEachWorker(settings.host, bound.getsockname()[1])
+    AnnouncingWorkers(config, [own if OWN_SOCKETS else bound], address).run()
 
 
 class OwnInEachWorker:
@@ -86,23 +75,15 @@ class OwnInEachWorker:
 class AnnouncingWorkers(Multiprocess):
     """A uvicorn supervisor that prints the address once all workers listen."""
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        sockets: list[Any],
-        address: str,
-        ready: Callable[[], object],
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
         super().__init__(config, sockets)
         self._address = address
-        self._ready = ready
 
     def init_processes(self) -> None:
         super().init_processes()
         if all(
             process.wait_until_ready(START_SECONDS, self.should_exit) for process in self.processes
         ):
-            self._ready()
             print(f"listening on {self._address}", flush=True)
 
 

@@ -1,6 +1,7 @@
 """Start the server: settings, address, database, keys, then the application."""
 
 import os
+import socket
 from contextlib import nullcontext
 from functools import partial
 
@@ -8,13 +9,13 @@ import typer
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..settings import Settings, child_environment
-from .listening import OWN_SOCKETS, Starting, bind
+from .listening import OWN_SOCKETS, bind
 from .setup import no_answer, opened, read_settings, stop
 
 
 def start(host: str | None, port: int | None, database_url: str | None) -> None:
-    """Serve until a signal ends it. Each argument overrides its setting. As soon as the settings
-    are read, clients are answered, with 503 until the application is ready.
+    """Serve until a signal ends it. Each argument overrides its setting. Clients are refused until
+    the application is ready.
 
     Raises:
         typer.Exit: the user interrupted it, or the start failed and printed its error.
@@ -25,19 +26,16 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
         bound = bind(settings.host, settings.port, shared=own_sockets)
     except OSError as error:
         raise stop(f"cannot listen on {settings.host} port {settings.port}: {error}") from None
-    starting = Starting(bound)
     try:
-        _serve(settings, url_from, starting)
+        _serve(settings, url_from, bound)
     except SQLAlchemyError as error:
         raise no_answer(error) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    finally:
-        starting.stop()
 
 
-def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
-    # Imported here, because clients are answered meanwhile.
+def _serve(settings: Settings, url_from: str, bound: socket.socket) -> None:
+    # Imported here, because an address that is taken is reported at once.
     from ..db import migrate
     from ..db.store import Store
     from ..log import writer
@@ -58,14 +56,13 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
 
     if settings.workers > 1:
         os.environ.update(child_environment(settings))
-        run = partial(serve.serve_workers, starting, settings)
+        run = partial(serve.serve_workers, bound, settings)
     else:
         from ..app import create_app  # with several workers only these need it
 
         # Import before the threads below start: their work would slow the imports down.
         app = create_app(settings, store, authority=authority)
-        starting.stop()
-        run = partial(serve.serve, app, starting.bound, settings)
+        run = partial(serve.serve, app, bound, settings)
     with (
         projecting(store) if settings.project == "yes" else nullcontext(),
         recomputing(store, settings) if settings.recomputes else nullcontext(),
