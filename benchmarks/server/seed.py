@@ -55,9 +55,9 @@ from .bulk import Bulk, bulk
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MACHINES_AT_ONCE = 200
 # Columns that grow with the time of a step, those that shrink, and its logarithms.
-TIMES = ("block_median_ns", "epoch_ns", "ns_per_sample", "fastest_ns", "slowest_ns")
+TIMES = ("epoch_ns", "ns_per_sample", "fastest_ns", "slowest_ns")
 TIMES += ("joules_per_sample", "machines_fastest_ns", "machines_slowest_ns")
-RATES = ("samples_per_second", "mfu")
+RATES = ("samples_per_second",)
 LOGARITHMS = ("value_log_mean",)
 Row = list[Any]
 

@@ -5,13 +5,11 @@ The projector adds those that follow from the key, the log and the checks
 """
 
 from datetime import datetime
-from statistics import median
 from typing import Any
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.names import slug
 from bench_protocol.catalogue.catalogue import workload_named
-from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.payload import doubts, energy_bounds, figures
 from bench_protocol.payload import result as wire
 from bench_protocol.payload.hardware import hardware_name
@@ -20,11 +18,14 @@ from bench_protocol.payload.result import Failed, Result
 from ..db.environments import environment_id, framework_version
 
 LARGEST = 2**63 - 1
+# Columns that are fields of the cell.
+OF_CELL = (
+    *("workload", "workload_digest", "framework", "recipe", "batch_size", "precision", "data"),
+)
 # Columns that are null if nothing was measured, or not all of it.
 FIGURES = (
-    *("layers", "block_count", "steps_per_block", "block_median_ns", "spread", "ns_per_sample"),
-    *("samples_per_second", "epoch_ns", "startup_ns", "parameter_count", "last_loss", "accuracy"),
-    *("peak_memory_bytes", "energy_mj", "joules_per_sample", "energy_scope", "mfu"),
+    *("spread", "ns_per_sample", "samples_per_second", "epoch_ns", "startup_ns"),
+    *("parameter_count", "last_loss", "accuracy", "joules_per_sample", "energy_scope"),
 )
 
 
@@ -38,16 +39,10 @@ def of_result(result: Result) -> dict[str, Any]:
         "environment_id": environment_id(result),
         "hardware": hardware,
         "hardware_slug": slug(hardware),
-        "workload": cell.workload,
-        "workload_digest": cell.workload_digest,
-        "framework": cell.framework,
+        **{name: getattr(cell, name) for name in OF_CELL},
         "framework_version": framework_version(result),
         "device": cell.device.kind,
         "device_index": cell.device.index,
-        "recipe": cell.recipe,
-        "batch_size": cell.batch_size,
-        "precision": cell.precision,
-        "data": cell.data,
         "timing": "short",
         "cell_digest": cell.digest,
         "run_id": result.run_id,
@@ -66,7 +61,6 @@ def of_result(result: Result) -> dict[str, Any]:
             columns |= _energy(result.measurement, cell.batch_size)
         timed_ns = result.measurement.blocks.total_ns
         columns["timing"] = figures.timing_kind(cell.device.kind, timed_ns)
-        columns["mfu"] = mfu(workload, hardware, cell.precision, columns["ns_per_sample"])
     return columns
 
 
@@ -81,10 +75,6 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
     step_ns = blocks.total_ns / blocks.steps  # over the whole timed part
     ns_per_sample = step_ns / batch_size
     return {
-        "layers": measured.layers,
-        "block_count": len(blocks.durations_ns),
-        "steps_per_block": blocks.steps_per_block,
-        "block_median_ns": round(median(blocks.durations_ns)),
         "spread": figures.within_run_spread(measured),
         "ns_per_sample": ns_per_sample,
         "samples_per_second": figures.samples_per_second(measured, batch_size),
@@ -94,7 +84,6 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
         "parameter_count": measured.parameter_count,
         "last_loss": measured.last_loss,
         "accuracy": measured.accuracy,
-        "peak_memory_bytes": measured.peak_memory_bytes,
     }
 
 
@@ -102,7 +91,6 @@ def _energy(measured: wire.Measurement, batch_size: int) -> dict[str, Any]:
     if (per_sample_mj := figures.energy_per_sample_mj(measured, batch_size)) is None:
         return {}
     return {
-        "energy_mj": measured.energy.energy_mj,
         "joules_per_sample": per_sample_mj / 1e3,
         "energy_scope": measured.energy.scope,
     }

@@ -72,8 +72,7 @@ class Measurement(InSetup, Table, table=True):
     """One result's columns, a projection of its log entry; units in the names. No foreign key
     leads to the submission: a withdrawal erases it before the projector removes this row.
 
-    ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
-    within-run spread of the blocks, relative. ``verdicts`` is a JSON list
+    ``spread`` is the within-run spread of the blocks, relative. ``verdicts`` is a JSON list
     (:mod:`bench_server.checks.table`). ``moderation`` is what was last said about the result:
     ``flagged``, ``quarantined``, ``hidden`` or ``restored``. ``rankable``, ``unranked_reason`` and
     ``trust_level`` follow from all of these (:mod:`bench_server.projection.eligibility`).
@@ -146,10 +145,6 @@ class Measurement(InSetup, Table, table=True):
     moderation: str | None = Field(default=None, max_length=16)
     moderation_reason: str | None = Field(default=None, sa_type=Text)
 
-    layers: str | None = Field(default=None, max_length=16)
-    block_count: int | None = None
-    steps_per_block: int | None = Field(default=None, sa_type=BigInteger)
-    block_median_ns: int | None = Field(default=None, sa_type=BigInteger)
     spread: float | None = None
     ns_per_sample: float | None = None
     samples_per_second: float | None = None
@@ -158,11 +153,8 @@ class Measurement(InSetup, Table, table=True):
     parameter_count: int | None = Field(default=None, sa_type=BigInteger)
     last_loss: float | None = None
     accuracy: float | None = None
-    peak_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
-    energy_mj: int | None = Field(default=None, sa_type=BigInteger)
     joules_per_sample: float | None = None
     energy_scope: str | None = Field(default=None, max_length=64)
-    mfu: float | None = None
 
 
 class EnvironmentRow(Table, table=True):
