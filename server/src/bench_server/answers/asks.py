@@ -9,12 +9,13 @@ from sqlmodel import Session, col
 from bench_protocol.trust.asks import RATES, REASONS, WORDS, Reason
 
 from ..db.tables import Ask, AskDay, Measurement
+from .types.shared_fields import InSetup
 
 MOST_ASKS = 200
 
 
 @dataclass(frozen=True)
-class AskAnswer:
+class AskAnswer(InSetup):
     """A set-up that was drawn."""
 
     id: str
@@ -22,13 +23,6 @@ class AskAnswer:
     hardware_slug: str
     workload: str
     workload_digest: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
     reason: str
     why: str
     rate: float

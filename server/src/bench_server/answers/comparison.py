@@ -42,7 +42,8 @@ from .types.comparison import (
     Mode,
     ThingKind,
 )
-from .types.leaderboard import epoch_samples, rate_fields
+from .types.leaderboard import epoch_samples
+from .types.shared_fields import rate_fields
 from .verdicts import FIELDS, verdicts, verdicts_over_rows
 
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
@@ -115,10 +116,10 @@ def compare(
     names = names_of([column.thing for column in columns])
     things = tuple(
         ComparedThing(
-            column.thing.id,
-            column.thing.kind,
-            names[place],
-            column.thing.hardware_slug,
+            id=column.thing.id,
+            kind=column.thing.kind,
+            name=names[place],
+            hardware_slug=column.thing.hardware_slug,
             **overall[place],
             common_cells=sum(row.cells[0] is not None is not row.cells[place] for row in rows),
             scope=_scope(rows, place),
@@ -205,12 +206,10 @@ def _cell(
     figure: Figure, price: Price | None, prices: Prices, verdict: dict[str, Any]
 ) -> ComparedCell:
     speed = 1e9 / figure.ns_per_sample
-    setup = figure.setup._asdict()
-    del setup["precision"]  # it is of the row
     joules = figure.evidence.joules_per_sample
     per_epoch = _joules_per_epoch(figure)
     return ComparedCell(
-        **setup,
+        **figure.setup._asdict(),
         **rate_fields(figure),
         repeats=figure.repeats,
         trust_level=figure.trust_level,

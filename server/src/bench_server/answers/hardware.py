@@ -21,7 +21,7 @@ from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
 from .prices import NO_PRICES, Price, Prices
 from .specifications import Specification, specifications
-from .types.leaderboard import rate_fields
+from .types.shared_fields import rate_fields
 
 # A list of all machines of a hardware would grow without end.
 MOST_MACHINES = 20

@@ -21,6 +21,7 @@ from ..ranking.medians import counting
 from . import stored_figures
 from .filters import HistoryFilters
 from .runs import Repeat, Run, changes_of_level, counting_runs, middle_of, runs_of
+from .types.shared_fields import InSetup
 
 logger = logging.getLogger(__name__)
 
@@ -63,19 +64,12 @@ class Change:
 
 
 @dataclass(frozen=True)
-class HistoryAnswer:
+class HistoryAnswer(InSetup):
     """The newest runs of a machine in one cell, oldest first, and the changes of their level."""
 
     machine_id: str
     hardware: str
     workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
     left_out: int
     points: tuple[HistoryPoint, ...]
     changes: tuple[Change, ...]

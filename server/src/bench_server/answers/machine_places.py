@@ -4,50 +4,37 @@ machines of that hardware. The ranks of a board are computed in :mod:`.leaderboa
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Integer, cast, func, select
+from sqlalchemy import func, select
 from sqlmodel import Session
 
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
-from ..ranking.ranges import RangeOf
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of
 from . import leaderboard, stored_figures
 from .board_filters import BoardFilters
-from .types.leaderboard import rate_fields
+from .types.shared_fields import InSetup, Rated, rate_fields
 
 
 @dataclass(frozen=True)
-class MachinePlace:
+class MachinePlace(Rated, InSetup):
     """A machine in a workload, in its fastest set-up that counts at the default batch size."""
 
     workload: str
     hardware: str
     hardware_slug: str
-    framework: str
-    device: str
-    recipe: str
-    data: str
-    timing: str
-    samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
-    samples_per_second_range_of: RangeOf | None
     rank: int | None
     ranked: int
-    percentile: float | None
     of_hardware: float | None
     in_ranked_setup: bool
     of_ranked: float | None
     ranked_framework: str | None
     ranked_recipe: str | None
     machines: int
-    slower: int
 
 
 # A strip of more points shows no more.
 MOST_LIKE_IT = 200
-SHOWN = ("framework", "device", "recipe", "data", "timing")
 
 
 def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace, ...]:
@@ -84,27 +71,19 @@ def _place(
     setup = figure.setup
     in_setup = stored_figures.in_setup_of(figure)
     same = stored_figures.figures_where(session, TABLE.c.level == "hardware", *in_setup)
-    slower = cast(TABLE.c.ns_per_sample > figure.ns_per_sample, Integer)
-    counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
-        TABLE.c.level == "machine", *in_setup
-    )
-    ranked = sum(row.rank is not None for row in rows)
-    rank = row.rank if row else None
-    machines, slower_ones = session.connection().execute(counts).one()
+    machines = select(func.count()).where(TABLE.c.level == "machine", *in_setup)
     return MachinePlace(
         workload=workload,
         hardware=figure.hardware,
         hardware_slug=figure.hardware_slug,
-        **{name: getattr(setup, name) for name in SHOWN},
+        **setup._asdict(),
         **rate_fields(figure),
-        rank=rank,
-        ranked=ranked,
-        percentile=100 * (ranked - rank) / (ranked - 1) if rank and ranked > 1 else None,
+        rank=row.rank if row else None,
+        ranked=sum(row.rank is not None for row in rows),
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         in_ranked_setup=row is None or row.figure.setup == setup,
         of_ranked=row.figure.ns_per_sample / figure.ns_per_sample if row else None,
         ranked_framework=row.figure.setup.framework if row else None,
         ranked_recipe=row.figure.setup.recipe if row else None,
-        machines=machines,
-        slower=int(slower_ones),
+        machines=session.connection().scalar(machines) or 0,
     )

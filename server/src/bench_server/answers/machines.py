@@ -138,7 +138,7 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
 
 
 def shown_figure(figures: Sequence[Figure]) -> CellFigure:
-    """The figure of a machine's card, badge and preview of links: that of its first place
+    """The figure of a machine's badge: that of its first place
     (:func:`.machine_places.places_of`), else its first figure. It needs no board.
 
     Raises:

@@ -29,6 +29,7 @@ from ..ranking.rows import TABLE
 from . import query_names, stored_figures
 from .criteria import ENVIRONMENTS
 from .runs import sides
+from .types.shared_fields import InSetup
 
 # Limits of time: each cell's history is searched for changes.
 MOST_MACHINES = 25
@@ -53,17 +54,10 @@ class LastUpdate:
 
 
 @dataclass(frozen=True)
-class OwnedCell:
+class OwnedCell(InSetup):
     """A machine in a workload: its newest level in the set-up that it has most runs of."""
 
     workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
     samples_per_second: float
     samples_per_second_low: float | None
     samples_per_second_high: float | None

@@ -6,10 +6,11 @@ from datetime import datetime
 from sqlmodel import Session, col, select
 
 from ..db.tables import PublishedFigure
+from .types.shared_fields import InSetup
 
 
 @dataclass(frozen=True)
-class PublishedAnswer:
+class PublishedAnswer(InSetup):
     """A figure copied from elsewhere: ``compare`` takes its id."""
 
     id: str
@@ -22,13 +23,6 @@ class PublishedAnswer:
     hardware: str
     hardware_slug: str
     workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
     samples_per_second: float
     accuracy: float | None
 

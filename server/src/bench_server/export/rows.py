@@ -12,9 +12,8 @@ from ..answers.board_filters import BoardFilters
 from ..answers.filters import ResultFilters
 from ..answers.prices import Prices
 from ..answers.types.comparison import CompareAnswer, ComparedCell, ThingKind
-from ..answers.types.leaderboard import FigureAnswer
+from ..answers.types.leaderboard import FlatBoardRow
 from ..answers.types.results import ResultAnswer, result_fields
-from ..ranking.ranges import RangeOf
 
 # Number of rows that the database's driver holds at a time.
 PAGE = 100
@@ -22,21 +21,10 @@ SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 
 
 @dataclass(frozen=True)
-class FlatBoardRow(FigureAnswer):
+class FlatRow(FlatBoardRow):
     """A row of a board, without the hardware's other set-ups."""
 
-    workload: str
-    rank: int | None
-    speed_up: float | None
-    speed_up_low: float | None
-    speed_up_high: float | None
-    speed_up_range_of: RangeOf | None
-    mixed_timing: bool
-    mixed_data: bool
     baseline_slug: str | None
-    price: float | None
-    price_currency: str | None
-    memory_bytes: float | None
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,6 @@ class FlatComparedCell(ComparedCell):
     thing_kind: ThingKind
     thing_name: str
     workload: str
-    precision: str
     common: bool
     overall_speed_up: float | None
     overall_speed_up_low: float | None
@@ -74,7 +61,7 @@ def leaderboard(
     Args:
         of_operator: see :func:`..answers.leaderboard.leaderboard`.
     """
-    return FlatBoardRow, _board_rows(session, filters, of_operator, prices)
+    return FlatRow, _board_rows(session, filters, of_operator, prices)
 
 
 def compare(answer: CompareAnswer) -> tuple[type, Rows]:
@@ -106,7 +93,6 @@ def _compared(answer: CompareAnswer) -> Rows:
                     "thing_kind": thing.kind,
                     "thing_name": thing.name,
                     "workload": row.workload,
-                    "precision": row.precision,
                     "common": row.common,
                     **{f"overall_{name}": getattr(thing, name) for name in SPEED_UP},
                     "price": thing.price.amount if thing.price else None,

@@ -13,11 +13,10 @@ from bench_protocol.catalogue.workloads import Workload
 from ...ranking.best import best_first
 from ...ranking.compare import Comparison
 from ...ranking.figures import Figure
-from ...ranking.ranges import RangeOf
 from ...ranking.rows import TABLE
 from .. import query_names, stored_figures
 from ..parameters import AHardware
-from ..types.leaderboard import rate_fields
+from ..types.shared_fields import InSetup, Rated, rate_fields
 
 
 class HardwareChoice(BaseModel):
@@ -29,19 +28,9 @@ class HardwareChoice(BaseModel):
 
 
 @dataclass(frozen=True)
-class SetupFigure:
+class SetupFigure(Rated, InSetup):
     """One set-up's figure; ``compared``: with the study's reference, if there is one."""
 
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    data: str
-    timing: str
-    samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
-    samples_per_second_range_of: RangeOf | None
     repeats: int
     published: bool
     result_id: str
@@ -119,12 +108,7 @@ def _richest(session: Session, *axes: Any) -> str | None:
 
 def setup_figure(figure: Figure, compared: Comparison | None) -> SetupFigure:
     return SetupFigure(
-        framework=figure.setup.framework,
-        device=figure.setup.device,
-        recipe=figure.setup.recipe,
-        batch_size=figure.setup.batch_size,
-        data=figure.setup.data,
-        timing=figure.setup.timing,
+        **figure.setup._asdict(),
         **rate_fields(figure),
         repeats=figure.repeats,
         published=figure.published,

@@ -22,11 +22,10 @@ from ...errors import NotFound
 from ...ranking.figures import Figure, Setup
 from ...ranking.medians import of_machines
 from ...ranking.owners import facts_of
-from ...ranking.ranges import RangeOf
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
-from ..types.leaderboard import rate_fields
+from ..types.shared_fields import Rated, rate_fields
 from .common import HardwareChoice
 from .updates import Update, Version, updates
 
@@ -47,16 +46,12 @@ class TrendChoice(HardwareChoice):
 
 
 @dataclass(frozen=True)
-class VersionFigure:
+class VersionFigure(Rated):
     """The figure of one version, over all machines that have it; ``update`` is null for the first.
     ``left_out`` counts disturbed repeats that are not in it, ``disturbed``: those in it are.
     Figures of two versions are of different machines: what a version changed is its ``update``."""
 
     version: str
-    samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
-    samples_per_second_range_of: RangeOf | None
     repeats: int
     machines: int
     owners: int

@@ -6,8 +6,8 @@ from typing import Literal
 from ...ranking.compare import Scope
 from ...ranking.figures import Kind as VerdictKind
 from ...ranking.owners import Backing
-from ...ranking.ranges import RangeOf
 from ..prices import Price
+from .shared_fields import InSetup, Rated, SpeedUp
 
 ThingKind = Literal["hardware", "machine", "result", "setup", "published"]
 Across = Literal["batch_size"]
@@ -16,17 +16,13 @@ Mode = Literal["best", "same_software"]
 
 
 @dataclass(frozen=True)
-class ComparedThing:
+class ComparedThing(SpeedUp):
     """One compared thing, with its verdict over the rows that it and the first thing have."""
 
     id: str
     kind: ThingKind
     name: str
     hardware_slug: str
-    speed_up: float | None
-    speed_up_low: float | None
-    speed_up_high: float | None
-    speed_up_range_of: RangeOf | None
     verdict_kind: VerdictKind | None
     verdict: str | None
     common_cells: int
@@ -36,19 +32,9 @@ class ComparedThing:
 
 
 @dataclass(frozen=True)
-class ComparedCell:
+class ComparedCell(SpeedUp, Rated, InSetup):
     """One thing in one row: its set-up, its speed, and its comparison with the first thing."""
 
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    data: str
-    timing: str
-    samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
-    samples_per_second_range_of: RangeOf | None
     repeats: int
     trust_level: int
     backing: Backing | None
@@ -58,10 +44,6 @@ class ComparedCell:
     energy_scope: str | None
     energy_cost_per_epoch: float | None
     samples_per_second_per_price: float | None
-    speed_up: float | None
-    speed_up_low: float | None
-    speed_up_high: float | None
-    speed_up_range_of: RangeOf | None
     mixed_timing: bool | None
     mixed_data: bool | None
     p_value: float | None

@@ -12,9 +12,9 @@ from bench_protocol.trust.omissions import Omissions
 
 from ...ranking.figures import Figure, Unit
 from ...ranking.owners import OWNER_KINDS, Backing, OwnerCounts, OwnerKind
-from ...ranking.ranges import RangeOf, of_figure
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
+from .shared_fields import InCell, InSetup, Rated, SpeedUp, rate_fields
 
 # Fields of an answer that a figure has under the same name.
 SAME_NAMES = (
@@ -46,7 +46,7 @@ class WorkloadAnswer:
 
 
 @dataclass(frozen=True)
-class FigureAnswer:
+class FigureAnswer(Rated, InSetup):
     """One hardware in one set-up: the median over owners of their machines' medians, which are
     medians over runs. The median of an even number is the slower of the two in the middle, so
     ``result_id`` is a repeat of exactly this speed; ``accuracy`` and energy are those of it.
@@ -55,17 +55,6 @@ class FigureAnswer:
     hardware: str
     hardware_slug: str
     machine_id: str | None
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
-    samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
-    samples_per_second_range_of: RangeOf | None
     n: int
     unit: Unit
     epoch_seconds: float
@@ -128,27 +117,29 @@ class FigureAnswer:
 
 
 @dataclass(frozen=True)
-class BoardRow(FigureAnswer):
-    """A figure with its rank on the whole board, whatever hardware is searched for."""
+class FlatBoardRow(SpeedUp, FigureAnswer):
+    """What exports have of a row of a board."""
 
     workload: str
     rank: int | None
     setups: int
-    speed_up: float | None
-    speed_up_low: float | None
-    speed_up_high: float | None
-    speed_up_range_of: RangeOf | None
     mixed_timing: bool
     mixed_data: bool
-    omissions: Omissions | None
     price: float | None
     price_currency: str | None
     memory_bytes: float | None
+
+
+@dataclass(frozen=True)
+class BoardRow(FlatBoardRow):
+    """A figure with its rank on the whole board, whatever hardware is searched for."""
+
+    omissions: Omissions | None
     others: tuple[FigureAnswer, ...] = ()
 
 
 @dataclass(frozen=True)
-class UnrankedRow:
+class UnrankedRow(InCell):
     """An unranked result. Only a ``kept`` one can be read; of the others this row is left."""
 
     result_id: str
@@ -156,12 +147,6 @@ class UnrankedRow:
     hardware: str
     hardware_slug: str
     workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
     reason: str
     received_at: datetime
 
@@ -253,24 +238,6 @@ def made(kind: type[Made], fields: dict[str, Any]) -> Made:
     answer = object.__new__(kind)
     answer.__dict__.update(fields)
     return answer
-
-
-def rate_fields(figure: Figure, own: bool = False) -> dict[str, Any]:
-    """The rate of a figure and its range: fields of every answer that has one.
-
-    Args:
-        own: see :func:`bench_server.ranking.ranges.of_figure`.
-    """
-    rate = 1e9 / figure.ns_per_sample
-    low, high, range_of = (
-        (None, None, None) if figure.published else of_figure(figure, own).around(rate)
-    )
-    return {
-        "samples_per_second": rate,
-        "samples_per_second_low": low,
-        "samples_per_second_high": high,
-        "samples_per_second_range_of": range_of,
-    }
 
 
 def epoch_samples(workload: Workload, batch_size: int) -> int:

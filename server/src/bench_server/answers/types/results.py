@@ -16,11 +16,12 @@ from ...checks.verdicts import CheckVerdict, from_text
 from ...db.tables import Measurement, Submission
 from ...ranking.reproduction import Reproduction, Verdict
 from ...ranking.spread import unsteady
+from .shared_fields import InSetup
 from .trust import ReceiptAnswer
 
 
 @dataclass(frozen=True)
-class ResultAnswer:
+class ResultAnswer(InSetup):
     """One stored result: what was run, on what, and the figures derived from it. While it is
     pending, what depends on more than its payload is null, and ``verdicts`` is empty."""
 
@@ -34,15 +35,8 @@ class ResultAnswer:
     hardware_slug: str
     workload: str
     workload_digest: str
-    framework: str
     framework_version: str | None
-    device: str
     device_index: int
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    timing: str
     run_id: str
     repeat: int
     status: str

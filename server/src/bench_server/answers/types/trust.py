@@ -12,6 +12,7 @@ from bench_protocol.signing.receipts import Receipt
 
 from ...checks.verdicts import Finding
 from ...db.tables import Owner, SigningKey
+from .shared_fields import InCell
 
 
 @dataclass(frozen=True)
@@ -122,19 +123,13 @@ class LogPage:
 
 
 @dataclass(frozen=True)
-class OwnResult:
+class OwnResult(InCell):
     """A result as its sender sees it, hidden or not; ``envelope`` in an export."""
 
     id: str
     moderation: str | None
     moderation_reason: str | None
     workload: str
-    framework: str
-    device: str
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
     samples_per_second: float | None
     hardware: str
     received_at: datetime
