@@ -67,12 +67,12 @@ def test_with_script_the_board_follows_what_is_typed(page: Page, fleet: Fleet) -
 @pytest.mark.parametrize("script", [True, False])
 def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: bool) -> None:
     page = browser.new_page(java_script_enabled=script)
-    page.goto(f"{fleet.address}/?workload=mnist-cnn&where=cores%3E0&where=memory_bytes%3E0")
+    page.goto(f"{fleet.address}/?workload=mnist-cnn&trust_level=1")
     page.get_by_label("Device").select_option("metal")
     page.get_by_label("Recipe").select_option("tuned")
     if not script:
         page.get_by_role("button", name="Show").click()
-    query = "workload=mnist-cnn&device=metal&recipe=tuned&where=cores%3E0&where=memory_bytes%3E0"
+    query = "workload=mnist-cnn&device=metal&recipe=tuned&trust_level=1"
     twin = page.locator('#twins a[href*="device=metal&recipe=tuned"]')
     expect(twin).to_have_count(1)
     expect(page).to_have_url(re.compile("device=metal"))

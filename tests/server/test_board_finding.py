@@ -76,7 +76,7 @@ def test_the_baseline_itself() -> None:
         ({"timing": "long", "precision": "tf32"}, "In tf32, long timings: NVIDIA H200 trains"),
         ({"batch_size": "any", "precision": "any"}, "NVIDIA H200 trains"),
         ({"device": "cpu", "q": "h200"}, "On CPUs: NVIDIA H200 trains"),
-        ({"trust_level": 3, "where": ["os=macos"]}, "Trust level 3 or more, os=macos: NVIDIA H200"),
+        ({"trust_level": 3, "device": "cuda"}, "On CUDA, trust level 3 or more: NVIDIA H200"),
         ({"machine_id": "0f1e2d3c4b5a6978"}, "Machine 0f1e2d3c4b5a6978: NVIDIA H200 trains"),
     ],
 )

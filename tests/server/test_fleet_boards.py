@@ -24,7 +24,6 @@ CHOICES: tuple[dict[str, Any], ...] = (
     *(
         {"data": "real"},
         {"trust_level": 2},
-        {"where": ["os=macos"]},
         {"owner": "Ada"},
         {"q": "apple"},
     ),

@@ -269,7 +269,6 @@ def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:
     for group in ("hardware", "machine", "setup"):
         assert len(shown(trust_level="2", group=group)) == 2
         assert shown(trust_level="3", group=group) == ["intel-core-i7-8700"]
-        assert shown(trust_level="3", group=group, where="os=linux") == ["intel-core-i7-8700"]
         assert shown(trust_level="4", group=group) == []
 
 

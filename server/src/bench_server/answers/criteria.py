@@ -1,6 +1,5 @@
 """Criteria for the rows of a query, and their SQL."""
 
-import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,25 +9,15 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select
 
 from bench_protocol.catalogue.workloads import Workload
 
-from ..db.environments import NUMBERS, VERSIONS, version_key
-from ..db.tables import EnvironmentRow, Owner, table_of
+from ..db.tables import Owner, table_of
 from ..ranking.figures import Figure
 from ..ranking.rows import RESULTS, TABLE
 from . import families
-from .parameters import CONDITION
 
-ENVIRONMENTS, OWNERS = table_of(EnvironmentRow), table_of(Owner)
+OWNERS = table_of(Owner)
 MACHINES = TABLE.alias("of_machines")
 # Shorter beginnings of an id are found in too many, and are parts of names too.
 ID = re.compile("[0-9a-f]{4,16}")
-COMPARISONS = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 @dataclass(frozen=True)
@@ -106,14 +95,12 @@ class Search:
 @dataclass(frozen=True)
 class Criteria:
     """Criteria for rows. ``equal``: values of columns, by name; ``default_batch``: the default
-    batch size of their workload; ``trust_level``: the lowest; ``where``: attributes of their
-    environment, each a :data:`.parameters.Condition`."""
+    batch size of their workload; ``trust_level``: the lowest."""
 
     equal: Mapping[str, Any] = field(default_factory=dict)
     default_batch: bool = False
     search: Search = Search()
     trust_level: int | None = None
-    where: Sequence[str] = ()
 
     def of_baseline(self, slug: str) -> "Criteria":
         """The criteria of a baseline's rows. Only batch size and precision select among them, so
@@ -141,30 +128,8 @@ class Criteria:
             ]
         return conditions
 
-    def of_evidence(self) -> list[ColumnElement[bool]]:
-        """Conditions on the trust level and the environment of results."""
-        conditions = []
-        if self.trust_level is not None:
-            conditions.append(RESULTS.c.trust_level >= self.trust_level)
-        if self.where:
-            conditions.append(RESULTS.c.environment_id.in_(self.environments()))
-        return conditions
+    def of_trust_level(self) -> list[ColumnElement[bool]]:
+        return [] if self.trust_level is None else [RESULTS.c.trust_level >= self.trust_level]
 
     def of_results(self) -> list[ColumnElement[bool]]:
-        return [*self.of_rows(RESULTS), *self.of_evidence()]
-
-    def environments(self) -> Select[tuple[str]]:
-        """Ids of the environments that meet every condition of ``where``."""
-        query = select(ENVIRONMENTS.c.id)
-        for text in self.where:
-            match = CONDITION.fullmatch(text)
-            assert match is not None  # noqa: S101 - parameters.Condition has checked it
-            name, sign, value = match.groups()
-            column = ENVIRONMENTS.c[f"{name}_key" if name in VERSIONS else name]
-            wanted: Any = value
-            if name in VERSIONS:
-                wanted = version_key(value)
-            elif name in NUMBERS:
-                wanted = int(value)
-            query = query.where(COMPARISONS[sign](column, wanted))
-        return query
+        return [*self.of_rows(RESULTS), *self.of_trust_level()]

@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from . import cursors
 from .criteria import Criteria, Search
 from .parameters import (
-    ATTRIBUTES,
-    MOST_CONDITIONS,
     ABatchSize,
     AData,
     ADevice,
@@ -21,7 +19,6 @@ from .parameters import (
     ATiming,
     AWorkload,
     Chosen,
-    Condition,
     Cursor,
     FamilyName,
     KeyId,
@@ -71,13 +68,6 @@ class CellFilters(SetupFilters):
     trust_level: Annotated[int, Field(ge=0, le=4)] | None = Field(
         None, description="lowest trust level of a row", examples=[3]
     )
-    where: list[Condition] = Field(
-        [],
-        max_length=MOST_CONDITIONS,
-        description="attributes of machine and software, all of which must hold: driver>=560.35, "
-        f"os=macos; versions are ordered as versions. There are {', '.join(ATTRIBUTES)}",
-        examples=[["framework_version>=2.18", "os=macos"]],
-    )
 
     @property
     def criteria(self) -> Criteria:
@@ -85,7 +75,6 @@ class CellFilters(SetupFilters):
             self.model_dump(include=COLUMNS, exclude_none=True),
             search=Search(self.q, self.hardware, self.family),
             trust_level=self.trust_level,
-            where=self.where,
         )
 
 

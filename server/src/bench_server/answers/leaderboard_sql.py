@@ -21,21 +21,17 @@ def figures(
     """Figures of hardware, or of machines, in each workload's set-ups, by the workloads' digests.
     All are read at once.
 
-    A machine, an owner or an attribute selects machines or runs, and hardware is ranked from those.
-    A trust level selects among the figures.
+    A machine or an owner selects machines, and hardware is ranked from those. A trust level selects
+    among the figures.
     """
     some_machines = bool({"machine_id", "owner"} & criteria.equal.keys())
     conditions = criteria.on_boards(workloads)
-    if criteria.where:
-        environments = TABLE.c.environment_id.in_(criteria.environments())
-        runs = figures_where(session, TABLE.c.level == "run", environments, *conditions)
-        found = medians.combined(runs, "machine")
-    elif of_machines or some_machines:
+    if of_machines or some_machines:
         found = figures_where(session, TABLE.c.level == "machine", *conditions)
     else:
         level = TABLE.c.level.in_(["hardware", "published"])
         found = figures_where(session, level, *conditions)
-    if not of_machines and (criteria.where or some_machines):
+    if some_machines and not of_machines:
         owners = (figure.subject.owner for figure in found)
         of_hardware = medians.of_machines(found, facts_of(session.connection(), owners))
         found = with_holds(session.connection(), of_hardware)

@@ -22,15 +22,16 @@ from bench_protocol.payload.differences import Difference
 from bench_protocol.statistics.change_points import LEAST_RUNS, change_points, steps
 from bench_protocol.statistics.comparison import LogSample, figure_interval
 
+from ..db.tables import EnvironmentRow, table_of
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
 from ..ranking.owners import OWNER_KINDS, OwnerKind, facts_about, facts_of
 from ..ranking.rows import TABLE
 from . import query_names, stored_figures
-from .criteria import ENVIRONMENTS
 from .runs import sides
 from .types.shared_fields import InSetup
 
+ENVIRONMENTS = table_of(EnvironmentRow)
 # Limits of time: each cell's history is searched for changes.
 MOST_MACHINES = 25
 MOST_RUNS = 60

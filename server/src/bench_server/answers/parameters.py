@@ -1,6 +1,5 @@
 """Types of query parameters with their limits. The address is the state of a page."""
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -10,13 +9,7 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
 from bench_protocol.payload.figures import TimingKind
 
-from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
 from .families import FAMILIES
-
-ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
-MOST_CONDITIONS = 8
-CONDITION = re.compile(r"([a-z_]+) ?(=|!=|<=|>=|<|>) ?([^\x00-\x1f]{1,100})")
-
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 HardwareSlug = Annotated[
@@ -59,23 +52,6 @@ Sort = Annotated[
 ]
 
 
-def _condition(text: str) -> str:
-    """Check ``driver>=560.35``: a known attribute, an operator, and a value that fits it."""
-    match = CONDITION.fullmatch(text)
-    if match is None:
-        raise ValueError("a condition is NAME, one of = != < <= > >=, and a value: driver>=560.35")
-    name, operator, value = match.groups()
-    if name not in ATTRIBUTES:
-        raise ValueError(f"no attribute {name!r}; there are {', '.join(ATTRIBUTES)}")
-    if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
-        raise ValueError(f"{name} is a whole number, not {value[:40]!r}")
-    if name in VERSIONS and version_key(value) is None:
-        raise ValueError(f"{value[:40]!r} is not a version, such as 2.18.1")
-    if name in WORDS and operator not in ("=", "!="):
-        raise ValueError(f"{name} has no order; use = or !=")
-    return text
-
-
 def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
@@ -85,7 +61,6 @@ def _in_utc(moment: datetime) -> datetime:
 
 # A day is its first moment; without a time zone it is in UTC.
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
-Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
 
 
 WORKLOADS = tuple(workload.name for workload in CATALOGUE)

@@ -43,7 +43,7 @@ def unranked_rows(
 ) -> dict[str, tuple[UnrankedRow, ...]]:
     """The newest unranked and withdrawn results, by workload digest."""
     answers: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
-    conditions = criteria.of_evidence()
+    conditions = criteria.of_trust_level()
     for digest, rows in _newest(
         session, UNRANKED, RESULTS, workloads, criteria, conditions
     ).items():
@@ -51,7 +51,7 @@ def unranked_rows(
             state: UnrankedState = "hidden" if row.moderation == "hidden" else "kept"
             reason = row.unranked_reason or ""
             answers[digest].append(_answer(row, row.submission_id, state, reason))
-    # A withdrawn result keeps no machine, timing, trust level or attribute to filter by.
+    # A withdrawn result keeps no machine, timing or trust level to filter by.
     if not conditions and all(name in GONE.c for name in criteria.equal):
         for digest, rows in _newest(session, WITHDRAWN, GONE, workloads, criteria, []).items():
             reason = "withdrawn by its sender or the operator"

@@ -4,6 +4,7 @@ What a version changed is measured within machines (:mod:`.updates`): those that
 before too. Machines that have one of the two alone may be faster or slower for other reasons.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from sqlmodel import Session
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 
-from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
 from ...ranking.figures import Figure, Setup
@@ -32,6 +32,9 @@ from .updates import Update, Version, updates
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 # Hardware and workloads that are searched for a set-up with two or more versions.
 MOST_CANDIDATES = 8
+STAGES = {"dev": 0, "alpha": 1, "a": 1, "beta": 2, "b": 2, "pre": 3, "rc": 3}
+STAGE = re.compile(r"[-._]?(dev|alpha|beta|pre|rc|a|b)[-._]?(\d{0,9})", re.ASCII)
+RELEASED = 4
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
 
@@ -103,7 +106,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     )
     ordered = [
         Version.of(name, versions[name])
-        for name in sorted(versions, key=lambda name: (version_key(name) or "", name))
+        for name in sorted(versions, key=lambda name: (version_key(name), name))
     ]
     owners = (one.subject.owner for version in ordered for one in version.machines.values())
     facts = facts_of(session.connection(), owners)
@@ -132,6 +135,17 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
             for version, combined, update in zip(ordered, figures, changed, strict=True)
         ),
     )
+
+
+def version_key(text: str) -> tuple[tuple[int, ...], int, int]:
+    """A version as numbers: ``2.9 < 2.10rc1 < 2.10``. Words around it (``Ubuntu 22.04.3 LTS``) and
+    what a vendor adds behind ``+`` do not count. A text without a number is the first."""
+    found = re.search(r"\d+(?:\.\d+)*", text, re.ASCII)
+    if found is None:
+        return (), 0, 0
+    stage = STAGE.match(text[found.end() :].lower())
+    kind, number = (STAGES[stage[1]], int(stage[2] or 0)) if stage else (RELEASED, 0)
+    return tuple(map(int, found[0].split("."))), kind, number
 
 
 def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:

@@ -158,25 +158,15 @@ class Measurement(InSetup, Table, table=True):
 
 
 class EnvironmentRow(Table, table=True):
-    """What a result may be filtered by, once for all results that agree in it. A version has a key
-    beside it that sorts as versions do (:func:`..environments.version_key`)."""
+    """What an update changes, once for all results that agree in it."""
 
     __tablename__ = "environment"
 
     id: str = Field(primary_key=True, max_length=32)
     os: str = Field(max_length=16)
     os_version: str = Field(max_length=200)
-    os_version_key: str | None = Field(default=None, max_length=80)
     python: str = Field(max_length=64)
-    python_key: str | None = Field(default=None, max_length=80)
     agent: str = Field(max_length=64)
-    agent_key: str | None = Field(default=None, max_length=80)
     framework_version: str | None = Field(default=None, max_length=64)
-    framework_version_key: str | None = Field(default=None, max_length=80)
     driver: str | None = Field(default=None, max_length=64)
-    driver_key: str | None = Field(default=None, max_length=80)
     cuda: str | None = Field(default=None, max_length=200)
-    cuda_key: str | None = Field(default=None, max_length=80)
-    memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
-    gpu_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
-    cores: int | None = Field(default=None, sa_type=BigInteger)

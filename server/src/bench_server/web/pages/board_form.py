@@ -86,5 +86,5 @@ def words(filters: BoardFilters, sentence: bool = True) -> str:
     machine = [f"machine {filters.machine_id}"] if filters.machine_id else []
     owner = [f"machines of {filters.owner}"] if filters.owner else []
     trust = [f"trust level {filters.trust_level} or more"] if filters.trust_level else []
-    found = ", ".join([*family, *setup, *machine, *owner, *trust, *filters.where])
+    found = ", ".join([*family, *setup, *machine, *owner, *trust])
     return found[:1].upper() + found[1:] if sentence else found

@@ -102,10 +102,9 @@ def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iter
 def chips(chosen: dict[str, Any], families: Mapping[str, int]) -> Iterator[tuple[Chip, ...]]:
     """The chosen filters but for the family, then the families."""
     yield tuple(
-        Chip(_without(chosen, name, one), _chip_label(name, one), None, True)
+        Chip(with_value(chosen, name, ""), _chip_label(name, value), None, True)
         for name, value in chosen.items()
         if name not in VIEW | {"family", "cursor"}
-        for one in (value if isinstance(value, list) else [value])
     )
     current = chosen.get("family")
     counts = {name: count for name, count in families.items() if name not in KINDS}
@@ -124,8 +123,7 @@ def chips(chosen: dict[str, Any], families: Mapping[str, int]) -> Iterator[tuple
 
 
 def _chip_label(name: str, value: Any) -> str:
-    words = "name" if name == "q" else name.replace("_", " ")
-    return str(value) if name == "where" else f"{words}: {value}"
+    return f"{'name' if name == 'q' else name.replace('_', ' ')}: {value}"
 
 
 def hidden_fields(
@@ -138,18 +136,7 @@ def hidden_fields(
     """
     for name, value in chosen.items():
         if name not in fields and name != "cursor":
-            for one in value if isinstance(value, list) else [value]:
-                yield name, str(one)
-
-
-def _without(chosen: dict[str, Any], name: str, value: Any) -> str:
-    """The address of this page without one value of a parameter."""
-    rest = [one for one in chosen[name] if one != value] if isinstance(chosen[name], list) else []
-    return address(
-        "/",
-        {key: chosen[key] for key in chosen if key not in (name, "cursor")}
-        | ({name: rest} if rest else {}),
-    )
+            yield name, str(value)
 
 
 def with_value(chosen: dict[str, Any], name: str, value: str) -> str:

@@ -9,6 +9,7 @@ from ...answers import hardware, machines, query_names, stored_results
 from ...answers.filters import ListPageFilters, MachineListPageFilters, ResultListFilters
 from ...answers.parameters import WORKLOADS
 from ...answers.types.results import ResultAnswer, result_fields
+from .board_links import hidden_fields
 from .common import Choice, address, choices
 
 STATES = (("measured", "measured"), ("failed", "failed"))
@@ -73,7 +74,7 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
     query_names.require_known(session, filters)
     rows, cursor = stored_results.results_page(session, filters)
     chosen = filters.model_dump(mode="json", exclude_defaults=True)
-    fields = ("q", "workload", "framework", "status", "ranked", "received_after", "cursor")
+    fields = ("q", "workload", "framework", "status", "ranked", "received_after")
     frameworks = query_names.frameworks(session)
     ranked = "" if filters.ranked is None else str(filters.ranked).lower()
     return ResultListPage(
@@ -95,12 +96,7 @@ def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
         frameworks=choices(zip(frameworks, frameworks, strict=True), filters.framework),
         states=choices(STATES, filters.status),
         ranked=choices(RANKED, ranked),
-        kept=tuple(
-            (name, str(one))
-            for name, value in chosen.items()
-            if name not in fields
-            for one in (value if isinstance(value, list) else [value])
-        ),
+        kept=tuple(hidden_fields(chosen, fields)),
     )
 
 
