@@ -1,10 +1,10 @@
-"""Check some entries of a log by themselves: pure functions.
+"""Check the entries of a log as they are read, tile by tile: tree, commitments, envelopes.
 
-What needs the entries before them (roots of earlier checkpoints, which keys were enrolled) is
-checked where the log is replayed (:mod:`.verify`).
+What depends on what earlier entries did (which keys were enrolled) is checked where the log is
+replayed (:mod:`.replay`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import acts, statement
-from bench_protocol.signing import envelope, merkle, receipts
+from bench_protocol.signing import envelope, merkle, receipts, tiles
 from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.note import NoteKey
 from bench_protocol.training import recomputation
@@ -23,9 +23,7 @@ from ..ingest.accept import Opened
 from ..log.server_keys import Identity
 from .shown import Record
 
-# Entries of a tile, so that a whole chunk is a complete subtree of the tree.
-LEVEL = 8
-ENTRIES = 1 << LEVEL
+ENTRIES = tiles.WIDTH
 
 
 @dataclass(frozen=True)
@@ -52,17 +50,6 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Signed:
-    """A checkpoint that the log signed within a chunk. ``partial``: the hash of the chunk's leaves
-    up to it."""
-
-    log_index: int
-    size: int
-    root: bytes
-    partial: bytes
-
-
-@dataclass(frozen=True)
 class Verified:
     """An entry whose envelope is verified as far as it goes by itself. ``result``: of an entry that
     is one; ``challenge``: what binds it."""
@@ -75,31 +62,20 @@ class Verified:
 
 @dataclass(frozen=True)
 class Checked:
-    """The findings about a chunk.
+    """The findings about the entries of a chunk. ``refused``: those that should not be in the log;
+    ``verified``: the others that are shown."""
 
-    ``tree_fault``: the first fault of its leaves, after which its ``root`` means nothing.
-    ``faults``: of its entries. ``refused``: entries that should not be in the log. ``verified``:
-    the others that are shown.
-    """
-
-    chunk: Chunk
-    root: bytes | None
-    signed: Sequence[Signed]
-    tree_fault: Fault | None
     faults: Sequence[Fault]
     refused: Sequence[Fault]
     verified: Sequence[Verified]
 
 
-def check(
-    chunk: Chunk, log_key: NoteKey, identity: Identity, keys: Mapping[str, Ed25519PublicKey]
-) -> Checked:
-    """Check leaves, commitments and envelopes of a chunk. About a millisecond for each entry.
+def check(chunk: Chunk, identity: Identity, keys: Mapping[str, Ed25519PublicKey]) -> Checked:
+    """Check commitments and envelopes of a chunk. About a millisecond for each entry.
 
     Args:
         keys: those of the key events up to the chunk's end, by key id.
     """
-    root, signed, tree_fault = _tree(chunk, log_key)
     faults = _entry_faults(chunk)
     broken = {fault.log_index for fault in faults}
     refused, verified = [], []
@@ -110,31 +86,51 @@ def check(
             verified.append(_verified(record, keys, identity))
         except (ProtocolError, KeyError, ValueError) as error:
             refused.append(Fault(index, f"it should not be there: {error}"))
-    return Checked(chunk, root, signed, tree_fault, faults, refused, verified)
+    return Checked(faults, refused, verified)
 
 
-def _tree(chunk: Chunk, log_key: NoteKey) -> tuple[bytes | None, list[Signed], Fault | None]:
-    """The hash of all leaves, and the checkpoints among them up to the first fault."""
-    signed: list[Signed] = []
-    if chunk.entries is None:
-        missing = next((i for i in range(chunk.start, chunk.end) if i not in chunk.records), None)
-        return None, signed, Fault(missing, "dropped: the log signed it and no longer has it")
-    frontier = merkle.Frontier()
-    for index, entry in enumerate(chunk.entries, chunk.start):
-        leaf = merkle.leaf_hash(entry)
-        frontier.add(leaf)
-        if chunk.hashes and leaf != chunk.hashes[index - chunk.start]:
-            fault = Fault(index, "the entry is not the one whose hash is in the tree")
-            return None, signed, fault
-        record = chunk.records.get(index)
-        if record is None or (text := record["checkpoint"]) is None:
-            continue
-        try:
-            then = receipts.open_checkpoint(text, log_key)
-        except ProtocolError as error:
-            return None, signed, Fault(index, f"its checkpoint does not verify: {error.detail}")
-        signed.append(Signed(index, then.size, then.root, frontier.root))
-    return frontier.root, signed, None
+class Tree:
+    """Compares the tree of the entries with its tiles and with every checkpoint, up to the first
+    fault."""
+
+    def __init__(self, log_key: NoteKey) -> None:
+        self._log_key = log_key
+        self._frontier = merkle.Frontier()
+        self._is_broken = False
+
+    def faults(self, chunk: Chunk) -> Iterator[Fault]:
+        """The first fault of the tree, if it is in this chunk. Chunks come in their order."""
+        fault = None if self._is_broken else self._first_fault(chunk)
+        if fault is not None:
+            self._is_broken = True
+            yield fault
+
+    def root_faults(self, checkpoint: receipts.Checkpoint) -> Iterator[Fault]:
+        """A fault if the whole tree is not the one of the newest checkpoint."""
+        if not self._is_broken and self._frontier.root != checkpoint.root:
+            yield Fault(None, "the tree over all entries is not the one the log signs now")
+
+    def _first_fault(self, chunk: Chunk) -> Fault | None:
+        if chunk.entries is None:
+            missing = (i for i in range(chunk.start, chunk.end) if i not in chunk.records)
+            words = "dropped: the log signed it and no longer has it"
+            return Fault(next(missing, None), words)
+        for index, entry in enumerate(chunk.entries, chunk.start):
+            leaf = merkle.leaf_hash(entry)
+            self._frontier.add(leaf)
+            if chunk.hashes and leaf != chunk.hashes[index - chunk.start]:
+                return Fault(index, "the entry is not the one whose hash is in the tree")
+            record = chunk.records.get(index)
+            if record is None or (text := record["checkpoint"]) is None:
+                continue
+            try:
+                then = receipts.open_checkpoint(text, self._log_key)
+            except ProtocolError as error:
+                return Fault(index, f"its checkpoint does not verify: {error.detail}")
+            if (then.size, then.root) != (index + 1, self._frontier.root):
+                words = "the tree up to this entry is not the one that the log signed"
+                return Fault(index, words)
+        return None
 
 
 def _entry_faults(chunk: Chunk) -> list[Fault]:

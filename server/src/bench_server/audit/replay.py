@@ -94,7 +94,6 @@ class Replay:
                     yield LeftOut(row.log_index, row.first_index, said.draw)
 
     def close(self) -> None:
-        """Forget the database."""
         self._store.close()
 
     def _accepted(self, entries: Sequence[Verified]) -> Iterator[Fault]:

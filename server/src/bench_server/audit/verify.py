@@ -5,12 +5,12 @@ rebuilds the tree from the entries and compares it with the tiles and every chec
 each entry's envelope and each envelope's key, and replays the whole history into an empty database.
 Its leaderboard must equal the one shown: speeds, trust levels, and how many count.
 
-Chunks of entries are checked by themselves (:mod:`.chunk`). What depends on earlier entries is
-checked in the order of the log (:mod:`.replay`).
+Entries are checked tile by tile (:mod:`.chunk`), and what depends on what earlier ones did when
+they are replayed (:mod:`.replay`).
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from bench_protocol.base.errors import InvalidProof
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload import statement
-from bench_protocol.signing import merkle, note, receipts
+from bench_protocol.signing import note, receipts
 from bench_protocol.signing.cosignatures import WitnessKey
 
 from ..log.server_keys import Identity
 from . import chunk, cosigned, draws, figures, shown
-from .chunk import Checked, Fault
+from .chunk import Fault
 from .chunks import Chunks, Fetch
 from .figures import Compared
 from .replay import Replay
@@ -77,11 +77,11 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
     chunks = Chunks(fetch, checkpoint.size, boards.as_of)
     keys = map(statement.public_key, (state["challenge_key"], state["operator_key"]))
     identity = Identity(state["origin"], *keys)
-    tree, faults, results = _Tree(), [], 0
+    tree, faults, results = chunk.Tree(key), [], 0
     with closing(Replay(identity, boards.as_of)) as replay:
         for part in chunks:
-            checked = chunk.check(part, key, identity, chunks.keys)
-            wrong = [*tree.faults(checked), *checked.faults]
+            checked = chunk.check(part, identity, chunks.keys)
+            wrong = [*tree.faults(part), *checked.faults]
             broken = {fault.log_index for fault in wrong}
             sound = [item for item in checked.verified if item.record["log_index"] not in broken]
             refused = [fault for fault in checked.refused if fault.log_index not in broken]
@@ -104,44 +104,6 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
         levels=len(chunks.levels),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
-
-
-class _Tree:
-    """Joins the subtrees of chunks, and compares the tree with every checkpoint, up to the first
-    fault."""
-
-    def __init__(self) -> None:
-        self._frontier = merkle.Frontier()
-        self._last: bytes | None = None
-        self._is_broken = False
-
-    def faults(self, checked: Checked) -> Iterator[Fault]:
-        """The first fault of the tree, if it is in this chunk. Chunks come in their order."""
-        if self._is_broken:
-            return
-        for signed in checked.signed:
-            root = self._frontier.root_with(signed.partial)
-            if (signed.size, signed.root) != (signed.log_index + 1, root):
-                self._is_broken = True
-                yield Fault(
-                    signed.log_index, "the tree up to this entry is not the one that the log signed"
-                )
-                return
-        if checked.tree_fault is not None or checked.root is None:
-            self._is_broken = True
-            yield from [checked.tree_fault] if checked.tree_fault else []
-        elif checked.chunk.end - checked.chunk.start == chunk.ENTRIES:
-            self._frontier.add(checked.root, chunk.LEVEL)
-        else:
-            self._last = checked.root
-
-    def root_faults(self, checkpoint: receipts.Checkpoint) -> Iterator[Fault]:
-        """A fault if the whole tree is not the one of the newest checkpoint."""
-        if self._is_broken:
-            return
-        whole, last = self._frontier, self._last
-        if (whole.root if last is None else whole.root_with(last)) != checkpoint.root:
-            yield Fault(None, "the tree over all entries is not the one the log signs now")
 
 
 def _shown(fetch: Fetch) -> Shown:

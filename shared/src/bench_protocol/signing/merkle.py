@@ -143,11 +143,10 @@ class Frontier:
         self.size = size
         self._edge = [(*node, value) for node, value in zip(subtrees(0, size), hashes, strict=True)]
 
-    def add(self, value: bytes, level: int = 0) -> list[tuple[Node, bytes]]:
-        """Append a leaf hash, or the root of a complete subtree of ``2**level`` leaves where the
-        size is a multiple of that. Return the nodes that it completes, its own first."""
-        index = self.size >> level
-        self.size += 1 << level
+    def add(self, value: bytes) -> list[tuple[Node, bytes]]:
+        """Append a leaf hash. Return the nodes that it completes, its own first."""
+        level, index = 0, self.size
+        self.size += 1
         complete = [((level, index), value)]
         while self._edge and self._edge[-1][0] == level:
             value = node_hash(self._edge.pop()[2], value)
@@ -159,15 +158,6 @@ class Frontier:
     @property
     def root(self) -> bytes:
         return _fold([value for *_, value in self._edge]) if self._edge else EMPTY_ROOT
-
-    def root_with(self, following: bytes) -> bytes:
-        """Root of the tree if more leaves follow, as many as its smallest complete subtree has at
-        most.
-
-        Args:
-            following: Merkle tree hash of these leaves (:func:`range_hash`).
-        """
-        return _fold([*(value for *_, value in self._edge), following])
 
 
 def _fold(hashes: Sequence[bytes]) -> bytes:
