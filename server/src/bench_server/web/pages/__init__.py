@@ -3,9 +3,10 @@
 ``json_href`` is the address of the JSON twin with the same answer.
 """
 
+from .common import Page
 from .compare import ComparePage
 from .docs import DocsPage, TypePage
-from .guides import DocumentPage, DumpsPage, LogPage, MethodPage, SubmitPage, TrustPage
+from .guides import DocumentPage, DumpsPage, LogPage, SubmitPage, TrustPage
 from .hardware import HardwarePage
 from .home import HomePage
 from .leaderboard import LeaderboardPage
@@ -36,8 +37,8 @@ PAGES: dict[str, type] = {
     "trends.html": PlottedStudyPage,
     "log.html": LogPage,
     "wanted.html": WantedPage,
-    "methodology.html": MethodPage,
-    "verdicts.html": MethodPage,
+    "methodology.html": Page,
+    "verdicts.html": Page,
     "document.html": DocumentPage,
     "submit.html": SubmitPage,
     "trust.html": TrustPage,

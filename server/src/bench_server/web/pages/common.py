@@ -21,6 +21,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Page:
+    """What every page has: a title, and the address of its answer as JSON."""
+
+    title: str
+    json_href: str
+
+
+@dataclass(frozen=True)
 class WorkloadFigures:
     """Figures of one workload, fastest first; ``top``: the rate at which the longest range
     ends."""

@@ -14,6 +14,7 @@ from ...answers.board_filters import BoardFilters
 from ...answers.parameters import WORKLOADS
 from ...answers.types.leaderboard import Board
 from ...errors import NotFound
+from .common import Page
 
 # Fields of a row that the sample answer shows.
 SAMPLE = (
@@ -46,12 +47,10 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class DocsPage:
+class DocsPage(Page):
     """``/docs``: which queries does the API have? ``sample``: an answer of this server, shortened,
     null while it has no results; ``compared_slugs``: two of its hardware, null without two."""
 
-    title: str
-    json_href: str
     shared: tuple[Parameter, ...]
     groups: tuple[tuple[str, tuple[Operation, ...]], ...]
     sample: str | None
@@ -59,12 +58,10 @@ class DocsPage:
 
 
 @dataclass(frozen=True)
-class TypePage:
+class TypePage(Page):
     """``/docs/TYPE``: what does each field of this answer mean? ``fields``: name, type, meaning;
     ``parts``: the types that its fields have."""
 
-    title: str
-    json_href: str
     fields: tuple[tuple[str, str, str], ...]
     parts: tuple[str, ...]
 

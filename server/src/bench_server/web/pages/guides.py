@@ -22,6 +22,7 @@ from ...log.server_keys import Authority
 from ...settings import Settings
 from .. import documents
 from ..documents import Section
+from .common import Page
 
 ENTRIES = 25
 NEWEST_DAYS = 3
@@ -44,59 +45,43 @@ QUESTIONS = {
 
 
 @dataclass(frozen=True)
-class MethodPage:
-    """``/methodology`` and ``/verdicts``: how is a speed timed, and how are speeds compared?"""
-
-    title: str
-    json_href: str
-
-
-@dataclass(frozen=True)
-class TrustPage:
+class TrustPage(Page):
     """``/trust``: what does each trust level need, and what could a cheater still do?
 
     ``rows``: what the claims about a result mean.
     """
 
-    title: str
-    json_href: str
     levels: tuple[TrustLevel, ...]
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
-class DocumentPage:
+class DocumentPage(Page):
     """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
     itself lists them."""
 
-    title: str
     question: str
-    json_href: str
     text: Markup
     sections: tuple[Section, ...]
 
 
 @dataclass(frozen=True)
-class SubmitPage:
+class SubmitPage(Page):
     """``/submit``: how do I submit results of my machine? ``server``: this server's address in the
     browser; ``enrollment``: who may enroll a key (see the settings)."""
 
-    title: str
-    json_href: str
     server: str
     enrollment: str
     license: str
 
 
 @dataclass(frozen=True)
-class LogPage:
+class LogPage(Page):
     """``/log``: how large is the log, who signed it, and how is it verified? ``heading`` states the
     finding. ``records``: a page of entries, newest first, with the addresses of the pages beside
     it; ``cosigned``: what witnesses signed in the last days."""
 
-    title: str
     heading: str
-    json_href: str
     answer: LogAnswer
     records: tuple[LogRecord, ...]
     older_href: str | None
@@ -105,11 +90,9 @@ class LogPage:
 
 
 @dataclass(frozen=True)
-class DumpsPage:
+class DumpsPage(Page):
     """``/dumps/``: where can I download all results? ``days``: newest first, with their files."""
 
-    title: str
-    json_href: str
     days: tuple[tuple[str, tuple[daily.Dump, ...]], ...]
 
 
@@ -131,7 +114,7 @@ def document_page(name: str) -> DocumentPage:
     title, text, sections = documents.rendered(file)
     question = QUESTIONS[name if name in QUESTIONS else name.partition("/")[0]]
     listed = sections and f'href="#{sections[0].anchor}"' in text
-    return DocumentPage(title, question, "/api/v1/workloads", text, () if listed else sections)
+    return DocumentPage(title, "/api/v1/workloads", question, text, () if listed else sections)
 
 
 def submit_page(server: str, settings: Settings) -> SubmitPage:

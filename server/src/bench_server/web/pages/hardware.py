@@ -13,7 +13,7 @@ from ...answers.prices import NO_PRICES, Prices
 from ...answers.published import PublishedAnswer, published_figures
 from ..plots import Plot
 from . import worth
-from .common import WorkloadFigures, by_workload
+from .common import Page, WorkloadFigures, by_workload
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,13 @@ class SourcedFact:
 
 
 @dataclass(frozen=True)
-class HardwarePage:
+class HardwarePage(Page):
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
     ``rank``: its place on a board in words, empty without one;
     ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by
     price and by energy, where there are any; ``price`` and ``energy_price``: as entered;
     ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
 
-    title: str
-    json_href: str
     badge_href: str
     image_href: str
     feed_href: str

@@ -15,7 +15,7 @@ from .board_chart import score_chart
 from .board_controls import Controls, controls
 from .board_finding import finding
 from .board_links import METRICS, hidden_fields
-from .common import address
+from .common import Page, address
 
 SCORES: tuple[Part, ...] = ("scores",)
 # The beginning of a machine's id.
@@ -23,14 +23,12 @@ MACHINE = re.compile("[0-9a-f]{8,16}")
 
 
 @dataclass(frozen=True)
-class HomePage:
+class HomePage(Page):
     """``/``: how fast does hardware train? ``heading`` states the finding; ``chart``: all hardware
     by score, with a ring around what ``filters.q`` names; ``machine``: its id, if it is one;
     ``measured``: the number of hardware that was measured; ``kept``: parameters of this address
     that a search keeps."""
 
-    title: str
-    json_href: str
     image_href: str
     heading: str
     filters: BoardFilters

@@ -18,7 +18,7 @@ from ...answers.types.leaderboard import Board
 from .board_controls import Controls, controls
 from .board_finding import finding, rests_on
 from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
-from .common import address
+from .common import Page, address
 
 ROWS_WITH_ALL_WORKLOADS = 10
 # There may be any number of machines.
@@ -73,12 +73,10 @@ class Boards:
 
 
 @dataclass(frozen=True)
-class LeaderboardPage:
+class LeaderboardPage(Page):
     """``/``: how fast does hardware train? ``heading`` states the finding; ``rests_on``: who
     measured it, in words."""
 
-    title: str
-    json_href: str
     csv_href: str
     image_href: str
     heading: str

@@ -10,7 +10,7 @@ from ...answers.filters import ListPageFilters, MachineListPageFilters, ResultLi
 from ...answers.parameters import WORKLOADS
 from ...answers.types.results import ResultAnswer, result_fields
 from .board_links import hidden_fields
-from .common import Choice, address, choices
+from .common import Choice, Page, address, choices
 
 STATES = (("measured", "measured"), ("failed", "failed"))
 Rows = tuple[hardware.HardwareSummary, ...] | tuple[machines.MachineSummary, ...]
@@ -18,24 +18,20 @@ RANKED = (("true", "ranked"), ("false", "not ranked"))
 
 
 @dataclass(frozen=True)
-class ListPage:
+class ListPage(Page):
     """``/hardware``, ``/machines``: which have ranked results? ``next_href``: the next rows, null
     at the end."""
 
-    title: str
-    json_href: str
     q: str
     rows: Rows
     next_href: str | None
 
 
 @dataclass(frozen=True)
-class ResultListPage:
+class ResultListPage(Page):
     """``/results``: which results does this server have? ``next_href``: the next rows, null at the
     end; ``kept``: filters of this address that are no fields of the form."""
 
-    title: str
-    json_href: str
     csv_href: str
     q: str
     received_after: str

@@ -25,6 +25,7 @@ from ..description_lists import (
     training_facts,
 )
 from ..plots import Plot, Point, Series, plot
+from .common import Page
 from .result_readings import Readings, readings_of
 from .result_trust import Trust, trust_of
 
@@ -66,7 +67,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class ResultPage:
+class ResultPage(Page):
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
     ``found``: what the hardware did, the heading after its name. ``answer`` holds the derived
@@ -76,8 +77,6 @@ class ResultPage:
     ``telemetry``: one plot per sensor.
     """
 
-    title: str
-    json_href: str
     image_href: str
     found: str
     answer: ResultAnswer

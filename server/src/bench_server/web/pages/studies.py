@@ -19,7 +19,7 @@ from ...answers.studies.trends import TrendChoice, TrendsAnswer, trends
 from ...ranking.compare import Comparison
 from ..plots import Plot, flops
 from . import study_plots
-from .common import Choice, address, choices
+from .common import Choice, Page, address, choices
 
 NOT_CLEAR = ", without a clear difference"
 VERSION_WORDS = {
@@ -42,13 +42,11 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StudyPage:
+class StudyPage(Page):
     """``/frameworks`` and every other study. ``heading`` states the finding; ``form``: its fields,
     none before anything was measured."""
 
-    title: str
     heading: str
-    json_href: str
     answer: Any
     form: tuple[Field, ...]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from ...answers import asks
+from .common import Page
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,11 @@ class WantedHardware:
 
 
 @dataclass(frozen=True)
-class WantedPage:
+class WantedPage(Page):
     """``/wanted``: hardware in the order of its most wanted set-up. ``heading`` states the finding.
     ``day`` and ``root``: of the draw, null before the first one."""
 
-    title: str
     heading: str
-    json_href: str
     day: str | None
     root: str | None
     rows: tuple[WantedHardware, ...]

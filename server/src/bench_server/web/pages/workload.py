@@ -16,16 +16,14 @@ from ...errors import NotFound
 from ..description_lists import Fact
 from .board_finding import finding, rests_on
 from .board_links import METRICS
-from .common import address
+from .common import Page, address
 
 
 @dataclass(frozen=True)
-class WorkloadPage:
+class WorkloadPage(Page):
     """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
     ``heading`` says so; ``rests_on``: who measured the fastest, in words."""
 
-    title: str
-    json_href: str
     image_href: str
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]

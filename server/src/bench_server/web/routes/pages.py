@@ -28,6 +28,7 @@ from ..pages import owner as owner_pages
 from ..pages import result as results
 from ..pages import studies as study_pages
 from ..pages import workload as workload_pages
+from ..pages.common import Page
 from .compare import PricesDep
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, OwnerLabel, Slug
@@ -168,13 +169,13 @@ def trust(request: Request) -> HTMLResponse:
 
 @router.get("/methodology")
 def methodology(request: Request) -> HTMLResponse:
-    context = guides.MethodPage("How a speed is timed", "/api/v1/workloads")
+    context = Page("How a speed is timed", "/api/v1/workloads")
     return render.page(request, "methodology.html", context)
 
 
 @router.get("/verdicts")
 def verdicts(request: Request) -> HTMLResponse:
-    context = guides.MethodPage("How speeds are compared", "/api/v1/leaderboard")
+    context = Page("How speeds are compared", "/api/v1/leaderboard")
     return render.page(request, "verdicts.html", context)
 
 
