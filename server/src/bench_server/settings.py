@@ -27,7 +27,6 @@ DEFAULT_ORIGIN = "trainmark.localhost"
 
 
 def default_database_url() -> str:
-    """SQLite in the user's data folder."""
     return f"sqlite:///{Path(platformdirs.user_data_dir('trainmark')) / 'server.db'}"
 
 
@@ -236,19 +235,16 @@ class Settings(BaseSettings):
 
     @property
     def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-        """The networks of the trusted proxies."""
         parts = filter(None, map(str.strip, self.trusted_proxies.split(",")))
         return tuple(ipaddress.ip_network(part) for part in parts)
 
     @property
     def recomputes(self) -> bool:
-        """Whether ``serve`` starts the recomputation."""
         sqlite = make_url(self.database_url).get_backend_name() == "sqlite"
         return self.recompute == "yes" or (self.recompute == "auto" and sqlite)
 
     @property
     def keys_folder(self) -> Path:
-        """The folder of the server's own keys."""
         url = make_url(self.database_url)
         if self.keys_dir is not None:
             return self.keys_dir

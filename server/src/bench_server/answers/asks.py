@@ -52,7 +52,6 @@ def asks(session: Session, hardware_slug: str | None = None) -> AsksAnswer:
 
 
 def answered_by(session: Session, machine_id: str) -> int:
-    """Number of asks that a machine's ranked results answer."""
     query = select(func.count(col(Measurement.ask_id).distinct())).where(
         col(Measurement.machine_id) == machine_id, col(Measurement.rankable)
     )

@@ -46,7 +46,6 @@ class Search:
         return named and self.slug in (None, slug)
 
     def finds(self, figure: Figure) -> bool:
-        """Whether a figure is of this hardware."""
         family = not self.family or families.contains(
             self.family, figure.hardware, figure.setup.device
         )
@@ -111,12 +110,10 @@ class Criteria:
         return Criteria(kept, self.default_batch, Search(slug=slug))
 
     def of_rows(self, table: Any) -> list[ColumnElement[bool]]:
-        """Conditions on the columns that aggregates and results have."""
         equal = [table.c[name] == value for name, value in self.equal.items()]
         return [*equal, *self.search.conditions(table)]
 
     def on_boards(self, workloads: Sequence[Workload]) -> list[ColumnElement[bool]]:
-        """Conditions on the aggregates of these workloads' boards."""
         digest, batch_size = TABLE.c.workload_digest, TABLE.c.batch_size
         conditions = [*self.of_rows(TABLE), digest.in_([one.digest for one in workloads])]
         if self.default_batch:

@@ -201,7 +201,6 @@ def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
 def _ranked(
     figures: Sequence[Figure], energy_scope: str | None, filters: BoardFilters
 ) -> list[RankedRow]:
-    """All rows of a board with their ranks, by what ranks them."""
     value = RANK_BY[filters.ranked_by]
     enough = BACKINGS[: BACKINGS.index(filters.backing) + 1] if filters.backing else ()
     keyed = [

@@ -35,7 +35,6 @@ from .types.trust import (
 
 
 def state(session: Session, authority: Authority, license: str) -> LogAnswer:
-    """The newest checkpoint, and all public keys that verification needs."""
     note = reader.newest_checkpoint(session).note
     checkpoint = open_checkpoint(note, authority.log_key)
     challenge_key, operator_key = (

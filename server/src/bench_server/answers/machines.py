@@ -97,7 +97,6 @@ def machine_page(session: Session, filters: MachineListFilters) -> MachinePage:
 
 
 def _hardware_of(session: Session, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Slugs and names of the hardware of each machine."""
     query = (
         select(TABLE.c.machine_id, TABLE.c.hardware_slug, TABLE.c.hardware)
         .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(ids))

@@ -25,7 +25,6 @@ MOST_RENEWALS = 100
 
 
 def of_results(connection: Connection, result_ids: Iterable[str]) -> dict[str, Omissions]:
-    """Return the omissions of each result, by its id."""
     results = connection.execute(OF_RESULTS, {"ids": sorted(set(result_ids))}).all()
     if not results:
         return {}

@@ -194,7 +194,6 @@ def _cell(figure: Figure, history: Sequence[RunFigure]) -> OwnedCell:
 def _last_update(
     runs: Sequence[RunFigure], times: Sequence[float], places: Sequence[int]
 ) -> LastUpdate | None:
-    """What the newest change of version changed; None without one."""
     pairs = enumerate(pairwise(runs), start=1)
     switches = {n: changed for n, (a, b) in pairs if (changed := _differences(a, b))}
     if not switches:
@@ -220,7 +219,6 @@ def _last_update(
 
 
 def _differences(before: RunFigure, after: RunFigure) -> tuple[Difference, ...]:
-    """The versions that both runs state and that differ."""
     pairs = [
         (name, getattr(before.environment, name, None), getattr(after.environment, name, None))
         for name in VERSIONS

@@ -33,7 +33,6 @@ class Prices:
     energy_per_kwh: float | None = None
 
     def of(self, item: str, slug: str, name: str) -> Price | None:
-        """The price of what an id names, of this hardware."""
         if item in self.of_reader:
             return Price(self.of_reader[item], None, None, "reader")
         if self.of_operator is None:
@@ -51,7 +50,6 @@ class Prices:
         return None if own else self.of_operator.currency  # type: ignore[union-attr]
 
     def of_energy(self, joules: float | None) -> float | None:
-        """The cost of this energy; None without a price of energy."""
         price = self.energy_per_kwh
         if price is None and self.of_operator is not None:
             price = self.of_operator.energy_per_kwh

@@ -65,7 +65,6 @@ def is_owner(session: Session, label: str) -> bool:
 
 
 def no_owner(session: Session, wanted: str) -> NotFound:
-    """The refusal of an address that names no owner."""
     near = nearest_owners(session, wanted)
     return NotFound(
         f"no owner {wanted[:80]!r} with ranked results",
@@ -88,7 +87,6 @@ def nearest_owners(session: Session, wanted: str) -> list[str]:
 
 
 def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
-    """The refusal of a parameter that names no hardware."""
     return InvalidQuery(
         f"{field}: no hardware {wanted[:100]!r}",
         field=field,
@@ -97,7 +95,6 @@ def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
 
 
 def no_hardware(session: Session, wanted: str) -> NotFound:
-    """The refusal of an address that names no hardware with figures."""
     near = nearest_hardware(session, wanted)
     return NotFound(
         f"no hardware {wanted[:100]!r} with ranked results",

@@ -61,7 +61,6 @@ def _place(row: Any) -> tuple[str, str, Setup]:
 
 
 def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
-    """Conditions on aggregates of the same hardware in the same set-up."""
     subject = figure.subject
     names = {"hardware_slug": subject.hardware_slug, "workload_digest": subject.workload_digest}
     equal = names | subject.setup._asdict()

@@ -77,7 +77,6 @@ def _newest(
     criteria: Criteria,
     conditions: list[ColumnElement[bool]],
 ) -> dict[str, list[Any]]:
-    """The first rows of a query on each workload's board."""
     conditions = [*conditions, *criteria.search.conditions(table)]
     equal = dict(criteria.equal)
     per_workload = ("workload_digest", *(("batch_size",) if criteria.default_batch else ()))

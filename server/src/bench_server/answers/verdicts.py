@@ -30,7 +30,6 @@ SEVERAL_MACHINES = "with one machine a side"
 
 
 def verdicts(session: Session, pairs: Iterable[Pair]) -> Comparisons:
-    """Compare every pair of figures that the answer shows."""
     listed = list(pairs)
     lowest = {figure for pair in listed for figure in pair if figure.unit == UNITS[0]}
     unnamed = {f.evidence.result_id for f in lowest if not f.subject.machine_id}

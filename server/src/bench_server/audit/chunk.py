@@ -134,7 +134,6 @@ class Tree:
 
 
 def _entry_faults(chunk: Chunk) -> list[Fault]:
-    """Check that each entry commits to its envelope."""
     faults = []
     for index in range(chunk.start, chunk.end):
         record = chunk.records.get(index)
@@ -208,7 +207,6 @@ def _verified_result(
 
 
 def _challenge(record: Record, identity: Identity) -> acts.ChallengeIssued | None:
-    """The challenge that the server says a result is bound to."""
     if record["challenge"] is None:
         return None
     signed = envelope.open_envelope(

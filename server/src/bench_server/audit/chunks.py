@@ -62,7 +62,6 @@ class Chunks:
         return Chunk(start, end, records, entries, hashes)
 
     def _keep_key(self, record: Record) -> None:
-        """Keep the key of a key event; its id is computed from it."""
         opened = envelope.read(strict_json.dumps(record["envelope"]))
         key = statement.public_key(strict_json.loads(opened.payload)["public_key"])
         self.keys[keys.key_id(key)] = key

@@ -45,6 +45,5 @@ def faults(
 
 
 def _signed_then(notes: Mapping[int, str], size: int) -> str | None:
-    """The text of the checkpoint that the log signed at a size."""
     signed = notes.get(size - 1)
     return None if signed is None else split(signed)[0]

@@ -34,12 +34,10 @@ Boards = Mapping[str, Compared]
 
 
 def of_row(row: Mapping[str, Any], workload: str) -> tuple[str, Compared]:
-    """Convert a row that a board shows."""
     return _name(row, workload), Compared(*(row[name] for name in Compared._fields))
 
 
 def of_figure(figure: Figure) -> tuple[str, Compared]:
-    """Convert a figure that follows from the log."""
     place = figure.setup._asdict() | {"hardware_slug": figure.hardware_slug}
     compared = Compared(
         1e9 / figure.ns_per_sample,

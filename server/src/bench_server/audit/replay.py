@@ -109,7 +109,6 @@ class Replay:
                         yield _fault(item, error)
 
     def _accept_results(self, session: Session, items: Sequence[Verified]) -> Iterator[Fault]:
-        """Accept consecutive results."""
         connection = session.connection()
         signers = {item.opened.signatures[0].key_id for item in items}
         enrolled = set(connection.scalars(ENROLLED, {"ids": sorted(signers)}))

@@ -41,7 +41,6 @@ def _has(machine: Machine, sets: re.Pattern[str]) -> bool:
 
 
 def _gpu(machine: Machine, kind: str, maker: str = "") -> bool:
-    """Whether a GPU of this kind has a name of this maker."""
     return any(g.kind == kind and clean(g.name).startswith(maker) for g in machine.gpus)
 
 

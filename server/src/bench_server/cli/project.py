@@ -48,7 +48,6 @@ def projecting(store: Store) -> AbstractContextManager[None]:
 
 
 def run_until_signal(projector: Projector) -> None:
-    """Follow the log until SIGTERM or Ctrl-C."""
     stop = Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())

@@ -39,7 +39,6 @@ class AnnouncingServer(uvicorn.Server):
 
 
 def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
-    """Serve on a bound socket until a signal ends it."""
     config = uvicorn.Config(app, **_options(settings))
     server = AnnouncingServer(config, _address(settings.host, bound))
     tune_collector()

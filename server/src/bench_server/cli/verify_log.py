@@ -101,7 +101,6 @@ def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fet
 
 
 def get(address: str, path: str) -> bytes:
-    """The bytes at a path of a server."""
     with urlopen(address + path, timeout=60) as response:  # noqa: S310 - http and https only
         raw: bytes = response.read()
     return raw

@@ -145,7 +145,6 @@ def _snapshot(engine: Engine) -> Connection:
 
 
 def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
-    """The rows of a table, some at a time."""
     rows = source.execution_options(yield_per=BATCH).execute(select(table)).mappings()
     for part in rows.partitions(BATCH):
         yield [dict(row) for row in part]

@@ -22,7 +22,6 @@ def framework_version(result: Result) -> str | None:
 
 
 def environment_id(result: Result) -> str:
-    """The same for every result whose software agrees."""
     text = orjson.dumps(_fields(result), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:32]
 

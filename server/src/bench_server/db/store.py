@@ -129,7 +129,6 @@ class Store:
                     yield Lock(True)
 
     def close(self) -> None:
-        """Close every connection."""
         self.engine.dispose()
 
 

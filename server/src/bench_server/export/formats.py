@@ -37,7 +37,6 @@ def columns_of(answer: type) -> dict[str, type]:
 def stream(
     form: Format, columns: dict[str, type], rows: Iterable[dict[str, Any]]
 ) -> Iterator[bytes]:
-    """Write rows in batches as they arrive."""
     waiting = (_row(columns, row) for row in rows)
     write = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[form]
     return write(columns, iter(lambda: list(islice(waiting, BATCH[form])), []))

@@ -65,7 +65,6 @@ def leaderboard(
 
 
 def compare(answer: CompareAnswer) -> tuple[type, Rows]:
-    """A row for each compared item in each of its rows."""
     return FlatComparedCell, _compared(answer)
 
 

@@ -40,7 +40,6 @@ class Opened:
     received_at: datetime
 
     def row(self, challenge_id: str | None) -> dict[str, object]:
-        """The submission's columns."""
         (signature,) = self.envelope.signatures
         return {
             "id": self.id,
@@ -69,7 +68,6 @@ class Checked:
 
     @property
     def row(self) -> dict[str, object]:
-        """The submission's columns."""
         return self.opened.row(None if self.challenge is None else self.challenge.id)
 
 

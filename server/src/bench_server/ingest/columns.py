@@ -30,7 +30,6 @@ FIGURES = (
 
 
 def of_result(result: Result) -> dict[str, Any]:
-    """The columns that follow from a payload, by name."""
     cell, outcome = result.cell, result.outcome
     hardware = hardware_name(result.machine, cell.device)[:400]
     columns: dict[str, Any] = {

@@ -104,7 +104,6 @@ def decide(
 def operators(
     authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
 ) -> Envelope:
-    """The envelope of an act of the operator."""
     act = Act(
         act=kind,
         id=secrets.token_hex(16),

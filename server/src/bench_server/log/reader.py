@@ -20,7 +20,6 @@ NEWEST = select(func.max(LogEntry.log_index))
 
 
 def size(session: Session) -> int:
-    """Number of entries."""
     newest: int | None = session.connection().scalar(NEWEST)
     return 0 if newest is None else newest + 1
 
@@ -63,7 +62,6 @@ def newest_checkpoint(session: Session) -> LogCheckpoint:
 
 
 def first_checkpoint(session: Session, index: int) -> LogCheckpoint:
-    """The first checkpoint that covers an entry."""
     covering = select(LogCheckpoint).where(col(LogCheckpoint.size) > index)
     return session.exec(covering.order_by(col(LogCheckpoint.size)).limit(1)).one()
 
@@ -91,7 +89,6 @@ def index_of_result(session: Session, submission_id: str) -> int:
 
 
 def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict[str, Receipt]:
-    """Receipts of stored results, by their ids."""
     entries = session.exec(
         select(LogEntry)
         .where(col(LogEntry.submission_id).in_(submission_ids))

@@ -160,7 +160,6 @@ def _top(figures: Collection[Any]) -> set[str]:
 
 
 def _outliers(connection: Connection, day: date) -> Mapping[HardwareSetup, str]:
-    """Set-ups with an outlier in the last week, and its id."""
     rows = connection.execute(OUTLIERS, {"since": _week_before(day)})
     return {HardwareSetup(*row[:-1]): row.submission_id for row in rows}
 

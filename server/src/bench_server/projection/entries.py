@@ -59,7 +59,6 @@ class Batch:
 
 
 def read_batch(connection: Connection, start: int, limit: int) -> Batch:
-    """The next entries from an index on, at most ``limit``."""
     rows = connection.execute(ENTRIES, {"start": start, "limit": limit}).all()
     results = [row for row in rows if row.kind == "result" and row.payload is not None]
     keys = _by_id(connection, KEYS, {row.key_id for row in results})

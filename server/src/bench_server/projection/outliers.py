@@ -84,7 +84,6 @@ def finding(samples_per_second: float | None, others: OtherOwners) -> Finding | 
 
 
 def verdicts(stored: Finding | None) -> tuple[CheckVerdict, ...]:
-    """The verdict of the outlier check, from its stored finding."""
     return () if stored is None else (CheckVerdict.of(OUTLIER, effect, stored),)
 
 

@@ -34,7 +34,6 @@ class Stale:
 
     @classmethod
     def of_owners(cls, owners: Iterable[Subject]) -> "Stale":
-        """The aggregates of owners and of their hardware alone."""
         levels: tuple[Level, ...] = ("owner", "hardware")
         return cls._of((level, at_level(level, owner)) for owner in owners for level in levels)
 

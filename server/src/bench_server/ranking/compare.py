@@ -58,7 +58,6 @@ def _one_each(ordered: Sequence[Figure]) -> list[RankedRow]:
 
 
 def _rows(setups: Sequence[Figure]) -> list[RankedRow]:
-    """The rows of one hardware or machine."""
     found = candidates(setups)
     shown = [*setups[:1]] if setups[0].held else []
     shown += [with_lead(found[0], found)] if found else []

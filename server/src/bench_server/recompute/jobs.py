@@ -73,7 +73,6 @@ def _row(key: JobKey, nonce: str, workload: str, digest: str, **others: Any) -> 
 
 
 def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the jobs that are not there yet."""
     insert_new(connection, _JOBS, rows)
 
 
@@ -128,7 +127,6 @@ def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob 
 
 
 def release(store: Store, job_id: str) -> None:
-    """Give a job back, so that another worker takes it at once."""
     with store.writing() as session:
         session.connection().execute(
             update(_JOBS).where(_JOBS.c.id == job_id, _waits()).values(leased_until=None)
@@ -144,12 +142,10 @@ def are_due(session: Session, now: datetime, real: Iterable[str] = ()) -> bool:
 
 
 def is_stated(row: RecomputeJob) -> bool:
-    """Whether something was stated about a job."""
     return row.logged_index not in (None, ON_REAL_DATA)
 
 
 def data_of(row: RecomputeJob) -> DataKind:
-    """The data of a job."""
     return "real" if row.id.endswith(recomputation.REAL) else "generated"
 
 

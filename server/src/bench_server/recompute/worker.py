@@ -72,7 +72,6 @@ class Recomputer:
     real: "RealData | None" = None
 
     def run(self, stop: Event) -> None:
-        """Work until ``stop`` is set."""
         while not stop.is_set():
             try:
                 idle = not self.step()

@@ -44,6 +44,5 @@ class AsOf:
 
 
 def projected(store: Store) -> Position:
-    """The projected position now."""
     with store.reading() as session:
         return position.read(session.connection())

@@ -70,7 +70,6 @@ class Connections:
         return True
 
     def release(self, address: str) -> None:
-        """Count one connection of an address less."""
         client = network(address)
         self.by_address[client] -= 1
         if not self.by_address[client]:

@@ -17,7 +17,6 @@ class Fact(NamedTuple):
 
 
 def training_facts(result: Result) -> tuple[Fact, ...]:
-    """Facts of the training and its outcome."""
     cell, outcome, measured = result.cell, result.outcome, result.measurement
     pairs: list[tuple[str, object]] = [
         ("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
@@ -57,7 +56,6 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
 
 
 def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
-    """Facts of the machine's state before the repeat."""
     if conditions is None:
         return ()
     c = conditions
@@ -77,7 +75,6 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
 
 
 def machine_facts(machine: Machine) -> tuple[Fact, ...]:
-    """Facts of the machine: processor, GPUs, memory, system."""
     cpu, system = machine.cpu, machine.os
     kinds = ("physical", "logical", "performance", "efficiency", "available")
     counts = {kind: getattr(cpu, f"{kind}_cores") for kind in kinds}
@@ -100,7 +97,6 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def environment_facts(environment: Environment) -> tuple[Fact, ...]:
-    """Facts of the software: versions, and settings that change speed."""
     parts = (environment.packages, environment.libraries, environment.settings)
     facts = (Fact(name, value) for part in parts for name, value in sorted(part.items()))
     return (Fact("Python", environment.python), *facts)

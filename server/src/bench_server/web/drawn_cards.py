@@ -46,7 +46,6 @@ class Card:
 
 
 def png(card: Card, site_name: str, mark: str = "", log: str = "") -> bytes:
-    """Draw a card as PNG."""
     return bytes(resvg_py.svg_to_bytes(svg_string=svg(card, site_name, mark, log)))
 
 

@@ -47,7 +47,6 @@ class Feed:
 
 
 def new_results(session: Session) -> Feed:
-    """The newest ranked results of all."""
     return Feed("new results", "/", _results(session, {}))
 
 
@@ -81,7 +80,6 @@ def of_owner(session: Session, label: str) -> Feed:
 
 
 def atom(feed: Feed, origin: str, site_name: str) -> str:
-    """The feed as a document."""
     own_path = f"{feed.path.rstrip('/')}/feed.atom"
     return (
         xml_templates()

@@ -89,7 +89,6 @@ def complete(document: dict[str, Any]) -> None:
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Path, method and description of each operation."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield path, method, operation

@@ -123,20 +123,17 @@ def answer(
 
 
 def problem_of(error: ProtocolError) -> Problem:
-    """Convert a refusal to a problem."""
     status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
     return problem(status, error.code, error.detail[:2000], error.field, error.hint)
 
 
 def refusal(request: Request, error: ProtocolError) -> Response:
-    """The answer for a refusal or a protocol error."""
     wait = getattr(error, "retry_after_seconds", None)
     headers = {"Retry-After": str(wait)} if wait else None
     return answer(request, problem_of(error), headers, _addresses_near(request, error))
 
 
 def unavailable(request: Request, _error: Exception) -> Response:
-    """The answer while the database cannot serve it."""
     document = problem(
         503, "database_unavailable", "the database does not answer", hint="try again later"
     )

@@ -36,7 +36,6 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def scope_words(scope: str) -> str:
-    """The scope of an energy in words."""
     return SCOPES.get(scope, scope.replace("_", " "))
 
 

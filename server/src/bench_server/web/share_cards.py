@@ -149,7 +149,6 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
 
 
 def _score_card(title: str, filters: BoardFilters, scores: Sequence[HardwareScore]) -> Card:
-    """The best scores, and how many more there are."""
     best = scores[:MOST_BARS]
     bars = [
         Bar(

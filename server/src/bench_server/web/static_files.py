@@ -15,7 +15,6 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 
 @cache
 def digest(name: str) -> str:
-    """The first 12 hex digits of a file's SHA-256."""
     return hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:12]
 
 

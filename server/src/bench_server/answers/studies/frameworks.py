@@ -82,7 +82,6 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
 
 
 def _by_framework(figures: list[Figure]) -> ByFramework:
-    """The figures of each framework, and frameworks, from the best on."""
     by_framework: ByFramework = defaultdict(list)
     for figure in figures:
         by_framework[figure.setup.framework].append(figure)

@@ -149,7 +149,6 @@ def version_key(text: str) -> tuple[tuple[int, ...], int, int]:
 
 
 def _with_several(versions: Mapping[str, Sequence[Figure]]) -> int:
-    """How many machines have two or more of the versions."""
     of_machines = Counter(
         id for runs in versions.values() for id in {run.subject.machine_id for run in runs}
     )
@@ -191,7 +190,6 @@ def _by_version(
 
 
 def _runs(choice: TrendChoice, *columns: Any) -> Select[Any]:
-    """Columns of the runs that have a version, in float32."""
     query = (
         select(*columns)
         .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)

@@ -105,7 +105,6 @@ class Levels(NamedTuple):
 
     @property
     def times(self) -> tuple[float, float, Bounds]:
-        """Both times, and the range of their ratio."""
         (was, was_margins), (now, margins) = self.before, self.after
         return now, was, margins.over(was_margins).around(self.speed_up)
 

@@ -92,7 +92,6 @@ class FigureAnswer(Rated, InSetup):
 
     @property
     def owners_that_count(self) -> int:
-        """The number of owners that decide."""
         return self._owners.that_count
 
     @property
@@ -251,7 +250,6 @@ def figure_answer(figure: Figure) -> FigureAnswer:
 
 
 def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
-    """The arguments of :class:`FigureAnswer`."""
     setup, evidence = figure.setup, figure.evidence
     samples = epoch_samples(workload, setup.batch_size)
     joules, (spread, between) = evidence.joules_per_sample, figure.spread

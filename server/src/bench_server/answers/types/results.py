@@ -114,7 +114,6 @@ class ResultDetail(ResultAnswer):
 
 
 def shown_fields(answer: ResultAnswer, signed: Result, omissions: Omissions) -> dict[str, Any]:
-    """What a result shows: arguments of :class:`ResultDetail`."""
     verdicts = [vars(verdict) for verdict in answer.verdicts or ()]
     facts = shows.facts_of(signed, answer.status, answer.trust_level, verdicts, omissions=omissions)
     level = answer.trust_level

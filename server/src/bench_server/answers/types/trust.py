@@ -150,7 +150,6 @@ class ActAnswer:
 
 
 def key_fields(row: SigningKey, owner: Owner) -> dict[str, Any]:
-    """The arguments of :class:`KeyAnswer`."""
     columns = {name: getattr(row, name, None) for name in KeyAnswer.__dataclass_fields__}
     return columns | {
         "public_key": base64.b64encode(row.spki).decode(),

@@ -100,8 +100,6 @@ def controls(
 
 
 def _workloads(chosen: dict[str, Any], filters: BoardFilters) -> tuple[tuple[Choice, ...], ...]:
-    """All workloads, then those of each size, the smallest first."""
-
     def link(name: str, value: str, label: str) -> Choice:
         return Choice(with_value(chosen, name, value), label, getattr(filters, name) == value)
 

@@ -81,7 +81,6 @@ class Chip(NamedTuple):
 
 
 def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iterator[SortHead]:
-    """The heads of a board's columns, left to right."""
     by_rank = "-accuracy" if metric is ACCURACY else HEADS[metric.value].sort
     current = filters.sort or by_rank
     beside = BESIDE.get(current.removeprefix("-"), metric.beside)

@@ -174,7 +174,6 @@ def _words(schema: dict[str, Any]) -> str:
 
 
 def _limits(schema: dict[str, Any]) -> Iterator[str]:
-    """The limits of a schema, in words."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if "exclusiveMinimum" in schema:
         yield f"above {schema['exclusiveMinimum']}"

@@ -83,7 +83,6 @@ def _rank(session: Session, answer: hardware.HardwareAnswer) -> str:
 
 
 def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
-    """Specifications and price of a hardware."""
     on_cpu = bool(answer.figures) and answer.figures[0].device == "cpu"
     labels = {
         "memory_bytes": "Memory of its machines" if on_cpu else "Memory",

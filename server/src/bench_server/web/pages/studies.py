@@ -52,7 +52,6 @@ class StudyPage(Page):
 
     @property
     def hardware_in_view(self) -> str | None:
-        """The hardware that links to the other studies keep."""
         slug: str | None = self.answer.hardware_slug
         return slug
 
@@ -182,7 +181,6 @@ def _gain_of_batches(answer: BatchAnswer) -> str:
 
 
 def _fastest(study: BatchStudy) -> BatchLine:
-    """The set-up with the highest rate."""
     return max(study.lines, key=lambda line: max(one.samples_per_second for one in line.figures))
 
 

@@ -70,7 +70,6 @@ def by_hardware(every: Sequence[asks.AskAnswer]) -> tuple[WantedHardware, ...]:
 
 
 def _cells(group: Sequence[asks.AskAnswer]) -> tuple[tuple[asks.AskAnswer, ...], ...]:
-    """Asks of one cell together, by workload and set-up."""
     cells: dict[tuple[object, ...], list[asks.AskAnswer]] = {}
     for ask in sorted(group, key=lambda ask: (ask.workload, ask.framework, ask.recipe)):
         cell = (ask.workload, ask.device, ask.batch_size, ask.precision, ask.data, ask.timing)

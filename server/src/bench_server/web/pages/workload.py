@@ -68,7 +68,6 @@ def workload_page(session: Session, name: str, of_operator: str | None) -> Workl
 
 
 def _layer(layer: dict[str, Any]) -> Fact:
-    """A layer's kind and its parameters."""
     rest = ", ".join(
         f"{name} {len(value) if isinstance(value, list) else value}"
         for name, value in layer.items()

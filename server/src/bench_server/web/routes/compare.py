@@ -94,7 +94,6 @@ def comparison(
         ),
     ] = None,
 ) -> CompareAnswer:
-    """The comparison that an address asks for."""
     return compare(session, compared_ids(ids), prices, across, mode)
 
 

@@ -232,7 +232,6 @@ def _log_index(store: Store, result_id: str) -> int:
 
 
 def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
-    """A result, and the number of log entries that it follows from."""
     with store.reading() as session:
         as_of = position.read(session.connection()).next_index
         submission, row = stored_results.result_with_id(session, result_id)
