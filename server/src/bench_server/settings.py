@@ -70,153 +70,83 @@ class Settings(BaseSettings):
     """Every setting of the server; each is read from the environment variable of its name in
     capitals, else from the file of this name in ``secrets_dir``.
 
-    The description lists the valid values; it is shown if a value is invalid.
+    The text below each lists the valid values; it is shown if a value is invalid.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
-
-    database_url: str = Field(
-        default_factory=default_database_url,
-        repr=False,  # may hold a password
-        description="SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME",
-    )
-    host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int = Field(
-        default=8000, ge=0, le=65535, description="a port, 0 to 65535; 0 takes a free one"
-    )
-    workers: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="number of processes that serve, 1 to 64; each counts rates by itself",
-    )
-    project: Literal["yes", "no"] = Field(
-        default="yes",
-        description="yes: this server also applies new log entries to the boards, unless another "
-        "one does; no: bench-server project does",
-    )
-    read_only: Literal["yes", "no"] = Field(
-        default="no",
-        description="yes: everything can be read, and what agents post gets 503, so that they keep "
-        "it; no: it accepts",
-    )
-    recompute: Literal["auto", "yes", "no"] = Field(
-        default="auto",
-        description="yes: this server starts a process that recomputes readings; no: bench-server "
-        "recompute does; auto: yes on SQLite",
-    )
-    recompute_seconds: float = Field(
-        default=600,
-        ge=0,
-        le=86_400,
-        description="processor seconds that are recomputed for a key each day, at most 86400; "
-        "beyond them one job in ten",
-    )
-    data_dir: ExistingFolder = Field(
-        default=None,
-        description="an existing folder with the real data sets that sessions are recomputed on; "
-        "BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one",
-    )
-    origin: str = Field(
-        default=DEFAULT_ORIGIN,
-        pattern=r"^[^\s+]{1,200}$",
-        description="address under which the log is known, without https://, 1 to 200 characters "
-        "without spaces and +; never change it",
-    )
-    keys_dir: Path | None = Field(
-        default=None,
-        description="folder of the server's own keys; default server-keys beside an SQLite file",
-    )
-    enrollment: Literal["open", "invite", "approval"] = Field(
-        default="open", description="who may enroll a key: open (anyone), invite or approval"
-    )
-    challenge_hours: float = Field(
-        default=24,
-        gt=0,
-        le=720,
-        description="hours a challenge stays fresh, more than 0, at most 720",
-    )
-    license: str = Field(
-        default="CC-BY-4.0",
-        max_length=64,
-        pattern=r"^[A-Za-z0-9.+-]+$",
-        description="licence under which results are published, an SPDX identifier of at most 64 "
-        "characters, such as CC-BY-4.0",
-    )
-    address_rate: RateLimit = Field(
-        default="1200/minute",
-        description="requests and lines of batches an address may send, such as 20/second, or off",
-    )
-    key_rate: RateLimit = Field(
-        default="1200/minute",
-        description="results a key may submit, such as 20/second, or off for no limit",
-    )
-    enroll_rate: RateLimit = Field(
-        default="20/day",
-        description="keys an address may enroll without an invitation, such as 20/day, or off for "
-        "no limit",
-    )
-    challenge_rate: RateLimit = Field(
-        default="600/hour",
-        description="challenges an address may ask for, such as 600/hour, or off for no limit",
-    )
-    trusted_proxies: Proxies = Field(
-        default="",
-        description="addresses or networks whose X-Forwarded-For is believed, with commas: "
-        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy",
-    )
-    header_seconds: float = Field(
-        default=10,
-        gt=0,
-        le=600,
-        description="seconds in which a request's headers must be complete, more than 0, at most "
-        "600",
-    )
-    body_seconds: float = Field(
-        default=30,
-        gt=0,
-        le=3600,
-        description="seconds in which a request's body must be complete, more than 0, at most 3600",
-    )
-    address_connections: int = Field(
-        default=256,
-        ge=1,
-        le=65_536,
-        description="connections that an address may have open in each process, 1 to 65536",
-    )
-    read_token: str | None = Field(
-        default=None,
-        repr=False,
-        min_length=16,
-        description="token without which nothing can be read, 16 characters or more",
-    )
-    baseline: str | None = Field(
-        default=None,
-        pattern=r"^[^\s/]{1,400}$",
-        description="slug of the measured hardware that speed-ups and scores are relative to, as "
-        "in /hardware/SLUG; without it the hardware on most boards",
-    )
-    witnesses: str = Field(
-        default="",
-        description="witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier "
-        "key and an address in turn, separated by spaces",
-    )
-    prices: Prices = Field(
-        default=None,
-        description="TOML file with currency, date, [hardware] prices by slug and energy_per_kwh",
-    )
-    dumps_dir: Folder = Field(
-        default=None, description="folder of the daily dumps, which are served under /dumps"
-    )
-    site_name: str = Field(
-        default="Trainmark", max_length=60, description="name shown on pages, at most 60 characters"
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="ignore", use_attribute_docstrings=True
     )
 
-    secrets_dir: ExistingFolder = Field(
-        default=None,
-        description="a folder whose files are settings: a file BENCH_SERVER_DATABASE_URL holds "
-        "what the variable of this name would; variables come first",
-    )
+    # A database's address and the token are secrets.
+    database_url: str = Field(default_factory=default_database_url, repr=False)
+    """SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME"""
+    host: str = "127.0.0.1"
+    """address to listen on"""
+    port: int = Field(8000, ge=0, le=65535)
+    """a port, 0 to 65535; 0 takes a free one"""
+    workers: int = Field(1, ge=1, le=64)
+    """number of processes that serve, 1 to 64; each counts rates by itself"""
+    project: Literal["yes", "no"] = "yes"
+    """yes: this server also applies new log entries to the boards, unless another one does; no:
+    bench-server project does"""
+    read_only: Literal["yes", "no"] = "no"
+    """yes: everything can be read, and what agents post gets 503, so that they keep it; no: it
+    accepts"""
+    recompute: Literal["auto", "yes", "no"] = "auto"
+    """yes: this server starts a process that recomputes readings; no: bench-server recompute
+    does; auto: yes on SQLite"""
+    recompute_seconds: float = Field(600, ge=0, le=86_400)
+    """processor seconds that are recomputed for a key each day, at most 86400; beyond them one
+    job in ten"""
+    data_dir: ExistingFolder = None
+    """an existing folder with the real data sets that sessions are recomputed on;
+    BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one"""
+    origin: str = Field(DEFAULT_ORIGIN, pattern=r"^[^\s+]{1,200}$")
+    """address under which the log is known, without https://, 1 to 200 characters without
+    spaces and +; never change it"""
+    keys_dir: Path | None = None
+    """folder of the server's own keys; default server-keys beside an SQLite file"""
+    enrollment: Literal["open", "invite", "approval"] = "open"
+    """who may enroll a key: open (anyone), invite or approval"""
+    challenge_hours: float = Field(24, gt=0, le=720)
+    """hours a challenge stays fresh, more than 0, at most 720"""
+    license: str = Field("CC-BY-4.0", max_length=64, pattern=r"^[A-Za-z0-9.+-]+$")
+    """licence under which results are published, an SPDX identifier of at most 64 characters,
+    such as CC-BY-4.0"""
+    address_rate: RateLimit = "1200/minute"
+    """requests and lines of batches an address may send, such as 20/second, or off"""
+    key_rate: RateLimit = "1200/minute"
+    """results a key may submit, such as 20/second, or off for no limit"""
+    enroll_rate: RateLimit = "20/day"
+    """keys an address may enroll without an invitation, such as 20/day, or off for no limit"""
+    challenge_rate: RateLimit = "600/hour"
+    """challenges an address may ask for, such as 600/hour, or off for no limit"""
+    trusted_proxies: Proxies = ""
+    """addresses or networks whose X-Forwarded-For is believed, with commas: 10.0.0.7,
+    10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy"""
+    header_seconds: float = Field(10, gt=0, le=600)
+    """seconds in which a request's headers must be complete, more than 0, at most 600"""
+    body_seconds: float = Field(30, gt=0, le=3600)
+    """seconds in which a request's body must be complete, more than 0, at most 3600"""
+    address_connections: int = Field(256, ge=1, le=65_536)
+    """connections that an address may have open in each process, 1 to 65536"""
+    read_token: str | None = Field(None, repr=False, min_length=16)
+    """token without which nothing can be read, 16 characters or more"""
+    baseline: str | None = Field(None, pattern=r"^[^\s/]{1,400}$")
+    """slug of the measured hardware that speed-ups and scores are relative to, as in
+    /hardware/SLUG; without it the hardware on most boards"""
+    witnesses: str = ""
+    """witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier key and an
+    address in turn, separated by spaces"""
+    prices: Prices = None
+    """TOML file with currency, date, [hardware] prices by slug and energy_per_kwh"""
+    dumps_dir: Folder = None
+    """folder of the daily dumps, which are served under /dumps"""
+    site_name: str = Field("Trainmark", max_length=60)
+    """name shown on pages, at most 60 characters"""
+    secrets_dir: ExistingFolder = None
+    """a folder whose files are settings: a file BENCH_SERVER_DATABASE_URL holds what the
+    variable of this name would; variables come first"""
 
     @classmethod
     def settings_customise_sources(
