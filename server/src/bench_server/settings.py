@@ -82,9 +82,9 @@ class Settings(BaseSettings):
     """SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME"""
     host: str = "127.0.0.1"
     """address to listen on"""
-    port: int = Field(8000, ge=0, le=65535)
+    port: int = Field(default=8000, ge=0, le=65535)
     """a port, 0 to 65535; 0 takes a free one"""
-    workers: int = Field(1, ge=1, le=64)
+    workers: int = Field(default=1, ge=1, le=64)
     """number of processes that serve, 1 to 64; each counts rates by itself"""
     project: Literal["yes", "no"] = "yes"
     """yes: this server also applies new log entries to the boards, unless another one does; no:
@@ -95,22 +95,22 @@ class Settings(BaseSettings):
     recompute: Literal["auto", "yes", "no"] = "auto"
     """yes: this server starts a process that recomputes readings; no: bench-server recompute
     does; auto: yes on SQLite"""
-    recompute_seconds: float = Field(600, ge=0, le=86_400)
+    recompute_seconds: float = Field(default=600, ge=0, le=86_400)
     """processor seconds that are recomputed for a key each day, at most 86400; beyond them one
     job in ten"""
     data_dir: ExistingFolder = None
     """an existing folder with the real data sets that sessions are recomputed on;
     BENCH_DATA_DIR=FOLDER bench-agent data fetch fills one"""
-    origin: str = Field(DEFAULT_ORIGIN, pattern=r"^[^\s+]{1,200}$")
+    origin: str = Field(default=DEFAULT_ORIGIN, pattern=r"^[^\s+]{1,200}$")
     """address under which the log is known, without https://, 1 to 200 characters without
     spaces and +; never change it"""
     keys_dir: Path | None = None
     """folder of the server's own keys; default server-keys beside an SQLite file"""
     enrollment: Literal["open", "invite", "approval"] = "open"
     """who may enroll a key: open (anyone), invite or approval"""
-    challenge_hours: float = Field(24, gt=0, le=720)
+    challenge_hours: float = Field(default=24, gt=0, le=720)
     """hours a challenge stays fresh, more than 0, at most 720"""
-    license: str = Field("CC-BY-4.0", max_length=64, pattern=r"^[A-Za-z0-9.+-]+$")
+    license: str = Field(default="CC-BY-4.0", max_length=64, pattern=r"^[A-Za-z0-9.+-]+$")
     """licence under which results are published, an SPDX identifier of at most 64 characters,
     such as CC-BY-4.0"""
     address_rate: RateLimit = "1200/minute"
@@ -124,15 +124,15 @@ class Settings(BaseSettings):
     trusted_proxies: Proxies = ""
     """addresses or networks whose X-Forwarded-For is believed, with commas: 10.0.0.7,
     10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy"""
-    header_seconds: float = Field(10, gt=0, le=600)
+    header_seconds: float = Field(default=10, gt=0, le=600)
     """seconds in which a request's headers must be complete, more than 0, at most 600"""
-    body_seconds: float = Field(30, gt=0, le=3600)
+    body_seconds: float = Field(default=30, gt=0, le=3600)
     """seconds in which a request's body must be complete, more than 0, at most 3600"""
-    address_connections: int = Field(256, ge=1, le=65_536)
+    address_connections: int = Field(default=256, ge=1, le=65_536)
     """connections that an address may have open in each process, 1 to 65536"""
-    read_token: str | None = Field(None, repr=False, min_length=16)
+    read_token: str | None = Field(default=None, repr=False, min_length=16)
     """token without which nothing can be read, 16 characters or more"""
-    baseline: str | None = Field(None, pattern=r"^[^\s/]{1,400}$")
+    baseline: str | None = Field(default=None, pattern=r"^[^\s/]{1,400}$")
     """slug of the measured hardware that speed-ups and scores are relative to, as in
     /hardware/SLUG; without it the hardware on most boards"""
     witnesses: str = ""
@@ -142,7 +142,7 @@ class Settings(BaseSettings):
     """TOML file with currency, date, [hardware] prices by slug and energy_per_kwh"""
     dumps_dir: Folder = None
     """folder of the daily dumps, which are served under /dumps"""
-    site_name: str = Field("Trainmark", max_length=60)
+    site_name: str = Field(default="Trainmark", max_length=60)
     """name shown on pages, at most 60 characters"""
     secrets_dir: ExistingFolder = None
     """a folder whose files are settings: a file BENCH_SERVER_DATABASE_URL holds what the

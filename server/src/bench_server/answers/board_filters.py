@@ -32,62 +32,35 @@ from .parameters import (
 class BoardFilters(CellFilters):
     """Parameters of the leaderboard."""
 
-    size: Chosen[Size] = Field(
-        None,
-        description="boards of models of this size: medium from 250,000 parameters on, large from "
-        "10 million on",
-        examples=["small"],
-    )
-    batch_size: Chosen[BatchSize | Literal["any"]] = Field(
-        None, description="empty: each workload's default", examples=[256, "any"]
-    )
-    precision: Chosen[Precision | Literal["any"]] = Field(
-        None, description="empty: float32", examples=["any"]
-    )
-    group: Chosen[Group] = Field(
-        None,
-        description="a row for each hardware (its fastest set-up; the default) or machine, or for "
-        "every set-up of each hardware; machines have no ranks",
-        examples=["setup"],
-    )
-    rank_by: Chosen[RankBy] = Field(
-        None,
-        description="what ranks rows. time and throughput: fastest first (the default); energy: "
-        "least joules per sample, within one energy_scope; mfu, accuracy: highest. Rows without "
-        "the figure are left out",
-        examples=["energy"],
-    )
-    sort: Chosen[Sort] = Field(
-        None,
-        description="the field that rows are sorted by, smallest first, with a - before it "
-        "greatest first, rows without it last; ranks stay. backing: the weakest first. Empty: by "
-        "rank",
-        examples=["-spread"],
-    )
-    backing: Chosen[Backing] = Field(
-        None,
-        description="what backs a figure at least, and ranks are among those: several owners, or "
-        "two confirmed ones",
-        examples=["confirmed"],
-    )
-    energy_scope: Chosen[Name] = Field(
-        None,
-        description="what the energy is of: gpu, cpu_package, soc, which do not compare; empty "
-        "with rank_by=energy: the one that most of the board has (name it to follow a cursor)",
-        examples=["gpu"],
-    )
-    baseline: Chosen[HardwareSlug] = Field(
-        None,
-        description="hardware that speed-ups are against; empty: the operator's choice, else the "
-        "measured hardware on most boards, which needs two owners or an established one",
-        examples=["published-intel-core-i7-8700"],
-    )
-    limit: int = Field(200, ge=1, le=500, description="most rows of a workload", examples=[50])
-    cursor: Chosen[Cursor] = Field(
-        None,
-        description="next_cursor of the page before; needs workload",
-        examples=[cursors.write(0, 1234.5, 1234.5, "0" * 32)],
-    )
+    size: Chosen[Size] = Field(None, examples=["small"])
+    """boards of models of this size: medium from 250,000 parameters on, large from 10 million on"""
+    batch_size: Chosen[BatchSize | Literal["any"]] = Field(None, examples=[256, "any"])
+    """empty: each workload's default"""
+    precision: Chosen[Precision | Literal["any"]] = Field(None, examples=["any"])
+    """empty: float32"""
+    group: Chosen[Group] = Field(None, examples=["setup"])
+    """a row for each hardware (its fastest set-up; the default) or machine, or for every set-up
+    of each hardware; machines have no ranks"""
+    rank_by: Chosen[RankBy] = Field(None, examples=["energy"])
+    """what ranks rows. time and throughput: fastest first (the default); energy: least joules
+    per sample, within one energy_scope; mfu, accuracy: highest. Rows without the figure are left
+    out"""
+    sort: Chosen[Sort] = Field(None, examples=["-spread"])
+    """the field that rows are sorted by, smallest first, with a - before it greatest first, rows
+    without it last; ranks stay. backing: the weakest first. Empty: by rank"""
+    backing: Chosen[Backing] = Field(None, examples=["confirmed"])
+    """what backs a figure at least, and ranks are among those: several owners, or two confirmed
+    ones"""
+    energy_scope: Chosen[Name] = Field(None, examples=["gpu"])
+    """what the energy is of: gpu, cpu_package, soc, which do not compare; empty with
+    rank_by=energy: the one that most of the board has (name it to follow a cursor)"""
+    baseline: Chosen[HardwareSlug] = Field(None, examples=["published-intel-core-i7-8700"])
+    """hardware that speed-ups are against; empty: the operator's choice, else the measured
+    hardware on most boards, which needs two owners or an established one"""
+    limit: int = Field(200, ge=1, le=500, examples=[50])
+    """most rows of a workload"""
+    cursor: Chosen[Cursor] = Field(None, examples=[cursors.write(0, 1234.5, 1234.5, "0" * 32)])
+    """next_cursor of the page before; needs workload"""
 
     @property
     def criteria(self) -> Criteria:
@@ -151,12 +124,9 @@ class BoardFilters(CellFilters):
 class BoardQuery(BoardFilters):
     """The same in the API, whose answer has some parts only if they are asked for."""
 
-    include: Chosen[Parts] = Field(
-        None,
-        description="parts that the answer also has, with commas between them: others (further "
-        "set-ups of each row), scores, unranked",
-        examples=["scores,unranked"],
-    )
+    include: Chosen[Parts] = Field(None, examples=["scores,unranked"])
+    """parts that the answer also has, with commas between them: others (further set-ups of each
+    row), scores, unranked"""
 
     @property
     def parts(self) -> set[Part]:

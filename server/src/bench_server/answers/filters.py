@@ -30,9 +30,9 @@ from .parameters import (
 
 
 class Parameters(BaseModel):
-    """Parameters of an address; another one is refused."""
+    """Parameters of an address; another one is refused. The text below each is its description."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class SetupFilters(Parameters):
@@ -58,16 +58,13 @@ class CellFilters(SetupFilters):
 
     hardware: AHardware = None
     q: PartOfName = None
-    family: Chosen[FamilyName] = Field(
-        None, description="a family of hardware", examples=["apple-m"]
-    )
-    machine_id: Chosen[MachineId] = Field(
-        None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
-    )
+    family: Chosen[FamilyName] = Field(None, examples=["apple-m"])
+    """a family of hardware"""
+    machine_id: Chosen[MachineId] = Field(None, examples=["0f1e2d3c4b5a6978"])
+    """a machine's id"""
     owner: AnOwner = None
-    trust_level: Annotated[int, Field(ge=0, le=4)] | None = Field(
-        None, description="lowest trust level of a row", examples=[3]
-    )
+    trust_level: Annotated[int, Field(ge=0, le=4)] | None = Field(None, examples=[3])
+    """lowest trust level of a row"""
 
     @property
     def criteria(self) -> Criteria:
@@ -90,11 +87,8 @@ class ListFilters(Parameters):
 
     q: PartOfName = None
     limit: Limit = 50
-    cursor: Chosen[Cursor] = Field(
-        None,
-        description="next_cursor of the page before",
-        examples=[cursors.write("apple-m2-max-30-core-gpu")],
-    )
+    cursor: Chosen[Cursor] = Field(None, examples=[cursors.write("apple-m2-max-30-core-gpu")])
+    """next_cursor of the page before"""
 
 
 class MachineListFilters(ListFilters):
@@ -108,38 +102,30 @@ class ResultFilters(CellFilters):
 
     batch_size: ABatchSize = None
     precision: APrecision = None
-    status: Chosen[Literal["measured", "failed"]] = Field(
-        None, description="what a repeat came to", examples=["failed"]
-    )
-    ranked: Chosen[bool] = Field(None, description="whether it is ranked", examples=[True])
-    key_id: KeyId | None = Field(
-        None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
-    )
+    status: Chosen[Literal["measured", "failed"]] = Field(None, examples=["failed"])
+    """what a repeat came to"""
+    ranked: Chosen[bool] = Field(None, examples=[True])
+    """whether it is ranked"""
+    key_id: KeyId | None = Field(None, examples=["0f1e2d3c4b5a6978" * 4])
+    """the key that signed"""
     run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = Field(
-        None, description="the run it was measured in", examples=["0f1e2d3c4b5a6978" * 2]
+        None, examples=["0f1e2d3c4b5a6978" * 2]
     )
-    received_after: Chosen[Moment] = Field(
-        None,
-        description="received after this moment; a day is its first moment, in UTC",
-        examples=["2026-11-01T00:00:00Z"],
-    )
+    """the run it was measured in"""
+    received_after: Chosen[Moment] = Field(None, examples=["2026-11-01T00:00:00Z"])
+    """received after this moment; a day is its first moment, in UTC"""
 
 
 class ResultPageFilters(ResultFilters):
-    sort: Chosen[Literal["received_at", "-received_at"]] = Field(
-        None, description="the oldest first, or (the default) the newest", examples=["received_at"]
-    )
-    verdicts: bool = Field(
-        True,
-        description="false: leave the findings of the checks out, nine tenths of an answer",
-        examples=[False],
-    )
+    sort: Chosen[Literal["received_at", "-received_at"]] = Field(None, examples=["received_at"])
+    """the oldest first, or (the default) the newest"""
+    verdicts: bool = Field(True, examples=[False])
+    """false: leave the findings of the checks out, nine tenths of an answer"""
     limit: Limit = 50
     cursor: Chosen[Cursor] = Field(
-        None,
-        description="next_cursor of the page before",
-        examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")],
+        None, examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")]
     )
+    """next_cursor of the page before"""
 
 
 class ListPageFilters(ListFilters):

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, update
 
 from ..db.tables import EnvironmentRow, Submission, table_of
-from ..db.upsert import upsert
+from ..db.upsert import insert_new
 from ..ranking.aggregates import Stale
 from ..ranking.rows import RESULTS
 from ..recompute import jobs
@@ -38,9 +38,7 @@ def add(connection: Connection, entries: Sequence[ResultEntry]) -> Touched:
 
 
 def add_environments(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write environments. One that is there already is written again: its sort keys follow from the
-    program's version."""
-    upsert(connection, _ENVIRONMENTS, rows)
+    insert_new(connection, _ENVIRONMENTS, rows)
 
 
 def _answers(connection: Connection, entries: Sequence[ResultEntry]) -> dict[str, str]:

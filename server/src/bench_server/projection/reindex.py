@@ -2,8 +2,8 @@
 
 Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Four things
 are not in the log and do not change: names of keys, pending approvals, origins of owners, and the
-findings of the outlier check. Environments stay too, and are written again: those of withdrawn
-results cannot be read from the log any more, and name nobody.
+findings of the outlier check. Environments stay too: those of withdrawn results cannot be read from
+the log any more, and name nobody.
 """
 
 from collections.abc import Callable

@@ -22,7 +22,7 @@ from ..types.shared_fields import InSetup, Rated, rate_fields
 class HardwareChoice(BaseModel):
     """Parameters of a study of one hardware; empty: the hardware with most figures."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
     hardware: AHardware = None
 

@@ -29,20 +29,15 @@ Cell = tuple[str, int]
 class PairChoice(BaseModel):
     """Parameters of CPU against GPU; empty: a machine with many figures on both."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
-    cpu: Annotated[HardwareSlug | None, Empty] = Field(
-        None, description="slug of a processor", examples=["intel-core-i7-8700"]
-    )
-    gpu: Annotated[HardwareSlug | None, Empty] = Field(
-        None, description="slug of a GPU", examples=["nvidia-h200"]
-    )
-    hardware: Annotated[HardwareSlug | None, Empty] = Field(
-        None,
-        description="slug of one of the two, with a partner of its own machine if there is one; "
-        "without effect beside cpu or gpu",
-        examples=["nvidia-h200"],
-    )
+    cpu: Annotated[HardwareSlug | None, Empty] = Field(None, examples=["intel-core-i7-8700"])
+    """slug of a processor"""
+    gpu: Annotated[HardwareSlug | None, Empty] = Field(None, examples=["nvidia-h200"])
+    """slug of a GPU"""
+    hardware: Annotated[HardwareSlug | None, Empty] = Field(None, examples=["nvidia-h200"])
+    """slug of one of the two, with a partner of its own machine if there is one; without effect
+    beside cpu or gpu"""
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,8 @@ class TrendChoice(HardwareChoice):
 
     workload: AWorkload = None
     framework: AFramework = None
-    by: By = Field(
-        "framework_version", description="what the figures are laid out by", examples=["driver"]
-    )
+    by: By = Field("framework_version", examples=["driver"])
+    """what the figures are laid out by"""
 
 
 @dataclass(frozen=True)
