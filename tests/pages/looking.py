@@ -33,7 +33,6 @@ PAGES = (
     "/batch-size",
     "/trends",
     "/log",
-    "/wanted",
     "/methodology",
     "/verdicts",
     "/trust",

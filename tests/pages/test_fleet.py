@@ -25,7 +25,6 @@ AXE: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
 MOST_SCREENS = {
     "/": 4,
     "/?workload=mnist-cnn": 4,
-    "/wanted": 4,
     "/results/{result}": 6,
     "/trust": 6,
 }

@@ -1,7 +1,6 @@
 """Asks: the draw of a day, who may answer it, and that a replay changes nothing."""
 
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,13 +15,11 @@ from tests.fakes.waiting import wait_for
 from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
 from bench_protocol.trust.asks import HardwareSetup
-from bench_server.answers.asks import AskAnswer
 from bench_server.db.store import Store
 from bench_server.db.tables import Ask, AskDay, Measurement, Owner
 from bench_server.projection import asks as projected_asks
 from bench_server.projection import reindex
 from bench_server.projection.projector import Projector
-from bench_server.web.pages.wanted import by_hardware
 
 DAY = datetime(2026, 11, 22, 1, tzinfo=UTC)
 OTHER = results.private_key(2)
@@ -70,7 +67,6 @@ def answer(post: Poster, draw: dict[str, Any], **changes: Any) -> str:
 def test_nothing_is_drawn_before_a_second_day(post: Poster) -> None:
     post.made()
     assert wanted(post) == {"day": None, "root": None, "size": None, "asks": []}
-    assert "Nothing was drawn yet" in post.http.get("/wanted").text
 
 
 def test_anyone_can_repeat_the_draw(drawn: dict[str, Any], post: Poster) -> None:
@@ -85,25 +81,6 @@ def test_anyone_can_repeat_the_draw(drawn: dict[str, Any], post: Poster) -> None
     assert asks.is_drawn(drawn["root"], setup_of(ask), ask["reason"])
     assert wanted(post, ask["hardware_slug"]) == drawn
     assert wanted(post, "nothing-like-it")["asks"] == []
-    page = post.http.get("/wanted").text
-    assert ask["hardware"] in page
-    assert drawn["root"][:16] in page
-
-
-def test_asks_of_one_hardware_are_a_row_for_each_reason(
-    drawn: dict[str, Any], post: Poster
-) -> None:
-    tuned = replace(AskAnswer(**drawn["asks"][0]), recipe="tuned")
-    naive, larger = replace(tuned, recipe="naive"), replace(tuned, batch_size=1024)
-    single = replace(naive, why="one owner alone has measured it")
-    (row,) = by_hardware([tuned, larger, single, naive])
-    assert [(reason.why, reason.count) for reason in row.reasons] == [
-        (tuned.why, 3),
-        (single.why, 1),
-    ]
-    assert row.reasons[0].cells == ((naive, tuned), (larger,))
-    page = post.http.get("/wanted").text
-    assert "<h1>Help wanted: one GPU or CPU needs a second measurement</h1>" in page
 
 
 def test_a_sample_is_drawn_at_its_rate() -> None:

@@ -15,7 +15,6 @@ from .machine import MachinePage
 from .owner import OwnerPage
 from .result import ResultPage
 from .studies import PlottedStudyPage, StudyPage
-from .wanted import WantedPage
 from .workload import WorkloadPage
 
 # Each template and its context.
@@ -36,7 +35,6 @@ PAGES: dict[str, type] = {
     "batch-size.html": PlottedStudyPage,
     "trends.html": PlottedStudyPage,
     "log.html": LogPage,
-    "wanted.html": WantedPage,
     "methodology.html": Page,
     "verdicts.html": Page,
     "document.html": DocumentPage,

@@ -20,7 +20,7 @@ from .. import render
 from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides, home, lists, wanted
+from ..pages import guides, home, lists
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import machine as machine_pages
@@ -70,11 +70,6 @@ def machine_list(
     request: Request, session: Reading, filters: Annotated[MachineListPageFilters, Query()]
 ) -> HTMLResponse:
     return render.page(request, "machine-list.html", lists.machine_list(session, filters))
-
-
-@router.get("/wanted")
-def most_wanted(request: Request, session: Reading) -> HTMLResponse:
-    return render.page(request, "wanted.html", wanted.wanted_page(session))
 
 
 @router.get("/results")
