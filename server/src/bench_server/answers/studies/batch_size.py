@@ -11,7 +11,7 @@ from ...ranking.compare import Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import HardwareChoice, SetupFigure, of_cells, of_choice, setup_figure
+from .common import HardwareChoice, SetupFigure, StudyAnswer, of_cells, of_choice, setup_figure
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,9 @@ class BatchStudy:
 
 
 @dataclass(frozen=True)
-class BatchAnswer:
-    """Speed by batch size on one hardware; null if no set-up has two sizes. ``comparisons``: for
-    how many the verdicts are corrected."""
+class BatchAnswer(StudyAnswer):
+    """Speed by batch size on one hardware."""
 
-    hardware: str | None
-    hardware_slug: str | None
-    comparisons: int
     studies: tuple[BatchStudy, ...]
 
 

@@ -28,6 +28,16 @@ class HardwareChoice(BaseModel):
 
 
 @dataclass(frozen=True)
+class StudyAnswer:
+    """Of one hardware, null if nothing is ranked. ``comparisons``: for how many the verdicts are
+    corrected."""
+
+    hardware: str | None
+    hardware_slug: str | None
+    comparisons: int
+
+
+@dataclass(frozen=True)
 class SetupFigure(Rated, InSetup):
     """One set-up's figure; ``compared``: with the study's reference, if there is one."""
 

@@ -14,13 +14,7 @@ from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import (
-    HardwareChoice,
-    SetupFigure,
-    of_cells,
-    of_choice,
-    setup_figure,
-)
+from .common import HardwareChoice, SetupFigure, StudyAnswer, of_cells, of_choice, setup_figure
 
 ByFramework = dict[str, list[Figure]]
 
@@ -48,13 +42,9 @@ class FrameworkTable:
 
 
 @dataclass(frozen=True)
-class FrameworksAnswer:
-    """Framework against framework on one hardware; null if nothing is ranked. ``comparisons``: for
-    how many the verdicts are corrected."""
+class FrameworksAnswer(StudyAnswer):
+    """Framework against framework on one hardware."""
 
-    hardware: str | None
-    hardware_slug: str | None
-    comparisons: int
     tables: tuple[FrameworkTable, ...]
 
 

@@ -26,7 +26,7 @@ from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..parameters import AFramework, AWorkload
 from ..query_names import require_known
 from ..types.shared_fields import Rated, rate_fields
-from .common import HardwareChoice
+from .common import HardwareChoice, StudyAnswer
 from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
@@ -64,16 +64,12 @@ class VersionFigure(Rated):
 
 
 @dataclass(frozen=True)
-class TrendsAnswer:
-    """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
-    ranked. ``comparisons``: for how many the verdicts are corrected."""
+class TrendsAnswer(StudyAnswer):
+    """Figures of one hardware in one set-up by version, oldest version first."""
 
-    hardware: str | None
-    hardware_slug: str | None
     workload: str | None
     setup: dict[str, Any] | None
     by: By
-    comparisons: int
     versions: tuple[VersionFigure, ...]
 
 
@@ -94,7 +90,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         if several:
             break
     if shown is None and choice == TrendChoice.model_validate({}):
-        return TrendsAnswer(None, None, None, None, choice.by, 0, ())
+        return TrendsAnswer(None, None, 0, None, None, choice.by, ())
     if shown is None:
         named = ", ".join(f"{name} {value[:100]!r}" for name, value in choice if value)
         raise NotFound(f"no figures of versions with {named}")

@@ -26,22 +26,6 @@ from .common import Page
 
 ENTRIES = 25
 NEWEST_DAYS = 3
-# The question that a document answers, by its name or its folder.
-QUESTIONS = {
-    "SECURITY": "How is a weakness reported?",
-    "adding": "How is a workload, a framework or a check added?",
-    "adr": "What was decided, and why?",
-    "agent": "Which commands, options and settings does the agent have?",
-    "architecture": "What are the parts, and what does each do?",
-    "faults": "Which check detects which planted fault?",
-    "glossary": "What does each word mean?",
-    "methodology": "What does a figure of Trainmark mean, and what does it not mean?",
-    "notebook": "What was tried, and what came of it?",
-    "operating": "How is a server run?",
-    "protocol": "What do agent and server send each other?",
-    "results": "What has the project measured of itself?",
-    "threat-model": "What is protected from whom, and what is not prevented?",
-}
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,6 @@ class DocumentPage(Page):
     """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
     itself lists them."""
 
-    question: str
     text: Markup
     sections: tuple[Section, ...]
 
@@ -112,9 +95,8 @@ def document_page(name: str) -> DocumentPage:
         near = query_names.nearest(name[:100], names)
         raise NotFound(f"no document {name[:100]!r}", field="name", near=near)
     title, text, sections = documents.rendered(file)
-    question = QUESTIONS[name if name in QUESTIONS else name.partition("/")[0]]
     listed = sections and f'href="#{sections[0].anchor}"' in text
-    return DocumentPage(title, "/api/v1/workloads", question, text, () if listed else sections)
+    return DocumentPage(title, "/api/v1/workloads", text, () if listed else sections)
 
 
 def submit_page(server: str, settings: Settings) -> SubmitPage:
