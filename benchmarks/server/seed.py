@@ -229,7 +229,6 @@ class Seeding:
                 "machine_id": own.machine_id,
                 "run_id": own.run_id,
                 "newest_at": newest_at,
-                "origin": own.owner if own is owner else "",
             }
             changed = AGGREGATES.changed(row, slower, values)
             self.waiting[AGGREGATES].append(changed)

@@ -206,14 +206,14 @@ def _drop_row(db: sqlite3.Connection, _: Authority) -> int:
 
 
 def _drop_entry(db: sqlite3.Connection, _: Authority) -> int:
-    db.execute("DELETE FROM log_entry WHERE log_index = 4")
-    return 4
+    db.execute("DELETE FROM log_entry WHERE log_index = 7")
+    return 7
 
 
 def _swap_entries(db: sqlite3.Connection, _: Authority) -> int:
-    for old, new in ((4, -1), (5, 4), (-1, 5)):
+    for old, new in ((7, -1), (8, 7), (-1, 8)):
         db.execute("UPDATE log_entry SET log_index = ? WHERE log_index = ?", (new, old))
-    return 4
+    return 7
 
 
 def _swap_and_rebuild(db: sqlite3.Connection, authority: Authority) -> int:
@@ -226,14 +226,14 @@ def _swap_and_rebuild(db: sqlite3.Connection, authority: Authority) -> int:
     ).fetchall():
         for (level, position), value in frontier.add(merkle.leaf_hash(commitment)):
             db.execute("INSERT INTO log_node VALUES (?, ?, ?)", (level, position, value))
-    return 4
+    return 7
 
 
 def _other_checkpoint(db: sqlite3.Connection, authority: Authority) -> int:
     """Two checkpoints of one size: the log's own key signs another root."""
-    other = Checkpoint(authority.origin, 5, bytes(32)).signed(authority.log)
-    db.execute("UPDATE log_checkpoint SET note = ? WHERE size = 5", (other,))
-    return 4
+    other = Checkpoint(authority.origin, 8, bytes(32)).signed(authority.log)
+    db.execute("UPDATE log_checkpoint SET note = ? WHERE size = 8", (other,))
+    return 7
 
 
 def _edit_figure(db: sqlite3.Connection, _: Authority) -> None:

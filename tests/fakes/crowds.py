@@ -25,6 +25,7 @@ def crowd(http: httpx.Client, store: Store, seeds: range, step_ns: int, now: dat
     older owners' hardware and one on another.
 
     Args:
+        http: a client, from whose network all come.
         now: the server's time.
     """
     lines = []

@@ -11,15 +11,15 @@ from bench_server.ranking.owners import NEW, OwnerFacts
 def figures(
     repeats: Iterable[Figure],
     kinds: Mapping[str, int] = MappingProxyType({}),
-    origins: Mapping[str, str] = MappingProxyType({}),
+    areas: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Figure]:
     """One figure for each hardware, workload and set-up, fastest first.
 
     Args:
         kinds: of owners, by label; others are new.
-        origins: of owners; others have one each.
+        areas: of owners; others have one each.
     """
-    labels = kinds.keys() | origins.keys()
-    facts = {one: OwnerFacts(kinds.get(one, NEW), origins.get(one, one)) for one in labels}
+    labels = kinds.keys() | areas.keys()
+    facts = {one: OwnerFacts(kinds.get(one, NEW), areas.get(one)) for one in labels}
     made = of_machines(combined(combined(repeats, "run"), "machine"), facts)
     return sorted(made, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))

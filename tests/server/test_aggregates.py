@@ -40,7 +40,7 @@ Row = dict[str, Any]
 # Owner, machine, run, environment, time: few of each, so that they meet.
 results = st.lists(
     st.tuples(
-        st.sampled_from("abc"),
+        st.sampled_from("abcd"),
         st.sampled_from("12"),
         st.sampled_from("123"),
         st.sampled_from("xy"),
@@ -97,12 +97,16 @@ def empty(connection: Connection) -> None:
         connection.execute(delete(table))
 
 
-def vouch(connection: Connection, confirmed: set[str], established: set[str]) -> None:
-    """Make these owners the confirmed and the established ones, and touch their aggregates."""
+def vouch(
+    connection: Connection, confirmed: set[str], established: set[str], together: set[str]
+) -> None:
+    """Make these owners the confirmed ones, the established ones and those of one area, and touch
+    their aggregates."""
     connection.execute(delete(OWNERS))
-    for label in sorted(confirmed | established):
-        kinds = {"confirmed": label in confirmed, "established": label in established}
-        connection.execute(insert(OWNERS).values(label=label, **kinds))
+    for label in sorted(confirmed | established | together):
+        about = {"confirmed": label in confirmed, "established": label in established}
+        area = 7 if label in together else None
+        connection.execute(insert(OWNERS).values(label=label, area=area, **about))
     subjects = [subject_of(row) for row in connection.execute(select(RESULTS))]
     stale = Stale.of_owners(at_level("owner", subject) for subject in subjects)
     aggregates.refresh(connection, stale)
@@ -122,7 +126,7 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     rows = connection.execute(select(RESULTS).where(RESULTS.c.rankable))
     repeats = [figure_of_result(row) for row in rows]
     machines = combined(combined(repeats, "run"), "machine")
-    return {f.id: f for f in of_machines(machines, facts_of(connection, "abc"))}
+    return {f.id: f for f in of_machines(machines, facts_of(connection, "abcd"))}
 
 
 @quick
@@ -133,6 +137,7 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     few=st.sampled_from([0, 2, children.FEW]),
     confirmed=st.sets(st.sampled_from("abcd")),
     established=st.sets(st.sampled_from("abcd")),
+    together=st.sets(st.sampled_from("abcd")),
 )
 def test_batches_of_any_size_give_the_figures_of_the_repeats(
     store: Store,
@@ -142,6 +147,7 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
     few: int,
     confirmed: set[str],
     established: set[str],
+    together: set[str],
 ) -> None:
     """To the last digit, whichever way the middle is found."""
     made = [measurement(*row) for row in rows]
@@ -152,7 +158,7 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
         patch.setattr(children, "FEW", few)
         for start in range(0, len(made), groups):
             add(connection, made[start : start + groups])
-        vouch(connection, confirmed, established)
+        vouch(connection, confirmed, established, together)
         assert hardware(connection) == from_repeats(connection)
         in_batches = stored(connection)
         connection.execute(delete(TABLE))

@@ -43,8 +43,12 @@ def repeat(
     )  # fmt: skip
 
 
-def figure_of(repeats: Iterable[Figure], kinds: Mapping[str, int] | None = None) -> Figure:
-    (figure,) = figures(repeats, kinds or {})
+def figure_of(
+    repeats: Iterable[Figure],
+    kinds: Mapping[str, int] | None = None,
+    areas: Mapping[str, int] | None = None,
+) -> Figure:
+    (figure,) = figures(repeats, kinds or {}, areas or {})
     return figure
 
 
@@ -161,11 +165,12 @@ def test_a_hundred_new_owners_move_no_median(
     fresh = [repeat(10, x, x) for x in labels if of_kind[x] == 2]
     before, after = figure_of(rows, of_kind), figure_of([*rows, *fresh], of_kind)
     assert after == before._replace(owners=OwnerCounts(*kinds))
-    assert (after.values.n, after.owners.words) == (counted, words)
-    assert after.owners.that_count == counted
+    assert (after.counted, after.owners.words(counted)) == (counted, words)
     assert after.backing == before.backing
-    alone = figure_of(fresh)
+    alone = figure_of(fresh, areas=dict.fromkeys(labels[-99:], 1))
     assert (alone.backing, alone.ns_per_sample) == ("several", 10)
+    words = "100 new; 2 count: one of each area, undisturbed ones first"
+    assert alone.owners.words(alone.counted) == words
 
 
 def test_repeats_of_a_run_are_one_value() -> None:

@@ -1,24 +1,36 @@
 """Every board of the invented fleet is in the order of what its column says."""
 
+import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlmodel import Session
-from tests.fakes import fleet
+from tests.fakes import fleet, results
+from tests.fakes.fleet import filling, measured
+from tests.fakes.fleet.filling import START
+from tests.fakes.fleet.hardware import BESIDE, CPUS, CUDA, METAL, Kind, environment_of, machine_of
 
+from bench_protocol.catalogue.matrix import Cell, Device
 from bench_server.answers import leaderboard
 from bench_server.answers.board_filters import BoardFilters
 from bench_server.answers.orders import RANK_BY
 from bench_server.answers.types.leaderboard import Board, BoardRow
 from bench_server.db.store import Store
+from bench_server.ingest import columns, key_events
+from bench_server.log.server_keys import Authority, load_authority
 from bench_server.ranking.figures import Figure
 from bench_server.ranking.owners import BACKINGS
+from bench_server.settings import Settings
 
 # The groups and filters of a board that a reader can choose. The default group is None.
 GROUPS = (None, "setup", "machine")
+SETUP = ("framework", "recipe", "data", "batch_size")
+SPEEDS = (0.6, 1.9)
 CHOICES: tuple[dict[str, Any], ...] = (
     *({}, {"batch_size": "any", "precision": "any"}, {"backing": "confirmed"}, {"recipe": "tuned"}),
     *(
@@ -31,8 +43,15 @@ CHOICES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    store = Store(fleet.make(tmp_path_factory.mktemp("fleet")))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("fleet")
+    fleet.make(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def session(folder: Path) -> Iterator[Session]:
+    store = Store(f"sqlite:///{folder / 'server.db'}")
     with store.reading() as opened:
         yield opened
     store.close()
@@ -119,3 +138,80 @@ def test_these_tests_see_evidence_before_speed(
     assert misplaced(session)[0]
     rows = boards(session)["mnist-cnn"].rows
     assert speeds(rows) != sorted(speeds(rows), reverse=True)
+
+
+# -- forty keys of one network ---------------------------------------------------------------------
+
+
+def first_places(session: Session) -> dict[tuple[Any, ...], BoardRow]:
+    """The first rank of every board; the owner of one is known, or two owners are behind it."""
+    return {
+        (group, str(choice), workload): row
+        for group, choice in product((None, "setup"), CHOICES)
+        for workload, board in boards(session, group=group, **choice).items()
+        for row in board.rows
+        if row.rank == 1
+    }
+
+
+def confirmed(session: Session) -> dict[tuple[Any, ...], float]:
+    """The confirmed figures of every set-up."""
+    asked = {"group": "setup", "backing": "confirmed", "batch_size": "any", "precision": "any"}
+    return {
+        (workload, row.hardware_slug, *(getattr(row, name) for name in SETUP)): (
+            row.samples_per_second
+        )
+        for workload, board in boards(session, **asked).items()
+        for row in board.rows
+    }
+
+
+def crowd(store: Store, authority: Authority, rows: Iterable[BoardRow]) -> None:
+    """Forty new owners of one network send results in the set-ups of these rows, by turns slower
+    and faster than the fleet's would be."""
+    cells: defaultdict[str, dict[str, Cell]] = defaultdict(dict)
+    for row in rows:
+        place = {name: getattr(row, name) for name in SETUP}
+        cell = results.make_cell(row.workload, device=Device(kind=row.device), **place)
+        cells[row.hardware_slug][cell.digest] = cell
+    beside = {
+        BESIDE[kind.name, kind.cores]: kind for kind in METAL if (kind.name, kind.cores) in BESIDE
+    }
+    machines = {kind: kind for kind in (*CUDA, *METAL, *CPUS)} | beside
+    kinds = {slug(kind, machine): kind for kind, machine in machines.items()}
+    at = START + timedelta(days=200)
+    for seed in range(100, 140):
+        key = results.private_key(seed)
+        key_events.accept(results.enrollment(key), store, authority, "open", at, area=7)
+        for number, (name, of_kind) in enumerate(cells.items(), 1):
+            kind = kinds[name]
+            machine = machine_of(machines[kind], 1_000 * number + seed)
+            run = measured.Session(key, kind, machine, environment_of(kind), at, SPEEDS[seed % 2])
+            filling.send(store, authority, run, of_kind.values(), repeats=(1,))
+
+
+def slug(kind: Kind, machine: Kind) -> str:
+    cell = results.make_cell(device=Device(kind=kind.device))  # type: ignore[arg-type]
+    result = results.make_result(cell=cell, machine=machine_of(machine, 1))
+    return str(columns.of_result(result)["hardware_slug"])
+
+
+def test_forty_keys_of_one_network_change_no_first_place_and_no_confirmed_figure(
+    folder: Path, tmp_path: Path, session: Session
+) -> None:
+    """Slower and faster ones, in the set-up of every first place."""
+    firsts, figures = first_places(session), confirmed(session)
+    assert len(firsts) > 60
+    assert len(figures) > 20
+    shutil.copy(folder / "server.db", tmp_path)
+    authority = load_authority(Settings().origin, folder / "server-keys")
+    store = Store(f"sqlite:///{tmp_path / 'server.db'}")
+    crowd(store, authority, firsts.values())
+    with store.reading() as after:
+        now = first_places(after)
+        assert {row.new_owners for row in now.values()} >= {40}
+        assert {name: row.result_id for name, row in now.items()} == {
+            name: row.result_id for name, row in firsts.items()
+        }
+        assert confirmed(after) == figures
+    store.close()

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from sqlalchemy import select
 from tests.fakes import results, said, trusted
 from tests.fakes.client import Poster
@@ -93,7 +94,8 @@ def test_many_new_owners_move_no_place_median_or_bound(
     (before,), bound = board(post), bounds(store)
     assert bound[0].owners == 1
     app.state.clock = lambda: LATER
-    crowd(post.http, store, range(100, 100 + many), STEP_NS // 2, LATER)
+    with TestClient(post.http.app, client=("192.0.2.1", 1)) as network:  # type: ignore[attr-defined]
+        crowd(network, store, range(100, 100 + many), STEP_NS // 2, LATER)
     lone, tuned, first = board(post)
     counts = ("owners", "new_owners")
     assert [first[name] for name in counts] == [many + 1, many]

@@ -184,16 +184,13 @@ def check(store: Store, seen: list[tuple[str, Any]]) -> None:
 
 def test_all_that_a_median_needs_of_children_is_in_an_index() -> None:
     (index,) = (index for index in TABLE.indexes if index.name == "ix_aggregate_children")
-    table = children.CHILD_AGGREGATES
-    of_owners, of_places, of_sums, of_origins = (
+    table = children.CHILD_OWNERS
+    of_owners, of_places, of_sums = (
         set(re.findall(r"aggregate\.(\w+)", str(statement)))
         for statement in (
             outliers.QUARTILES,
-            *(
-                query(table)
-                for query in (children.skipped_to, children.sums, children.origins_among)
-            ),
+            *(query(table) for query in (children.skipped_to, children.sums)),
         )
     )
     assert of_owners < of_places
-    assert of_places | of_sums | of_origins == set(index.columns.keys())
+    assert of_places | of_sums == set(index.columns.keys())

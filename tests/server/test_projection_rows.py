@@ -47,6 +47,7 @@ events = st.lists(
         st.tuples(st.sampled_from(["flag", "quarantine", "restore"]), results_so_far),
         st.tuples(st.sampled_from(["confirm", "doubt"]), owners),
         st.tuples(st.just("assign"), keys, owners),
+        st.tuples(st.just("locate"), owners, st.sampled_from([None, 1, 2])),
         st.tuples(st.just("revoke"), keys, st.none() | st.integers(0, 30)),
         st.tuples(st.just("project"), st.integers(1, 7)),
     ),
@@ -73,6 +74,8 @@ class History:
             said.revoked(self.post, about[0] + 1, about[0] + 1, since=about[1])
         elif kind in ("confirm", "doubt"):
             self._decide(kind, owner=about[0])
+        elif kind == "locate":
+            self._decide(kind, owner=about[0], area=about[1])
         elif kind == "assign":
             self._decide(kind, key=IDS[about[0]], owner=about[1])
         elif self.made:
@@ -106,7 +109,7 @@ class History:
             return
         self.made += [(key + 1, identity) for identity in ids]
 
-    def _decide(self, kind: Any, **about: str) -> None:
+    def _decide(self, kind: Any, **about: Any) -> None:
         # An impossible act is refused.
         with contextlib.suppress(ProtocolError):
             moderation.decide(self.store, AUTHORITY, said.NOW, kind, **about)

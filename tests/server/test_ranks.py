@@ -22,7 +22,7 @@ from bench_server.ranking.owners import CONFIRMED, ESTABLISHED
 from bench_server.ranking.score import best_of
 
 KINDS = dict.fromkeys(("c1", "c2"), CONFIRMED) | dict.fromkeys(("e1", "e2", "e3"), ESTABLISHED)
-CROWD = ("o2", "o3", "o4")
+CROWDED = "o3 o4 o5"
 TUNED = SETUP._replace(recipe="tuned", data="generated", timing="long")
 
 
@@ -69,26 +69,29 @@ def test_a_held_figure_has_a_place_and_no_rank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owners", "origins", "backing", "backed"),
+    ("owners", "together", "backing", "backed", "ns"),
     [
-        ({"o1": 100}, {}, "one", False),
-        ({"o1": 100, "o2": 100}, {}, "several", True),
-        ({"o1": 100, "o2": 100}, {"o1": "home", "o2": "home"}, "one", False),
-        # A crowd of one origin moves the median, and nobody else is nearly as fast.
-        ({"o1": 300} | dict.fromkeys(CROWD, 100), dict.fromkeys(CROWD, "home"), "one", False),
-        ({"o1": 105} | dict.fromkeys(CROWD, 100), dict.fromkeys(CROWD, "home"), "several", True),
-        ({"e1": 100, "o1": 100}, {}, "one", True),
-        ({"e1": 100, "e2": 100}, {"e1": "x", "e2": "x"}, "several", True),
-        ({"c1": 100, "e1": 100}, {}, "several", True),
-        ({"c1": 100, "c2": 100, "o1": 1}, {}, "confirmed", True),
+        ({"o1": 100}, "", "one", False, 100),
+        ({"o1": 100, "o2": 101}, "", "several", True, 101),
+        # An area counts once, by its fastest undisturbed owner.
+        ({"o1": 100, "o2": 101}, "o1 o2", "one", False, 100),
+        ({"o1": -100, "o2": 101}, "o1 o2", "one", False, 101),
+        ({"o1": 300} | dict.fromkeys(CROWDED.split(), 100), CROWDED, "several", True, 300),
+        (dict(o1=100, o2=101, **dict.fromkeys(CROWDED.split(), 99)), CROWDED, "several", True, 100),
+        ({"e1": 100, "o1": 100}, "", "one", True, 100),
+        ({"e1": 100, "e2": 101}, "e1 e2", "several", True, 101),
+        ({"c1": 100, "e1": 100}, "", "several", True, 100),
+        ({"c1": 100, "c2": 101, "o1": 1}, "c1 c2", "confirmed", True, 101),
     ],
 )  # fmt: skip
 def test_what_backs_a_figure(
-    owners: dict[str, float], origins: dict[str, str], backing: str, backed: bool
+    owners: dict[str, float], together: str, backing: str, backed: bool, ns: float
 ) -> None:
-    rows = [row for owner, ns in owners.items() for row in measured(ns, owner)]
-    (figure,) = figures(rows, KINDS, origins)
-    assert (figure.backing, figure.backed) == (backing, backed)
+    """Times of owners, below zero if disturbed; which of them are of one area."""
+    rows = [repeat(abs(ns), owner, f"{owner}-m", disturbed=ns < 0) for owner, ns in owners.items()]
+    (figure,) = figures(rows, KINDS, dict.fromkeys(together.split(), 7))
+    assert (figure.backing, figure.backed, figure.ns_per_sample) == (backing, backed, ns)
+    assert figure.owners.total == len(owners)
 
 
 # -- on a server -----------------------------------------------------------------------------------

@@ -241,7 +241,16 @@ def test_an_audit_compares_more_than_speed(post: Poster, store: Store) -> None:
 
         report = audit(honest)
         assert (report.faults, report.levels) == ((), 1)
-        for field in ("trust_level", "owners", "confirmed_owners", "machines", "runs", "repeats"):
+        fields = (
+            "trust_level",
+            "owners",
+            "confirmed_owners",
+            "machines",
+            "runs",
+            "repeats",
+            "held",
+        )
+        for field in fields:
 
             def more(board: Any, field: str = field) -> None:
                 for row in board["rows"]:

@@ -228,8 +228,8 @@ def test_four_servers_make_one_log_with_one_projector(
                 func.min(LogEntry.log_index), func.max(LogEntry.log_index), func.count()
             ).select_from(LogEntry)
         ).one()
-    # Each client's enrollment and rotation are entries too.
-    assert (first, last + 1, entries) == (0, entries, len(acknowledged) + 2 * CLIENTS)
+    # Each client's enrollment, its owner's area and its rotation are entries too.
+    assert (first, last + 1, entries) == (0, entries, len(acknowledged) + 3 * CLIENTS)
     authority = load_authority(ORIGIN, tmp_path / "server-keys")
     assert lost(store, authority, acknowledged) == doubled(store) == 0
     assert list(contradictions(store, authority)) == []

@@ -25,7 +25,7 @@ def test_it_enrolls_sends_and_verifies(address: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     first, nonce, loss, movements, second, third = done.stdout.splitlines()
-    assert (first, second) == ("entry 0 of 1", "entry 1 of 2")
+    assert (first, second) == ("entry 0 of 2", "entry 2 of 3")
     workload = workload_named("mnist-dense")
     right = figures(workload, nonce.removeprefix("nonce "), 1).readings[0]
     assert numbers(loss) == pytest.approx([right.loss], rel=1e-8)

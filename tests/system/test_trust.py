@@ -91,9 +91,9 @@ def test_a_log_that_forgot_is_refused(
     for count in (1, 2):  # a checkpoint each
         put_new(home, count)
         sent(home, client)
-    rewind(database, 2)
+    rewind(database, 3)
     put_new(home)
-    with pytest.raises(LogContradiction, match="had 4 entries and shows 2"):
+    with pytest.raises(LogContradiction, match="had 5 entries and shows 3"):
         sent(home, client)
     assert len(list(Outbox(home.outbox).pending())) == 1
     (evidence,) = home.servers.glob("*.contradiction")
@@ -110,9 +110,9 @@ def test_two_checkpoints_of_one_size_are_refused(
     rewind(database, 2)
     other = Client(client.server, results.private_key(9), Home(tmp_path / "other"))
     other.enroll()
-    assert json.loads(client.fetch("/api/v1/log"))["size"] == 3
+    assert json.loads(client.fetch("/api/v1/log"))["size"] == 4
     put_new(home)
-    with pytest.raises(LogContradiction, match="two different trees have size 3"):
+    with pytest.raises(LogContradiction, match="two different trees have size 4"):
         sent(home, client)
     other.close()
 

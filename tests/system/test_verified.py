@@ -89,7 +89,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
         assert operator("owners", "assign", key, "lab").code == 0
     agent = Agent(other_home.root)
     revoked = agent(
-        "keys", "revoke", "--key", first_key, "--since", "2", "--reason", "stolen", "--yes",
+        "keys", "revoke", "--key", first_key, "--since", "3", "--reason", "stolen", "--yes",
         "--server", client.server,
     )  # fmt: skip
     assert revoked.code == 0, revoked.stderr
@@ -102,7 +102,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
     )
     broken = agent("verify", f"{client.server}/results/{late}")
     assert broken.code == 1
-    assert "revoked for what was logged from entry 2 on" in broken.stderr
+    assert "revoked for what was logged from entry 3 on" in broken.stderr
     bundle = json.loads(file.read_text())
     for left_out in range(5):
         events = [e for n, e in enumerate(bundle["key"]["events"]) if n != left_out]
@@ -123,13 +123,13 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     online = agent("verify", str(file), "--all")
     assert online.code == 0, online.stderr
     assert "the key's history is valid (1 event: enroll)" in online.stdout
-    assert "entry 1 in the log of trainmark.localhost" in online.stdout
+    assert "entry 2 in the log of trainmark.localhost" in online.stdout
     server_file = next(home.servers.glob("*.json"))
     server_file.write_text(server_file.read_text().replace(address, "http://127.0.0.1:9"))
     offline = agent("verify", str(file), "--json")
     assert offline.code == 0, offline.stderr
     assert "The key's history was not checked" in offline.stderr
-    assert offline.json()["log_index"] == 1
+    assert offline.json()["log_index"] == 2
     other = Agent(home.root.with_name("other"))
     assert other("verify", str(file)).code == 1  # it never saw this log
     document = json.loads(file.read_text())

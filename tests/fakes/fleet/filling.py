@@ -79,8 +79,14 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
     _oddities(store, authority, keys[3])
 
 
-def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
-    """Post three repeats of each cell under one challenge; return the results' ids."""
+def send(
+    store: Store,
+    authority: Authority,
+    run: Session,
+    cells: Iterable[Cell],
+    repeats: Sequence[int] = (1, 2, 3),
+) -> list[str]:
+    """Post the repeats of each cell under one challenge; return the results' ids."""
     bound = challenge_of(store, run.key, run.at, authority)
     made = [
         result_of(
@@ -91,7 +97,7 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
             random.Random(f"{run.machine.machine_hash}{run.at}{cell.digest}{repeat}"),
         )
         for cell in cells
-        for repeat in (1, 2, 3)
+        for repeat in repeats
     ]
     span_ns = max(result.clocks.finished_ns for result in made) + 5_000_000_000
     finished = run.at + timedelta(seconds=span_ns / 1e9)

@@ -25,7 +25,7 @@ from bench_protocol.statistics.comparison import LogSample, figure_interval
 from ..db.tables import EnvironmentRow, table_of
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
-from ..ranking.owners import OWNER_KINDS, OwnerKind, facts_about, facts_of
+from ..ranking.owners import NO_OWNER, OWNER_KINDS, OwnerKind, facts_of
 from ..ranking.rows import TABLE
 from . import query_names, stored_figures
 from .runs import sides
@@ -107,7 +107,7 @@ def owner(session: Session, label: str) -> OwnerAnswer:
     )
     chosen = {id: _most_runs([f for f in figures if f.subject.machine_id == id]) for id in ids}
     histories = _histories(session, [one for of_one in chosen.values() for one in of_one])
-    facts = facts_about(facts_of(session.connection(), [label]), label)
+    facts = facts_of(session.connection(), [label]).get(label, NO_OWNER)
     machines = [
         OwnedMachine(
             id,

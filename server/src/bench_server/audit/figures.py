@@ -20,6 +20,7 @@ class Compared(NamedTuple):
     machines: int
     runs: int
     repeats: int
+    held: bool
 
 
 class Level(NamedTuple):
@@ -47,6 +48,7 @@ def of_figure(figure: Figure) -> tuple[str, Compared]:
         figure.machines,
         figure.runs,
         figure.repeats,
+        figure.held,
     )
     return _name(place, figure.subject.workload), compared
 

@@ -69,6 +69,7 @@ class BoardRow(TypedDict):
     machines: int
     runs: int
     repeats: int
+    held: bool
 
 
 class Board(TypedDict):

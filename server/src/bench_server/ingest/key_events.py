@@ -52,14 +52,15 @@ def accept(
     authority: Authority,
     policy: str,
     now: datetime,
-    origin: str = "",
+    area: int | None = None,
     spend: Callable[[], None] = lambda: None,
 ) -> KeyEventResult:
     """Verify a key event, apply and log it.
 
     Args:
         policy: who may enroll: ``open``, ``invite`` or ``approval``.
-        origin: the keyed hash of the network that the event came from.
+        area: of the network that the event came from, if that is known. The first key of an owner
+            locates it.
         spend: counts a new key that nobody invited in the rate of its address; it may raise an
             error, and then nothing has happened.
 
@@ -88,13 +89,16 @@ def accept(
         leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
-            key_registry.set_origin(session, key, origin)
             if body.invite is None:
                 spend()
             if owner is not None:
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
                 leaves.append(writer.Leaf("act", assigned, key_chain=key.first_key_id))
+            if area is not None and len(key_registry.keys_of(session, key.owner)) == 1:
+                there: dict[str, Any] = {"owner": key.owner, "area": area}
+                located = moderation.operators(authority, now, "locate", **there)
+                leaves.append(writer.Leaf("act", located))
         receipt = writer.append(session, authority, leaves, now)[0]
         return KeyEventResult(key, receipt, created=True)
 

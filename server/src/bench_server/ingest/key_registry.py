@@ -302,14 +302,6 @@ def assign(session: Session, key_id: str, label: str) -> SigningKey:
     return row
 
 
-def set_origin(session: Session, key: SigningKey, origin: str) -> None:
-    """Store where the owner of a new key comes from, unless an earlier key has said so."""
-    owner = owner_with_label(session, key.owner)
-    owner.origin = owner.origin or origin
-    session.add(owner)
-    session.flush()
-
-
 def keys_of(session: Session, label: str) -> list[SigningKey]:
     """The keys of an owner, oldest first."""
     query = select(SigningKey).where(SigningKey.owner == label)

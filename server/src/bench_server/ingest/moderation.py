@@ -186,7 +186,7 @@ def change_keys(session: Session, act: Act, display_name: str | None = None) -> 
             key.status = "active"
     elif act.act == "assign":
         key_registry.assign(session, _needed(act.key, "key"), _needed(act.owner, "owner"))
-    elif act.act in ("confirm", "doubt"):
+    elif act.act in acts.ABOUT_OWNERS:
         key_registry.owner_with_label(session, _needed(act.owner, "owner"))
 
 

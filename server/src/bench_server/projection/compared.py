@@ -20,7 +20,7 @@ def findings(connection: Connection, entries: Sequence[ResultEntry]) -> dict[str
     facts = owners.facts_of(connection, labels) if labels else {}
     places = {
         entry.submission_id: _place(
-            entry.subject, owners.facts_about(facts, entry.subject.owner).kind
+            entry.subject, facts.get(entry.subject.owner, owners.NO_OWNER).kind
         )
         for entry in entries
     }

@@ -16,7 +16,7 @@ from ..db.tables import Owner, SigningKey, Withdrawn, table_of
 from ..ranking.rows import RESULTS, subject_of
 from . import eligibility as rules
 from .entries import ActEntry, KeyEventEntry
-from .touched import NOTHING, Touched, by_kind, by_results
+from .touched import NOTHING, Touched, by_owner, by_results
 
 MODERATION = {
     "hide": "hidden",
@@ -45,8 +45,8 @@ def act(connection: Connection, entry: ActEntry) -> Touched:
         return _moderate(connection, made)
     if made.act == "assign":
         return _assign(connection, made)
-    if made.act in ("confirm", "doubt"):
-        return _confirm(connection, made)
+    if made.act in acts.ABOUT_OWNERS:
+        return _about_owner(connection, made)
     return NOTHING
 
 
@@ -80,10 +80,11 @@ def _assign(connection: Connection, made: Act) -> Touched:
     return before | settle(connection, of_key)
 
 
-def _confirm(connection: Connection, made: Act) -> Touched:
-    confirmed = {"confirmed": made.act == "confirm"}
-    connection.execute(update(_OWNERS).where(_OWNERS.c.label == made.owner).values(confirmed))
-    return by_kind(connection, str(made.owner))
+def _about_owner(connection: Connection, made: Act) -> Touched:
+    located = made.act == "locate"
+    values = {"area": made.area} if located else {"confirmed": made.act == "confirm"}
+    connection.execute(update(_OWNERS).where(_OWNERS.c.label == made.owner).values(values))
+    return by_owner(connection, str(made.owner))
 
 
 def _withdraw(connection: Connection, act_index: int) -> Touched:

@@ -1,9 +1,9 @@
 """Reindex: clear every projected table, so that the projector applies the log from entry 0.
 
-Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Four things
-are not in the log and do not change: names of keys, pending approvals, origins of owners, and the
-findings of the outlier check. Environments stay too: those of withdrawn results cannot be read from
-the log any more, and name nobody.
+Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Three things
+are not in the log and do not change: names of keys, pending approvals, and the findings of the
+outlier check. Environments stay too: those of withdrawn results cannot be read from the log any
+more, and name nobody.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def clear(store: Store) -> None:
         position.take(session.connection())
         for table in (Aggregate, OwnerSpread, Measurement):
             session.execute(delete(table))
-        session.execute(update(Owner).values(confirmed=False, established=False))
+        session.execute(update(Owner).values(confirmed=False, established=False, area=None))
         published.remake(session)
         _rebuild_keys(session)
         position.write(session.connection(), 0)

@@ -49,8 +49,8 @@ def by_results(rows: Iterable[Row[Any]]) -> Touched:
     return Touched(Stale.above(subjects), frozenset(map(setup_of, subjects)))
 
 
-def by_kind(connection: Connection, label: str) -> Touched:
-    """The rows that a change of an owner's kind touches."""
+def by_owner(connection: Connection, label: str) -> Touched:
+    """The rows that a change of an owner's kind or area touches."""
     hardware = reproduced.hardware_of_owner(connection, label)
     stale = Stale.of_owners(subject._replace(owner=label) for subject in hardware)
     return Touched(stale, frozenset(map(setup_of, hardware)))
@@ -67,7 +67,7 @@ def refresh_owners(connection: Connection, touched: Touched) -> Touched:
     if not stale.owners:
         return touched
     for label in owners.establish(connection, stale.owners):
-        stale |= by_kind(connection, label).stale
+        stale |= by_owner(connection, label).stale
     aggregates.refresh(connection, stale, OWNERS_AND_BELOW)
     return replace(touched, stale=stale.only("hardware"))
 

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, delete
 
 from ..db.lists import among
 from ..db.upsert import upsert
-from .children import CHILD_AGGREGATES, CHILD_RESULTS, children_of
+from .children import CHILDREN, children_of
 from .figures import Level, Subject, at_level
 from .medians import combine
-from .owners import NO_OWNER, facts_about, facts_of
+from .owners import NO_OWNER, facts_of
 from .rows import LEVELS, TABLE, aggregate_columns, lineage
 
 
@@ -67,13 +67,11 @@ def refresh(connection: Connection, stale: Stale, levels: Sequence[Level] = LEVE
 
 
 def _refresh(connection: Connection, level: Level, subjects: Mapping[str, Subject]) -> None:
-    table = CHILD_RESULTS if level == "run" else CHILD_AGGREGATES
-    children = children_of(connection, table, subjects)
+    children = children_of(connection, CHILDREN[level], subjects)
     if gone := subjects.keys() - children.keys():
         connection.execute(DELETE, {"ids": sorted(gone)})
     of_owners = [subject.owner for subject in subjects.values()] if level == "owner" else []
-    known = facts_of(connection, of_owners) if of_owners else {}
-    facts = {label: facts_about(known, label) for label in of_owners}
+    facts = facts_of(connection, of_owners) if of_owners else {}
     figures = [combine(summary, level, subjects[id]) for id, summary in sorted(children.items())]
     rows = [
         aggregate_columns(level, figure, facts.get(figure.subject.owner, NO_OWNER))

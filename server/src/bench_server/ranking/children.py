@@ -15,11 +15,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
-    Float,
     Integer,
     Row,
     Select,
     String,
+    Subquery,
     bindparam,
     cast,
     func,
@@ -29,28 +29,31 @@ from sqlalchemy import (
 )
 
 from ..db.lists import among
-from .figures import Figure
-from .medians import AS_FAST, LOG_SCALE, Children, counting, origins_of
+from .figures import Figure, Level
+from .medians import LOG_SCALE, Children, counting
 from .owners import OwnerCounts
 from .rows import FIGURE_COLUMNS, RESULT_COLUMNS, RESULTS, TABLE, figure, figure_of_result
 from .spread import Range, range_ends
 
 # Up to this number, ids and times of all children are read to find the middle; with more, the
-# database skips to it.
+# database skips to it, if all of a kind count.
 FEW = 200
 TRUST_LEVELS = (4, 3, 2, 1, 0)
+# What of a table is no column of its children.
+UNNAMED = ("ranked", "figure_columns", "figure")
 
 
 class ChildTable(NamedTuple):
-    """How to read the children of a level: their parent and id, which of them are ranked, kind and
-    origin of their owner, whether they were disturbed, the columns that are summed (constants for
-    results, which are one repeat each), and how to read a middle one."""
+    """How to read the children of a level: their parent and id, which of them are ranked, the kind
+    of their owner and whether it is the first of its area (both matter among owners alone), whether
+    they were disturbed, the columns that are summed (constants for results, which are one repeat
+    each), and how to read a middle one."""
 
     parent: ColumnElement[str]
     id: ColumnElement[str]
     ranked: ColumnElement[bool]
-    kind: ColumnElement[int] | None
-    origin: ColumnElement[str]
+    kind: ColumnElement[int]
+    first: ColumnElement[bool]
     disturbed: ColumnElement[bool]
     time: ColumnElement[float]
     fastest: ColumnElement[float]
@@ -67,19 +70,33 @@ class ChildTable(NamedTuple):
 
 _R, _A = RESULTS.c, TABLE.c
 CHILD_RESULTS = ChildTable(
-    *(_R.run_aggregate, _R.submission_id, _R.rankable, None, literal("", String), _R.disturbed),
+    *(_R.run_aggregate, _R.submission_id, _R.rankable, literal(0), true(), _R.disturbed),
     *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
     *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
     figure_columns=RESULT_COLUMNS,
     figure=figure_of_result,
 )
 CHILD_AGGREGATES = ChildTable(
-    *(_A.parent_id, _A.id, true(), _A.owner_kind, _A.origin, _A.disturbed),
+    *(_A.parent_id, _A.id, true(), literal(0), true(), _A.disturbed),
     *(_A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
     *(_A.repeats, _A.runs, _A.machines, _A.left_out, _A.trust_level, _A.newest_at),
     figure_columns=FIGURE_COLUMNS,
     figure=figure,
 )
+CHILD_OWNERS = CHILD_AGGREGATES._replace(
+    kind=_A.owner_kind,
+    first=func.row_number().over(
+        partition_by=(_A.parent_id, func.coalesce(cast(_A.area, String), _A.id)),
+        order_by=(_A.disturbed, _A.ns_per_sample, _A.id),
+    )
+    == 1,
+)
+CHILDREN: Mapping[Level, ChildTable] = {
+    "run": CHILD_RESULTS,
+    "machine": CHILD_AGGREGATES,
+    "owner": CHILD_AGGREGATES,
+    "hardware": CHILD_OWNERS,
+}
 
 
 def children_of(
@@ -98,13 +115,14 @@ def children_of(
 
 
 class Group:
-    """Sums of a parent's children, in groups of one kind and disturbance. ``counted``: those of the
-    deciding owners, the undisturbed ones if there are any, as :meth:`.medians.Children.of`."""
+    """Sums of a parent's children, in groups of one kind and disturbance, and of those that are the
+    first of their area. ``counted``: those of the deciding owners, the undisturbed ones if there
+    are any, as :meth:`.medians.Children.of`."""
 
     def __init__(self, parent: str, sums: Sequence[Row[Any]]) -> None:
         self.parent = parent
         self.owners = OwnerCounts.add_up((row.kind, row.number) for row in sums)
-        deciding = [row for row in sums if row.kind <= self.owners.deciding]
+        deciding = [row for row in sums if self._decides(row)]
         self.counted = counting(deciding)
         self.disturbed = bool(self.counted[0].disturbed)
         # Below a disturbed child all is disturbed, so nothing is left out there.
@@ -115,7 +133,10 @@ class Group:
         return sum(int(row._mapping[column]) for row in self.counted)
 
     def counts(self, row: Row[Any]) -> bool:
-        return bool(row.disturbed == self.disturbed and row.kind <= self.owners.deciding)
+        return bool(row.disturbed == self.disturbed and self._decides(row))
+
+    def _decides(self, row: Row[Any]) -> bool:
+        return bool(row.kind <= self.owners.deciding and (row.first or self.owners.older))
 
     def children(self, place: "Place", middle: Figure) -> Children:
         count = self.sum("number")
@@ -136,18 +157,15 @@ class Group:
             log_sum=self.sum("log_sum"),
             log_square_sum=self.sum("log_square_sum"),
             range=place.range,
-            origins=place.origins,
             middle=middle,
         )
 
 
 class Place(NamedTuple):
-    """The id of the child in the middle, the range of those that count, and from how many places
-    those come that are as fast as the middle."""
+    """The id of the child in the middle, and the range of those that count."""
 
     middle_id: str
     range: Range
-    origins: int
 
 
 def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
@@ -160,8 +178,12 @@ def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
 def _places(
     connection: Connection, table: ChildTable, groups: Mapping[str, Group]
 ) -> dict[str, Place]:
-    """The middle of each parent's children, their range and their origins."""
-    few = [parent for parent, group in groups.items() if group.owners.total <= FEW]
+    """The middle of each parent's children, and their range."""
+    few = [
+        parent
+        for parent, group in groups.items()
+        if group.owners.total <= FEW or not group.owners.older
+    ]
     ordered: dict[str, list[Row[Any]]] = {parent: [] for parent in few}
     for row in connection.execute(_ordered(table), {"ids": few}) if few else ():
         if groups[row.parent].counts(row):
@@ -175,96 +197,79 @@ def _places(
 def _place_among(children: Sequence[Row[Any]]) -> Place:
     fastest, slowest = range_ends(len(children))
     middle = children[len(children) // 2]
-    origins = origins_of([(child.origin, child.time) for child in children], middle.time)
-    return Place(middle.id, Range(children[fastest].time, children[slowest].time), origins)
+    return Place(middle.id, Range(children[fastest].time, children[slowest].time))
 
 
 def _place_of_many(connection: Connection, table: ChildTable, group: Group) -> Place:
-    """The place among many children: the database skips to each that is needed."""
-    those = {"parent": group.parent, "disturbed": group.disturbed}
-    if table.kind is not None:
-        those["deciding"] = group.owners.deciding
+    """The place among many children, no new owners: the database skips to each that is needed."""
+    those = {
+        "parent": group.parent,
+        "disturbed": group.disturbed,
+        "deciding": group.owners.deciding,
+    }
     count = group.sum("number")
     fastest, slowest, middle = (
         connection.execute(skipped_to(table), {**those, "skip": number}).one()
         for number in (*range_ends(count), count // 2)
     )
-    as_fast = {**those, "most": AS_FAST * middle.time}
-    origins = connection.scalar(origins_among(table), as_fast) or 1
-    return Place(middle.id, Range(fastest.time, slowest.time), origins)
+    return Place(middle.id, Range(fastest.time, slowest.time))
 
 
 # -- statements, each built once -------------------------------------------------------------------
 
 
-def _kind(c: ChildTable) -> ColumnElement[int]:
-    """A run has one owner, whose kind does not matter."""
-    return (literal(0) if c.kind is None else c.kind).label("kind")
+def _children(c: ChildTable, which: ColumnElement[bool]) -> Subquery:
+    """Some ranked children, all columns by their names in the table."""
+    columns = {name: getattr(c, name) for name in ChildTable._fields if name not in UNNAMED}
+    named = (column.label(name) for name, column in columns.items())
+    return select(*named).where(which, c.ranked).subquery()
 
 
 @cache
 def sums(c: ChildTable) -> Executable:
-    log = cast(func.round(func.ln(c.time) * LOG_SCALE), BigInteger)
-    return (
-        select(
-            c.parent.label("parent"),
-            c.disturbed.label("disturbed"),
-            _kind(c),
-            func.count().label("number"),
-            func.min(c.fastest).label("fastest"),
-            func.max(c.slowest).label("slowest"),
-            func.sum(c.repeats).label("repeats"),
-            func.sum(c.runs).label("runs"),
-            func.sum(c.machines).label("machines"),
-            func.sum(c.left_out).label("left_out"),
-            *(
-                func.sum(cast(c.trust_level >= level, Integer)).label(f"trust_{level}")
-                for level in TRUST_LEVELS
-            ),
-            func.max(c.newest_at).label("newest_at"),
-            func.sum(log).label("log_sum"),
-            func.sum(log * log).label("log_square_sum"),
-        )
-        .where(among(c.parent, "ids"), c.ranked)
-        .group_by(c.parent, c.disturbed, *([] if c.kind is None else [c.kind]))
-    )
+    of = _children(c, among(c.parent, "ids")).c
+    log = cast(func.round(func.ln(of.time) * LOG_SCALE), BigInteger)
+    groups = (of.parent, of.disturbed, of.kind, of.first)
+    return select(
+        *groups,
+        func.count().label("number"),
+        func.min(of.fastest).label("fastest"),
+        func.max(of.slowest).label("slowest"),
+        func.sum(of.repeats).label("repeats"),
+        func.sum(of.runs).label("runs"),
+        func.sum(of.machines).label("machines"),
+        func.sum(of.left_out).label("left_out"),
+        *(
+            func.sum(cast(of.trust_level >= level, Integer)).label(f"trust_{level}")
+            for level in TRUST_LEVELS
+        ),
+        func.max(of.newest_at).label("newest_at"),
+        func.sum(log).label("log_sum"),
+        func.sum(log * log).label("log_square_sum"),
+    ).group_by(*groups)
 
 
 @cache
 def _ordered(c: ChildTable) -> Executable:
-    return (
-        select(
-            *(c.parent.label("parent"), c.id.label("id"), c.time.label("time")),
-            *(c.origin.label("origin"), c.disturbed.label("disturbed"), _kind(c)),
-        )
-        .where(among(c.parent, "ids"), c.ranked)
-        .order_by(c.parent, c.time, c.id)
+    of = _children(c, among(c.parent, "ids")).c
+    return select(of.parent, of.id, of.time, of.disturbed, of.kind, of.first).order_by(
+        of.parent, of.time, of.id
     )
 
 
 @cache
 def skipped_to(c: ChildTable) -> Executable:
+    """One of the children that count where no new owners decide."""
     return (
         select(c.id.label("id"), c.time.label("time"))
-        .where(*_counted(c))
+        .where(
+            *(c.parent == bindparam("parent"), c.ranked),
+            c.disturbed == bindparam("disturbed", type_=Boolean),
+            c.kind <= bindparam("deciding", type_=Integer),
+        )
         .order_by(c.time, c.id)
         .limit(1)
         .offset(bindparam("skip", type_=Integer))
-    )
-
-
-@cache
-def origins_among(c: ChildTable) -> Executable:
-    as_fast = c.time <= bindparam("most", type_=Float)
-    return select(func.count(c.origin.distinct())).where(*_counted(c), as_fast)
-
-
-def _counted(c: ChildTable) -> tuple[ColumnElement[bool], ...]:
-    """The children of a parent that count in its figure."""
-    return (
-        *(c.parent == bindparam("parent"), c.ranked),
-        c.disturbed == bindparam("disturbed", type_=Boolean),
-        true() if c.kind is None else c.kind <= bindparam("deciding", type_=Integer),
     )
 
 

@@ -110,13 +110,11 @@ class Figure(NamedTuple):
     independent values of a comparison, each a ``unit``: owners if there are several, else machines,
     else runs. ``trust_level``: more than half of the figures below have it or a higher one.
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure, by kind; all
-    else is of those that count in the figure. ``origins``: from how many places those come that
-    are as fast as the figure (:data:`.medians.AS_FAST`). ``held``: it waits for a second owner
-    (:mod:`.held`). ``machines_range``: of the machines, None where there
-    is one. ``disturbed``: what counts was disturbed
-    (:func:`bench_protocol.payload.doubts.disturbances`); ``left_out``: disturbed results that do
-    not count because others do. ``lead``: how far it may be too fast by chance as the best of
-    several set-ups, in logarithms (:mod:`.best`).
+    else is of those that count in the figure. ``held``: it waits for a second owner (:mod:`.held`).
+    ``machines_range``: of the machines, None where there is one. ``disturbed``: what counts was
+    disturbed (:func:`bench_protocol.payload.doubts.disturbances`); ``left_out``: disturbed results
+    that do not count because others do. ``lead``: how far it may be too fast by chance as the best
+    of several set-ups, in logarithms (:mod:`.best`).
     """
 
     id: str
@@ -133,7 +131,6 @@ class Figure(NamedTuple):
     runs: int = 1
     machines: int = 1
     owners: OwnerCounts = ONE_OWNER
-    origins: int = 1
     published: bool = False
     spread: Spread = NO_SPREAD
     machines_range: Range | None = None
@@ -160,16 +157,20 @@ class Figure(NamedTuple):
         figure, and below the level of hardware: nobody else can measure the same machine."""
         if self.published or self.subject.level != "hardware":
             return None
-        counted = self.values.n if self.unit == "owners" else 1
-        if min(counted, self.owners.confirmed) >= CONFIRMED_FOR_A_FIGURE:
+        if min(self.counted, self.owners.confirmed) >= CONFIRMED_FOR_A_FIGURE:
             return "confirmed"
-        return "several" if counted > 1 and self.backed else "one"
+        return "several" if self.counted > 1 else "one"
+
+    @property
+    def counted(self) -> int:
+        """How many owners count in it."""
+        return self.values.n if self.unit == "owners" else 1
 
     @property
     def backed(self) -> bool:
         """Whether more than one new owner stands behind the figure: a confirmed or established
-        one, or new ones of different origin. Only such a figure holds others (:mod:`.held`)."""
-        return self.owners.older > 0 or self.origins > 1
+        one, or new ones of different areas. Only such a figure holds others (:mod:`.held`)."""
+        return self.owners.older > 0 or self.counted > 1
 
 
 # The fields that are empty in a level's subjects.

@@ -1,10 +1,10 @@
 """Hold: a figure of one new owner takes no first place from one that others stand behind.
 
 A new owner costs a key, so one person could make any number of them (:mod:`.owners`). A figure that
-new owners of one origin alone stand behind is *held* if it is faster than the fastest figure of its
+new owners of one area alone stand behind is *held* if it is faster than the fastest figure of its
 workload that is backed (:attr:`.figures.Figure.backed`), or more than ``BEYOND`` times as fast as
 the fastest backed one of its hardware. It is shown in its place without a rank, and no other figure
-rests on it. A second owner of another origin ends the hold, and so does the operator, who confirms
+rests on it. A second owner of another area ends the hold, and so does the operator, who confirms
 the owner. Where nothing is backed, nothing is held. See docs/adr/0030-speed-ranks.md.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, or_, select
 
 from ..db.lists import among
-from .figures import Figure
+from .figures import UNITS, Figure
 from .rows import TABLE
 
 BEYOND = 1.5
@@ -64,7 +64,7 @@ BACKED = (
     .where(
         _C.level == "hardware",
         among(_C.workload_digest, "ids"),
-        or_(_C.confirmed_owners + _C.established_owners > 0, _C.origins > 1),
+        or_(_C.confirmed_owners + _C.established_owners > 0, _C.value_unit == UNITS[-1]),
     )
     .group_by(_C.workload_digest, _C.batch_size, _C.precision, _C.hardware_slug)
 )

@@ -6,8 +6,10 @@ does not count twice, and an owner moves a hardware's figure by no more than one
 owners' (the breakdown point of the median, Huber 1964). The median of an even number is the slower
 of the two in the middle, so each figure is the time of one repeat. Repeats of one run are not
 independent of each other, so a run is the smallest unit of a comparison. Owners of the best kind
-make the figure of a hardware (:attr:`.owners.OwnerCounts.deciding`). Of what is left at each
-level, disturbed values are left out while there are others (:func:`counting`).
+make the figure of a hardware (:attr:`.owners.OwnerCounts.deciding`). Where these are new, a key
+costs nothing, so an area counts once, by its fastest owner that was not disturbed if there is one.
+Of what is left at each level, disturbed values are left out while there are others
+(:func:`counting`).
 
 :func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
 table; :func:`combined` computes them from figures in memory.
@@ -24,13 +26,11 @@ from typing import Protocol, TypeVar
 from bench_protocol.statistics.comparison import LogSample
 
 from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Figure, Level, Subject, at_level
-from .owners import ONE_OWNER, OwnerCounts, OwnerFacts, facts_about
+from .owners import NO_OWNER, ONE_OWNER, OwnerCounts, OwnerFacts
 from .spread import Range, Spread, range_of
 
 # Logarithms are summed as integers of this part of 1, so that a sum depends on no order.
 LOG_SCALE = 100_000
-# An owner is as fast as a figure if its time is at most this multiple of the figure's.
-AS_FAST = 1.1
 ALL_NEW: Mapping[str, OwnerFacts] = MappingProxyType({})
 
 
@@ -53,7 +53,6 @@ class Children:
     then id; of an even number ``middle`` is the slower of the two in the middle. ``owners`` counts
     all, by the kind of their owner. ``left_out`` counts disturbed results of the deciding ones that
     do not count, and what was left out below.
-    ``origins``: from how many places the owners come that are as fast as the middle.
     ``log_sum`` and ``log_square_sum`` add their times' logarithms as integers of 1/``LOG_SCALE``.
     """
 
@@ -71,7 +70,6 @@ class Children:
     log_sum: int
     log_square_sum: int
     range: Range
-    origins: int
     middle: Figure
 
     @classmethod
@@ -79,13 +77,12 @@ class Children:
         cls, children: Iterable[Figure], facts: Mapping[str, OwnerFacts] = ALL_NEW
     ) -> "Children":
         """Summarise figures that are in memory; :mod:`.children` does the same in SQL."""
-        every = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
-        about = [facts_about(facts, child.subject.owner) for child in every]
-        owners = OwnerCounts.add_up((one.kind, 1) for one in about)
-        deciding = [
-            child for child, one in zip(every, about, strict=True) if one.kind <= owners.deciding
-        ]
-        ordered = counting(deciding)
+        every = [(child, facts.get(child.subject.owner, NO_OWNER)) for child in children]
+        owners = OwnerCounts.add_up((about.kind, 1) for _, about in every)
+        deciding = [child for child, about in every if about.kind <= owners.deciding]
+        if not owners.older:
+            deciding = _one_of_each_area(every)
+        ordered = sorted(counting(deciding), key=lambda child: (child.ns_per_sample, child.id))
         logs = [scaled_log(child.ns_per_sample) for child in ordered]
         middle = ordered[len(ordered) // 2]
         results = sum(child.repeats + child.left_out for child in deciding)
@@ -104,13 +101,6 @@ class Children:
             log_sum=sum(logs),
             log_square_sum=sum(log * log for log in logs),
             range=range_of([child.ns_per_sample for child in ordered]),
-            origins=origins_of(
-                [
-                    (facts_about(facts, one.subject.owner).origin, one.ns_per_sample)
-                    for one in ordered
-                ],
-                middle.ns_per_sample,
-            ),
             middle=middle,
         )
 
@@ -123,10 +113,17 @@ class Children:
         return LogSample(n, total / (n * LOG_SCALE), variance)
 
 
-def origins_of(children: Iterable[tuple[str, float]], middle_ns: float) -> int:
-    """From how many places those owners come that are as fast as the one in the middle, from the
-    origin and the time of each."""
-    return len({origin for origin, time in children if time <= AS_FAST * middle_ns})
+def _one_of_each_area(children: Iterable[tuple[Figure, OwnerFacts]]) -> list[Figure]:
+    """The fastest of each area, of the undisturbed ones if there are any."""
+    found: dict[int | str, Figure] = {}
+    for child, about in children:
+        area = child.id if about.area is None else about.area
+        found[area] = min(child, found.get(area, child), key=_undisturbed_first)
+    return [*found.values()]
+
+
+def _undisturbed_first(child: Figure) -> tuple[bool, float, str]:
+    return child.disturbed, child.ns_per_sample, child.id
 
 
 def scaled_log(ns_per_sample: float) -> int:
@@ -166,7 +163,6 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
         runs=1 if level == "run" else children.runs,
         machines=1 if level in ("run", "machine") else children.machines,
         owners=children.owners if level == "hardware" else ONE_OWNER,
-        origins=children.origins if level == "hardware" else 1,
         trust_level=children.trust_level,
         newest_at=children.newest_at,
         evidence=middle.evidence,

@@ -22,22 +22,22 @@ ESTABLISHED_AFTER = timedelta(days=30)
 # From this number of confirmed owners on, they alone make a hardware's figure. One is not enough:
 # nobody would have reproduced it.
 CONFIRMED_FOR_A_FIGURE = 2
-# What backs a hardware's figure: two or more confirmed owners, several owners, or one. New owners
-# of one origin are one.
+# What backs a hardware's figure: two or more confirmed owners, several owners, or one. Of new ones
+# an area counts once.
 Backing = Literal["confirmed", "several", "one"]
 BACKINGS: tuple[Backing, ...] = ("confirmed", "several", "one")
 
 
 class OwnerFacts(NamedTuple):
-    """The place of an owner's kind in ``OWNER_KINDS``, and its origin: the keyed hash of the
-    network that its first key was enrolled from. An owner of unknown origin is one of its own."""
+    """The place of an owner's kind in ``OWNER_KINDS``, and its area: one of 256, by the network
+    that its first key was enrolled from. One of unknown area shares it with nobody."""
 
-    kind: int
-    origin: str
+    kind: int = NEW
+    area: int | None = None
 
 
-# Below and above the level of owners.
-NO_OWNER = OwnerFacts(NEW, "")
+# Of an owner that nothing is known of, and below and above the level of owners.
+NO_OWNER = OwnerFacts()
 
 
 class OwnerCounts(NamedTuple):
@@ -71,17 +71,18 @@ class OwnerCounts(NamedTuple):
             return CONFIRMED
         return ESTABLISHED if self.older else NEW
 
-    @property
-    def that_count(self) -> int:
-        """The number of owners of the kinds that decide."""
-        return sum(self[: self.deciding + 1])
+    def words(self, counted: int) -> str:
+        """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count".
 
-    @property
-    def words(self) -> str:
-        """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
+        Args:
+            counted: how many of the owners count in the figure.
+        """
         numbers = zip(self, OWNER_KINDS, strict=True)
         kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
-        if self.total == self.that_count:
+        if self.deciding == NEW and counted < self.new:
+            verb = "counts" if counted == 1 else "count"
+            return f"{kinds}; {counted:,} {verb}: one of each area, undisturbed ones first"
+        if self.total == sum(self[: self.deciding + 1]):
             return kinds
         if self.deciding == CONFIRMED:
             return f"{kinds}; only the {self.confirmed:,} confirmed count"
@@ -101,20 +102,14 @@ def confirmed_owners(connection: Connection) -> frozenset[str]:
 
 
 def facts_of(connection: Connection, labels: Iterable[str]) -> Mapping[str, OwnerFacts]:
-    """Kind and origin of each owner, by label."""
+    """Kind and area of each owner, by label."""
     rows = connection.execute(FACTS, {"ids": sorted(set(labels))})
     return {
         row.label: OwnerFacts(
-            CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW,
-            row.origin or row.label,
+            CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW, row.area
         )
         for row in rows
     }
-
-
-def facts_about(facts: Mapping[str, OwnerFacts], label: str) -> OwnerFacts:
-    """The facts about an owner; one without any is new and an origin of its own."""
-    return facts.get(label) or OwnerFacts(NEW, label)
 
 
 def first_trusted(connection: Connection, labels: Iterable[str]) -> dict[str, datetime]:
@@ -147,7 +142,7 @@ def _spans(first: datetime | None, last: datetime | None) -> bool:
 # -- statements, each built once -------------------------------------------------------------------
 
 _OWNERS, _RESULTS = table_of(Owner), table_of(Measurement)
-FACTS = select(_OWNERS.c.label, _OWNERS.c.confirmed, _OWNERS.c.established, _OWNERS.c.origin).where(
+FACTS = select(_OWNERS.c.label, _OWNERS.c.confirmed, _OWNERS.c.established, _OWNERS.c.area).where(
     among(_OWNERS.c.label, "ids")
 )
 CONFIRMED_LABELS = select(_OWNERS.c.label).where(_OWNERS.c.confirmed)

@@ -84,7 +84,7 @@ FIGURE_COLUMNS = tuple(
         *("ns_per_sample", "fastest_ns", "slowest_ns"),
         *("value_count", "value_log_mean", "value_log_variance", "value_unit"),
         *("repeats", "runs", "machines", "owners"),
-        *("confirmed_owners", "established_owners", "origins", "trust_level", "newest_at"),
+        *("confirmed_owners", "established_owners", "trust_level", "newest_at"),
         *("result_id", "accuracy", "joules_per_sample", "energy_scope"),
         *("spread", "spread_between", "machines_fastest_ns", "machines_slowest_ns"),
         *("disturbed", "left_out"),
@@ -99,7 +99,7 @@ def figure(row: Sequence[Any]) -> Figure:
         framework, device, recipe, batch_size, precision, data, timing,
         owner, machine_id, run_id, environment_id, time, fastest, slowest,
         count, log_mean, log_variance, unit,
-        repeats, runs, machines, owners, confirmed, established, origins, trust_level, newest_at,
+        repeats, runs, machines, owners, confirmed, established, trust_level, newest_at,
         result_id, accuracy, joules_per_sample, energy_scope,
         spread, spread_between, machines_fastest_ns, machines_slowest_ns, disturbed, left_out,
     ) = row  # fmt: skip
@@ -120,7 +120,6 @@ def figure(row: Sequence[Any]) -> Figure:
         runs=runs,
         machines=machines,
         owners=OwnerCounts(confirmed, established, owners - confirmed - established),
-        origins=origins,
         trust_level=trust_level,
         newest_at=newest_at,
         evidence=Evidence(result_id, accuracy, joules_per_sample, energy_scope),
@@ -140,7 +139,7 @@ def aggregate_columns(
     """The columns of a figure of this level.
 
     Args:
-        owner: kind and origin of an owner; no matter at other levels.
+        owner: kind and area of an owner; no matter at other levels.
     """
     subject = aggregate.subject
     fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
@@ -158,9 +157,8 @@ def aggregate_columns(
         "owners": aggregate.owners.total,
         "confirmed_owners": aggregate.owners.confirmed,
         "established_owners": aggregate.owners.established,
-        "origins": aggregate.origins,
         "owner_kind": owner.kind,
-        "origin": owner.origin,
+        "area": owner.area,
         "spread": aggregate.spread.share,
         "spread_between": aggregate.spread.between,
         "machines_fastest_ns": fastest_machine,

@@ -16,13 +16,17 @@ _HASH_KEY = secrets.token_bytes(32)
 SITE_BITS = 64
 
 
-@lru_cache(maxsize=4096)
 def network(host: str) -> str:
     """The network that limits count a client by; the text itself where it is no address."""
+    return _network(host) or host
+
+
+@lru_cache(maxsize=4096)
+def _network(host: str) -> str | None:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host
+        return None
     address = getattr(address, "ipv4_mapped", None) or address
     bits = SITE_BITS if address.version == 6 else address.max_prefixlen
     return str(ipaddress.ip_network((address.packed, bits), strict=False))
@@ -33,11 +37,13 @@ def sender(host: str) -> str:
     return hmac.digest(_HASH_KEY, network(host).encode(), "sha256").hex()
 
 
-def origin(host: str, authority: Authority) -> str:
-    """Where a key was enrolled from: 32 hex digits, equal for one network, that only this server's
-    own key can compute. A signature of Ed25519 is deterministic, so its digest is a keyed hash."""
-    signed = authority.log.sign(b"trainmark origin\n" + network(host).encode())
-    return hashlib.sha256(signed).hexdigest()[:32]
+def area(host: str, authority: Authority) -> int | None:
+    """The area of a network, one of 256, that only this server's own key can compute: the log names
+    it and no network. A signature of Ed25519 is deterministic, so its digest is a keyed hash. None
+    where the host is no address."""
+    if (named := _network(host)) is None:
+        return None
+    return hashlib.sha256(authority.log.sign(b"trainmark area\n" + named.encode())).digest()[0]
 
 
 def host_of(request: Request) -> str:

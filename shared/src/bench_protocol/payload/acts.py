@@ -4,7 +4,7 @@ challenges of a server. Each has its own payload type.
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from ..base import strict_json
 from ..base.errors import InvalidField
@@ -46,12 +46,15 @@ class Revocation(Wire):
 
 OwnAct = Literal["hide", "show", "withdraw", "rename", "list", "export"]
 OperatorAct = Literal[
-    "flag", "quarantine", "restore", "withdraw", "approve", "assign", "confirm", "doubt"
+    "flag", "quarantine", "restore", "withdraw", "approve", "assign", "confirm", "doubt", "locate"
 ]
 OWN_ACTS: tuple[OwnAct, ...] = get_args(OwnAct)
 OPERATOR_ACTS: tuple[OperatorAct, ...] = get_args(OperatorAct)
 # Acts of a machine's key that only read; they are not logged.
 READING_ACTS: tuple[OwnAct, ...] = ("list", "export")
+ABOUT_OWNERS: tuple[OperatorAct, ...] = ("confirm", "doubt", "locate")
+# An owner's area is one of so many groups of networks.
+AREAS = 256
 
 
 class Act(Wire):
@@ -60,7 +63,7 @@ class Act(Wire):
     ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``rename`` (the display name travels
     beside it, unsigned), ``list`` and ``export``; of the operator: ``flag``, ``quarantine`` and
     ``restore`` a ``result`` for a ``reason``, ``approve`` a ``key``, ``assign`` a ``key`` to an
-    ``owner``, ``confirm`` or ``doubt`` an ``owner``.
+    ``owner``, ``confirm`` or ``doubt`` an ``owner``, ``locate`` one in an ``area``.
     """
 
     act: OwnAct | OperatorAct
@@ -71,6 +74,7 @@ class Act(Wire):
     result: ResultId | None = None
     key: Sha256 | None = None
     owner: Label | None = None
+    area: Annotated[int, Field(ge=0, lt=AREAS)] | None = None
     reason: Text | None = None
 
 

@@ -122,7 +122,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 repeats=combined.repeats,
                 machines=combined.machines,
                 owners=combined.owners.total,
-                owners_that_count=combined.owners.that_count,
+                owners_that_count=combined.counted,
                 disturbed=combined.disturbed,
                 left_out=combined.left_out,
                 update=update,

@@ -88,15 +88,13 @@ class FigureAnswer(Rated, InSetup):
     @property
     def owner_words(self) -> str:
         """How many owners of each kind have a figure, and which decide."""
-        return self._owners.words
+        counts = OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners)
+        return counts.words(self.owners_that_count)
 
     @property
     def owners_that_count(self) -> int:
-        return self._owners.that_count
-
-    @property
-    def _owners(self) -> OwnerCounts:
-        return OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners)
+        """The number of owners that count in the figure."""
+        return self.n if self.unit == "owners" else 1
 
     @property
     def bar_end(self) -> float:

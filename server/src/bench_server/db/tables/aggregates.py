@@ -22,7 +22,7 @@ class Aggregate(InSetup, Table, table=True):
     ``parent_id`` is the aggregate above. ``value_...`` are
     :attr:`bench_server.ranking.figures.Figure.values`, ``machines_..._ns`` its range of machines,
     ``spread_between`` what its spread is between. ``owner_kind``: of an owner, as its place in
-    :data:`bench_server.ranking.owners.OWNER_KINDS`; ``origin``: where it comes from.
+    :data:`bench_server.ranking.owners.OWNER_KINDS`; ``area``: of an owner, if it is known.
     """
 
     __tablename__ = "aggregate"
@@ -38,7 +38,7 @@ class Aggregate(InSetup, Table, table=True):
             "ix_aggregate_children",
             *("parent_id", "ns_per_sample", "id", "disturbed", "owner_kind"),
             *("fastest_ns", "slowest_ns", "repeats", "runs", "machines", "left_out"),
-            *("trust_level", "newest_at", "origin"),
+            *("trust_level", "newest_at", "area"),
         ),
         Index("ix_aggregate_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_aggregate_hardware", "level", "hardware_slug", "workload_digest"),
@@ -70,8 +70,7 @@ class Aggregate(InSetup, Table, table=True):
     confirmed_owners: int = 0
     established_owners: int = 0
     owner_kind: int = 0
-    origin: str = Field(default="", max_length=80)
-    origins: int = 1
+    area: int | None = None
     trust_level: int
     newest_at: datetime = Field(sa_type=UtcDateTime)
     result_id: str = Field(max_length=16)

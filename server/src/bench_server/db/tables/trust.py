@@ -18,8 +18,8 @@ from .base import InCell, Table, UtcDateTime
 
 class Owner(Table, table=True):
     """A label that groups keys; ``confirmed`` when the operator vouches for it, ``established`` by
-    its results (:mod:`bench_server.ranking.owners`). ``origin``: the keyed hash of the network that
-    its first key was enrolled from; empty if that is not known."""
+    its results (:mod:`bench_server.ranking.owners`). ``area``: of the network of its first key,
+    NULL if that is not known."""
 
     __tablename__ = "owner"
     __table_args__ = (
@@ -34,7 +34,7 @@ class Owner(Table, table=True):
     label: str = Field(primary_key=True, max_length=80)
     confirmed: bool = False
     established: bool = False
-    origin: str = Field(default="", max_length=32)
+    area: int | None = None
 
 
 class SigningKey(Table, table=True):

@@ -18,7 +18,7 @@ from ...answers.types.trust import (
 )
 from ...db.tables import Owner
 from ...ingest import key_events
-from ..client_networks import host_of, origin, sender
+from ..client_networks import area, host_of, sender
 from ..rate_limit import Rate
 from .deps import (
     AuthorityDep,
@@ -66,7 +66,7 @@ async def submit_key_event(
         rate.spend(address, "an address may enroll")
 
     def accept() -> tuple[key_events.KeyEventResult, Owner]:
-        where = origin(host_of(request), authority)
+        where = area(host_of(request), authority)
         event = key_events.accept(raw, store, authority, settings.enrollment, now, where, spend)
         with store.reading() as session:
             return event, session.get_one(Owner, event.key.owner)
