@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench_agent.base.messages import Job, Timing
-from bench_protocol.catalogue.layers import Dense, Flatten
+from bench_protocol.catalogue.layers import Dense, Dropout, Flatten, Layer
 from bench_protocol.catalogue.matrix import Cell, Device, Precision, Recipe
 from bench_protocol.catalogue.workloads import Adam, DataSet, Workload
 
@@ -23,6 +23,12 @@ def variant(workload: Workload, **changes: Any) -> Workload:
     """A workload with other fields. Not a copy: that would keep cached values."""
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
     return Workload(**{**fields, **changes})
+
+
+def dropped(*between: Layer, rate: float = 0.3) -> Workload:
+    """The tiny workload with Dropout before its last layer, and layers before that."""
+    last = Dense(units=10, activation="linear")
+    return variant(TINY, layers=(Flatten(), *between, Dropout(rate=rate), last))
 
 
 def small(workload: Workload, train_samples: int, test_samples: int = 64) -> Workload:

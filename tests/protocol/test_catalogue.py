@@ -50,13 +50,6 @@ def test_batch_sizes_fit(workload: Workload) -> None:
     assert workload_named(workload.name) is workload
 
 
-@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
-def test_a_workload_survives_its_json(workload: Workload) -> None:
-    again = Workload.model_validate_json(workload.model_dump_json())
-    assert again.digest == workload.digest
-    assert again.shapes[-1] == (workload.data_set.classes,)
-
-
 def test_resnet_forward_flops_are_as_published() -> None:
     """3.86 GFLOP multiply-adds forward (He et al. 2015, table 1, counts 3.8e9)."""
     resnet = workload_named("resnet50-transfer")

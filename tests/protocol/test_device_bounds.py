@@ -133,27 +133,42 @@ def test_a_peak_at_a_boost_clock_is_no_bound_of_a_card_that_runs_faster() -> Non
     assert 1.1 * bounds[0] < measured < bounds[-1]
 
 
-def test_a_card_of_a_data_centre_has_the_stated_peak_at_any_clock() -> None:
-    card = {"cores": 132, "compute_capability": "9.0", "maximum_clock_mhz": 9000}
-    assert gpu_bound(kind="cuda", name="NVIDIA H100 NVL", **card) == 60
+H100 = {"cores": 132, "compute_capability": "9.0", "maximum_clock_mhz": 1980}
+GB10 = {"cores": 48, "compute_capability": "12.1", "maximum_clock_mhz": 3003}
+UNLISTED = "NVIDIA Unlisted"
 
 
-def test_the_tensor_cores_of_a_gb10_are_bound_by_its_multiprocessors() -> None:
-    card = {"cores": 48, "compute_capability": "12.1", "maximum_clock_mhz": 3003}
-    assert gpu_bound(kind="cuda", name="NVIDIA GB10", **card) == 31
-    bound = gpu_bound("mixed_bfloat16", kind="cuda", name="NVIDIA GB10", **card)
-    assert bound == pytest.approx(48 * 1024 * 3.003e-3)
+@pytest.mark.parametrize(
+    ("name", "precision", "card", "bound"),
+    [
+        # A card of a data centre has the stated peak at any clock.
+        ("NVIDIA H100 NVL", "float32", H100 | {"maximum_clock_mhz": 9000}, 60),
+        # The tensor cores of a GB10 are bound by its multiprocessors.
+        ("NVIDIA GB10", "float32", GB10, 31),
+        ("NVIDIA GB10", "mixed_bfloat16", GB10, pytest.approx(48 * 1024 * 3.003e-3)),
+        # A card that tells too little has no bound.
+        *((UNLISTED, "float32", H100 | {unknown: None}, None) for unknown in H100),
+        (UNLISTED, "float32", H100 | {"compute_capability": "99.0"}, None),
+    ],
+)
+def test_the_bound_of_a_card(
+    name: str, precision: str, card: dict[str, Any], bound: float | None
+) -> None:
+    assert gpu_bound(precision, kind="cuda", name=name, **card) == bound
 
 
-def test_a_card_that_tells_too_little_has_no_bound() -> None:
-    told = {"cores": 132, "compute_capability": "9.0", "maximum_clock_mhz": 1980}
-    assert gpu_bound(kind="cuda", name="NVIDIA Unlisted", **told)
-    for unknown in told:
-        assert gpu_bound(kind="cuda", name="NVIDIA Unlisted", **told | {unknown: None}) is None
-    unheard = told | {"compute_capability": "99.0"}
-    assert gpu_bound(kind="cuda", name="NVIDIA Unlisted", **unheard) is None
-    assert device_bounds.of_device(results.make_machine(), CUDA, "float32") is None
-    assert device_bounds.of_device(results.make_machine(), METAL, "float32") is None
+@pytest.mark.parametrize(
+    ("machine", "device", "precision"),
+    [
+        (results.make_machine(), CUDA, "float32"),
+        (results.make_machine(), METAL, "float32"),
+        (cpu_machine(architecture="riscv64"), CPU, "float32"),
+        (cpu_machine(), CPU, "tf32"),
+        (cpu_machine(physical_cores=None), CPU, "float32"),
+    ],
+)
+def test_what_is_not_known_has_no_bound(machine: Machine, device: Device, precision: Any) -> None:
+    assert device_bounds.of_device(machine, device, precision) is None
 
 
 @pytest.mark.parametrize(
@@ -196,10 +211,3 @@ def test_threads_count_as_cores_in_a_virtual_machine() -> None:
 )
 def test_honest_processors_are_below(machine: Machine, measured_teraflops: float) -> None:
     assert measured_teraflops < cpu_teraflops(machine) < 20 * measured_teraflops
-
-
-def test_other_architectures_have_no_bound() -> None:
-    assert device_bounds.of_device(cpu_machine(architecture="riscv64"), CPU, "float32") is None
-    assert device_bounds.of_device(cpu_machine(), CPU, "tf32") is None
-    unknown = cpu_machine(physical_cores=None)
-    assert device_bounds.of_device(unknown, CPU, "float32") is None

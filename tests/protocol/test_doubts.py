@@ -72,29 +72,41 @@ def test_throttling(bits: list[float | None], throttled: bool) -> None:
 def test_throttling_names_the_reasons() -> None:
     (warn,) = doubts.of_telemetry(telemetry_of("gpu_throttle_bits", 0x24, 0x41))
     assert warn.figures == {"share_of_samples": 1.0, "reason_bits": float(0x64)}
-    assert doubts.of_telemetry(Telemetry()) == []
-
-
-def test_other_load() -> None:
-    assert doubts.of_other_load(0.19, 2) == []
-    (warn,) = doubts.of_other_load(0.9, 2)
-    assert doubt_text.words(warn) == "other programs kept 0.9 of 2 cores busy"
 
 
 def telemetry_of(sensor: str, *values: float | None) -> Telemetry:
     return Telemetry(at_ns=tuple(range(len(values))), columns={sensor: values})
 
 
-def test_heat_that_the_system_reports() -> None:
-    warnings = doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None))
-    assert [doubt_text.words(warn) for warn in warnings] == [
-        "the system reported heat in 50.0 % of the samples"
-    ]
-    assert warnings[0].figures["worst_level"] == 2.0
-    assert doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, None)) == []
-    (warn,) = doubts.of_telemetry(telemetry_of("cpu_throttle_count", None, 70, 70, 73))
-    assert doubt_text.words(warn) == "heat slowed processor cores down 3 times"
-    assert doubts.of_telemetry(telemetry_of("cpu_throttle_count", 70, 70)) == []
+@pytest.mark.parametrize(
+    ("warnings", "said"),
+    [
+        (doubts.of_other_load(0.19, 2), []),
+        (doubts.of_other_load(0.9, 2), ["other programs kept 0.9 of 2 cores busy"]),
+        (
+            doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None)),
+            ["the system reported heat in 50.0 % of the samples"],
+        ),
+        (doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, None)), []),
+        (
+            doubts.of_telemetry(telemetry_of("cpu_throttle_count", None, 70, 70, 73)),
+            ["heat slowed processor cores down 3 times"],
+        ),
+        (doubts.of_telemetry(telemetry_of("cpu_throttle_count", 70, 70)), []),
+        (doubts.of_telemetry(Telemetry()), []),
+        (doubts.of_clocks(0.2, -0.9), []),
+        (
+            doubts.of_clocks(3_725.0, -90.0),
+            [
+                "the machine slept for 1 h 2 min during the repeat",
+                "the wall clock was set back by 1 min 30 s during the repeat",
+            ],
+        ),
+        (doubts.of_blocks(blocks(STEADY[:1])), ["only 1 block was timed"]),
+    ],
+)
+def test_what_is_doubtful_is_said(warnings: list[Warn], said: list[str]) -> None:
+    assert [doubt_text.words(warn) for warn in warnings] == said
 
 
 @pytest.mark.parametrize(
@@ -120,14 +132,6 @@ def test_the_state_before_the_start(before: Conditions, said: list[str]) -> None
     assert [doubt_text.words(warn) for warn in doubts.of_conditions(before)] == said
 
 
-def test_clocks_that_jumped() -> None:
-    assert doubts.of_clocks(0.2, -0.9) == []
-    assert [doubt_text.words(warn) for warn in doubts.of_clocks(3_725.0, -90.0)] == [
-        "the machine slept for 1 h 2 min during the repeat",
-        "the wall clock was set back by 1 min 30 s during the repeat",
-    ]
-
-
 def test_every_code_is_in_the_documents() -> None:
     docs = Path(__file__).parents[2] / "docs"
     protocol, methodology = ((docs / f"{n}.md").read_text() for n in ("protocol", "methodology"))
@@ -138,8 +142,6 @@ def test_every_code_is_in_the_documents() -> None:
 
 def test_every_code_can_be_said() -> None:
     assert set(doubt_text.WORDS) == set(get_args(doubts.Code))
-    said = {warn.code: doubt_text.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
-    assert said == {"few_blocks": "only 1 block was timed"}
     (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
     assert doubt_text.words(drift).endswith(" % slower during the timing")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))

@@ -66,7 +66,9 @@ PROCESSORS = {
     "Arm Neoverse-N1": ["Neoverse-N1", "ARM Neoverse-N1", "Arm Neoverse N1"],
 }
 GPUS = {
-    "NVIDIA H200": ["NVIDIA H200", "H200"],
+    "NVIDIA H200": [
+        *("NVIDIA H200", "H200", "nvidia h200", "NVIDIA-H200", "NVIDIA: H200!", "h200")
+    ],
     "NVIDIA GeForce RTX 4090": [
         *("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "RTX 4090", "NVIDIA RTX 4090")
     ],
@@ -94,11 +96,7 @@ def test_spellings_of_one_product_group_together(name: str) -> None:
     else:
         names = {hardware_name(machine(gpus=(gpu(one),)), CUDA) for one in GPUS[name]}
     assert names == {name}
-
-
-@pytest.mark.parametrize("name", ["NVIDIA H200", "NVIDIA GeForce RTX 4090", "Apple M2 Max"])
-def test_cleaning_twice_changes_nothing(name: str) -> None:
-    assert clean(name) == name == clean(clean(name))
+    assert clean(name) == name
 
 
 def test_different_products_stay_apart() -> None:
@@ -128,6 +126,7 @@ MACS = {
         (MACS[38], METAL, "Apple M2 Max (38-core GPU)"),
         (MACS[None], METAL, "Apple M2 Max"),
         (MACS[30], CPU, "Apple M2 Max (12-core CPU)"),
+        (machine("apple m2 max", cores=12), CPU, "Apple M2 Max (12-core CPU)"),
         (machine("Apple M1 (Virtual)", cores=3), CPU, "Apple M1 (3-core CPU) (virtual machine)"),
         (machine("Intel(R) Xeon(R) Gold 9999", quota=1.5), CPU, "Intel Xeon Gold 9999, 1.5 cores"),
         (machine(gpus=BOTH), Device(kind="cuda", index=0), "NVIDIA H200"),
@@ -163,17 +162,6 @@ MACS = {
 )
 def test_the_name_of_a_device(of: Machine, device: Device, name: str) -> None:
     assert hardware_name(of, device) == name
-
-
-def test_a_slug() -> None:
-    assert slug("Apple M2 Max (30-core GPU)") == "apple-m2-max-30-core-gpu"
-
-
-@pytest.mark.parametrize("name", ["nvidia h200", "NVIDIA-H200", "NVIDIA: H200!", "h200"])
-def test_no_spelling_of_a_known_product_gets_another_name_or_leaves_its_peak(name: str) -> None:
-    of = machine(gpus=(gpu(name),))
-    assert hardware_name(of, CUDA) == "NVIDIA H200"
-    assert hardware_name(machine("apple m2 max", cores=12), CPU) == "Apple M2 Max (12-core CPU)"
 
 
 NESTED: list[dict[str, Any]] = [

@@ -160,11 +160,8 @@ def test_the_digest_is_that_of_the_canonical_definition() -> None:
     definition = strict_json.loads(workload.model_dump_json().encode())
     assert workload.digest == strict_json.digest(definition)
     assert Workload.model_validate_json(strict_json.dumps(definition)).digest == workload.digest
-
-
-def test_what_only_guides_people_is_not_part_of_the_identity() -> None:
-    plain = tiny()
-    assert tiny(batch_sizes=(1, 2), summary="three dots").digest == plain.digest
+    guided = tiny(batch_sizes=(1, 2), summary="three dots")  # which only guides people
+    assert guided.digest == workload.digest
 
 
 DATA_SET = {
@@ -173,6 +170,7 @@ DATA_SET = {
     "classes": 4,
     "train_samples": 9,
     "validation_samples": 1,
+    "patterns": 10,
 }
 OPTIMIZERS = (
     *(RMSprop(), SGD(), Adam(learning_rate=1e-4)),
@@ -213,8 +211,3 @@ def test_a_changed_copy_forgets_what_was_cached() -> None:
 @pytest.mark.parametrize(("batch_size", "steps"), [(1, 10), (3, 3), (10, 1), (11, 0)])
 def test_the_last_short_batch_is_dropped(batch_size: int, steps: int) -> None:
     assert tiny().steps_per_epoch(batch_size) == steps
-
-
-def test_a_workload_cannot_be_changed() -> None:
-    with pytest.raises(ValidationError):
-        tiny().batch_size = 5  # type: ignore[misc]

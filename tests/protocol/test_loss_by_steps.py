@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,24 +50,57 @@ def test_a_curve_falls_from_guessing_to_the_floor_and_is_within_itself(name: str
         assert judge(cell_of(workload), workload, steps, loss).verdict == "within"
 
 
-@pytest.mark.parametrize("share", [1 / 64, 1 / 16])
-def test_too_few_steps_are_outside_at_the_end(share: float) -> None:
-    """The loss after a share of the steps, claimed for all of them."""
-    steps = CURVE[-1][0]
-    early = next(loss for at, loss in CURVE if at >= int(steps * share))
-    assert judge(CELL, MLP, steps, early).verdict == "outside"
-    assert judge(CELL, MLP, steps, math.log(10)).verdict == "outside"
+FLOOR, LAST = loss_by_steps.lowest_loss(10), CURVE[-1][0]
+REAL, OTHER = {"data": "real"}, {"workload_digest": "0" * 64}
+VGG, RESNET = workload_named("cifar100-vgg16"), workload_named("resnet50-transfer")
 
 
-def test_a_loss_below_what_can_be_known_is_outside() -> None:
-    """A tenth of the data, learned by heart, has no wrong labels left."""
-    assert judge(CELL, MLP, CURVE[-1][0], 0.05).verdict == "outside"
-    assert judge(CELL, MLP, 100 * CURVE[-1][0], 0.05).verdict == "outside"
+def loss_after(share: float) -> float:
+    """The loss of the curve after a share of its steps."""
+    return next(loss for at, loss in CURVE if at >= int(LAST * share))
 
 
-def test_more_steps_than_the_curve_may_reach_the_floor() -> None:
-    floor = loss_by_steps.lowest_loss(10)
-    assert judge(CELL, MLP, 100 * CURVE[-1][0], floor).verdict == "within"
+@pytest.mark.parametrize(
+    ("workload", "changes", "steps", "loss", "verdict"),
+    [
+        # Too few steps, claimed for all of them.
+        (MLP, {}, LAST, loss_after(1 / 64), "outside"),
+        (MLP, {}, LAST, loss_after(1 / 16), "outside"),
+        (MLP, {}, LAST, math.log(10), "outside"),
+        # A tenth of the data, learned by heart, has no wrong labels left.
+        (MLP, {}, LAST, 0.05, "outside"),
+        (MLP, {}, 100 * LAST, 0.05, "outside"),
+        (MLP, {}, 100 * LAST, FLOOR, "within"),
+        (MLP, {}, CURVE[0][0] - 1, 9.0, "unchecked"),
+        # A larger batch gets as far as by steps or by samples: ten epochs of 1,024 have 480 steps.
+        (MLP, {"batch_size": 1024}, 480, 1.2, "within"),
+        (MLP, {"batch_size": 1024}, 480, math.log(10) + 0.2, "outside"),
+        (MLP, {"batch_size": 32}, 4 * LAST, CURVE[-1][1], "within"),
+        # Real data is no worse than guessing after an epoch: ln 10 and 3.5 deviations of the mean
+        # of 10,000 samples are 2.352.
+        (MLP, REAL, 390, 2.34, "within"),
+        (MLP, REAL, 390, 2.36, "outside"),
+        (MLP, REAL, 389, 2.36, "unchecked"),
+        # Data of another version and a workload without a curve: guessing decides.
+        (MLP, OTHER, LAST, 1e-7, "within"),
+        (VGG, {}, 1_000, 4.6, "within"),
+        (VGG, {}, 1_000, 6.0, "outside"),
+        # Noise has nothing to learn.
+        (RESNET, {}, 10_000, 9.0, "unchecked"),
+    ],
+)
+def test_a_loss_is_judged_by_its_steps(
+    workload: Workload, changes: dict[str, Any], steps: int, loss: float, verdict: str
+) -> None:
+    cell = cell_of(workload).model_copy(update=changes)
+    assert judge(cell, workload, steps, loss).verdict == verdict
+
+
+def test_what_was_not_evaluated_and_what_has_no_curve_say_so() -> None:
+    assert VGG.name not in CURVES
+    assert loss_by_steps.judge(CELL, MLP, 10_000, None).verdict == "unchecked"
+    other = CELL.model_copy(update=OTHER)
+    assert "guessing" in judge(other, MLP, LAST, 1e-7).sentence
 
 
 def test_the_floor_is_that_of_the_data() -> None:
@@ -78,16 +112,6 @@ def test_the_floor_is_that_of_the_data() -> None:
     right = 7 / 8 + 1 / 80
     losses = np.where(labels == classes, -math.log(right), -math.log(1 / 80))
     assert losses.mean() == pytest.approx(loss_by_steps.lowest_loss(10), abs=0.04)
-
-
-def test_a_larger_batch_gets_as_far_as_by_steps_or_by_samples() -> None:
-    """480 steps of 1,024: as many as ten epochs have."""
-    large = cell_of(MLP, batch_size=1024)
-    found = judge(large, MLP, 480, 1.2)
-    assert found.verdict == "within"
-    assert judge(large, MLP, 480, math.log(10) + 0.2).verdict == "outside"
-    small = cell_of(MLP, batch_size=32)
-    assert judge(small, MLP, 4 * CURVE[-1][0], CURVE[-1][1]).verdict == "within"
 
 
 def honest_losses(mean: float, samples: int, sessions: int) -> NDArray[np.float64]:
@@ -127,40 +151,8 @@ def test_a_session_is_evaluated_on_as_many_samples_as_cost_little() -> None:
     assert (fewer.highest or 0) - (more.highest or 0) == pytest.approx(3.5 * 1.4 * 0.09, rel=0.01)
 
 
-def test_few_steps_and_no_loss_say_nothing() -> None:
-    assert loss_by_steps.judge(CELL, MLP, 10_000, None).verdict == "unchecked"
-    assert judge(CELL, MLP, CURVE[0][0] - 1, 9.0).verdict == "unchecked"
-
-
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 @pytest.mark.parametrize("steps", [1, 10_000])
 def test_a_loss_that_is_no_number_is_no_honest_one(workload: Workload, steps: int) -> None:
     seen = judge(cell_of(workload), workload, steps, None)
     assert (seen.verdict, seen.sentence) == ("outside", "its loss on the test split is no number")
-
-
-def test_noise_has_nothing_to_learn() -> None:
-    resnet = workload_named("resnet50-transfer")
-    assert judge(cell_of(resnet), resnet, 10_000, 9.0).verdict == "unchecked"
-
-
-@pytest.mark.parametrize(("loss", "verdict"), [(2.34, "within"), (2.36, "outside")])
-def test_real_data_is_no_worse_than_guessing_after_an_epoch(loss: float, verdict: str) -> None:
-    """ln 10 and 3.5 deviations of the mean of 10,000 samples: 2.352."""
-    real = CELL.model_copy(update={"data": "real"})
-    assert judge(real, MLP, 390, loss).verdict == verdict
-    assert judge(real, MLP, 389, loss).verdict == "unchecked"
-
-
-def test_data_of_another_version_has_no_curve() -> None:
-    other = CELL.model_copy(update={"workload_digest": "0" * 64})
-    found = judge(other, MLP, CURVE[-1][0], 1e-7)
-    assert found.verdict == "within"
-    assert "guessing" in found.sentence
-
-
-def test_without_a_curve_guessing_decides() -> None:
-    vgg = workload_named("cifar100-vgg16")
-    assert vgg.name not in CURVES
-    assert judge(cell_of(vgg), vgg, 1_000, 4.6).verdict == "within"
-    assert judge(cell_of(vgg), vgg, 1_000, 6.0).verdict == "outside"

@@ -9,6 +9,8 @@ from bench_protocol.base.units import plain_text
 from bench_protocol.payload import statement
 
 # Written as escapes: most of these look like something else, which is the point.
+BAIKAL, ATHENA = "\u0411\u0430\u0439\u043a\u0430\u043b", "\u0391\u03b8\u03ae\u03bd\u03b1"
+APPLE = "\u0410\u0440\u0440\u04cf\u0435"  # in Cyrillic letters
 REFUSED = {
     "Cyrillic A": ("\u0410MD Ryzen 9 5950X", "mixes letters of Cyrillic and Latin"),
     "Cyrillic word": ("Apple \u041c2", "mixes letters of Cyrillic and Latin"),
@@ -18,31 +20,13 @@ REFUSED = {
     "Han stroke as a word": ("Core \u4e287", "mixes letters of CJK and Latin"),
     "Hangul stroke in a word": ("App\u3163e M2", "mixes letters of Hangul and Latin"),
     "Hangul beside kana": ("\ud504\ub85c \u30d7\u30ed", "mixes letters of Hangul and Katakana"),
-    "Cyrillic and Latin in a word": (
-        "\u0411\u0430\u0439\u043a\u0430\u043b-M",
-        "mixes letters of Cyrillic and Latin",
-    ),
-    "Cyrillic beside a Latin word": (
-        "\u0411\u0430\u0439\u043a\u0430\u043b Pro",
-        "mixes letters of Cyrillic and Latin",
-    ),
-    "Cyrillic as Latin beside a model": (
-        "\u0410\u0440\u0440\u04cf\u0435 M2",
-        "mixes letters of Cyrillic and Latin",
-    ),
-    "Greek beside a Latin model": (
-        "\u0391\u03b8\u03ae\u03bd\u03b1 X2",
-        "mixes letters of Greek and Latin",
-    ),
-    "Cyrillic model as Latin": (
-        "\u0411\u0430\u0439\u043a\u0430\u043b \u0412\u0415-\u041c1000",
-        "only Cyrillic letters that look like Latin ones",
-    ),
+    "Cyrillic and Latin in a word": (f"{BAIKAL}-M", "letters of Cyrillic and Latin"),
+    "Cyrillic beside a Latin word": (f"{BAIKAL} Pro", "letters of Cyrillic and Latin"),
+    "Cyrillic as Latin beside a model": (f"{APPLE} M2", "letters of Cyrillic and Latin"),
+    "Greek beside a Latin model": (f"{ATHENA} X2", "letters of Greek and Latin"),
+    "Cyrillic model as Latin": (f"{BAIKAL} \u0412\u0415-\u041c1000", "only Cyrillic letters that"),
     "Arabic digit": ("Xeon 6\u0665", "mixes letters of Arabic and Latin"),
-    "Cyrillic as Latin": (
-        "\u0410\u0440\u0440\u04cf\u0435 \u041c2",
-        "only Cyrillic letters that look like",
-    ),
+    "Cyrillic as Latin": (f"{APPLE} \u041c2", "only Cyrillic letters that look like Latin ones"),
     "one letter as Latin": ("\u041d200", "only Cyrillic letters that look like"),
     "Greek as Latin": ("\u0391\u039c", "only Greek letters that look like"),
     "Cherokee": ("\u13aapple", "no script in everyday use (Cherokee)"),
@@ -73,14 +57,14 @@ ACCEPTED = {
     "Neoverse\u2010N1": "neoverse-n1",
     "M\u00fcller\u2013Caf\u0065\u0301 #1": "müller-café-1",
     "\u042d\u043b\u044c\u0431\u0440\u0443\u0441-8\u0421": "эльбрус-8с",
-    "\u0391\u03b8\u03ae\u03bd\u03b1 2": "αθήνα-2",
+    f"{ATHENA} 2": "αθήνα-2",
     "\u9f99\u82af 3A6000": "龙芯-3a6000",
     "\u9f99\u82af3A5000": "龙芯3a5000",
     "\u9cb2\u9e4f920": "鲲鹏920",
     "\u98de\u817eD2000/8": "飞腾d2000-8",
     "\u30ce\u30fc\u30c8PC X1": "ノートpc-x1",
     "\u5929\u9e85\ud504\ub85cX1": "天麅프로x1",
-    "\u0411\u0430\u0439\u043a\u0430\u043b-\u041c BE-M1000": "байкал-м-be-m1000",
+    f"{BAIKAL}-\u041c BE-M1000": "байкал-м-be-m1000",
     "\u041c\u0426\u0421\u0422 R2000": "мцст-r2000",
     "\u0421\u0430\u0440\u0430 \u041f\u0435\u0442\u0440\u043e\u0432\u0430": "сара-петрова",
     "\u65e5\u672c\u30d7\u30ed\u30bb\u30c3\u30b5\u30fc": "日本プロセッサー",

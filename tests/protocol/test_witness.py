@@ -1,12 +1,10 @@
 """What a witness tells: which weights it follows."""
 
 import pytest
-from tests.fakes.results import make_cell, make_result
 
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.seeded import initial_weights
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload import statement
 from bench_protocol.payload.witness import trained_tensors
 
 
@@ -28,11 +26,3 @@ def test_a_residual_blocks_tensors_are_main_then_shortcut() -> None:
     assert names[:4] == ["main.0.kernel", "main.0.bias", "main.1.gamma", "main.1.beta"]
     assert names[-2:] == ["shortcut.1.gamma", "shortcut.1.beta"]
     assert len(trained) == 214
-
-
-@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "resnet50-transfer"])
-def test_a_result_with_a_witness_comes_back(name: str) -> None:
-    result = make_result(cell=make_cell(name), witness=True)
-    assert result.measurement is not None
-    assert result.measurement.witness is not None
-    assert statement.parse_result(statement.result_payload(result)) == result
