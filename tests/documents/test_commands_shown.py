@@ -17,7 +17,6 @@ from bench_protocol.base.lazy_commands import LazyCommands
 from bench_server.cli import main as server
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")]
 PROGRAMS = "bench-agent|bench-server|make|python"
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -74,20 +73,12 @@ def test_commands_of_both_programs_and_of_make_are_found() -> None:
 def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
     options = {option.name: option for option in agent.Commands.load(name).params}
     assert [option for option in options.values() if not option.help] == []
-    assert "a process of its own" in options["repeats"].help
-    if name == "run":
-        assert "if there is none, start one" in options["resume"].help
 
 
 def test_both_programs_tell_their_version() -> None:
     for app, package in ((agent.app, bench_agent), (server.main, bench_server)):
         done = CliRunner().invoke(app, ["--version"])
         assert (done.exit_code, done.stdout.split()[-1]) == (0, package.__version__)
-
-
-def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:
-    assert "without --server its results can never be ranked" in README
-    assert "scripts agree with `--yes`" in README
 
 
 def test_installing_says_that_it_takes_minutes_and_shows_pips_progress(tmp_path: Path) -> None:
