@@ -310,13 +310,6 @@ def test_accuracy_passes_and_published_epochs_come_back_too(home: Home, preset: 
     assert resumed == wanted
 
 
-@pytest.mark.parametrize("content", ["", "{", "null", '{"run_id": "x"}'])
-def test_a_journal_that_cannot_be_read_is_none(home: Home, content: str) -> None:
-    begun(home)
-    home.journal.write_text(content)
-    assert journal.unfinished(home) is None
-
-
 def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
     stop = Stop()
 

@@ -7,13 +7,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import platformdirs
 
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import MalformedJson
+
 from .errors import HomeProblem
 
+MOST_BYTES = 64 * 1024 * 1024
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+NO_HOME = "this user has no home folder; set BENCH_HOME to a folder of your own"
 FREE_SPACE = "free space there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
@@ -36,8 +41,9 @@ class Home:
     def command(self, words: str) -> str:
         """The command line that runs the agent with this folder, for any Unix shell."""
         called = f"{program()} {words}"
-        if self.root == find_home({}).root:
-            return called
+        with suppress(RuntimeError):
+            if self.root == user_folder():
+                return called
         return f"BENCH_HOME={shlex.quote(str(self.root))} {called}"
 
 
@@ -49,9 +55,40 @@ def program() -> str:
 
 
 def find_home(environ: Mapping[str, str] = os.environ) -> Home:
-    """``BENCH_HOME``, or the platform's folder for a user's application data."""
+    """``BENCH_HOME``, or the platform's folder for a user's application data.
+
+    Raises:
+        HomeProblem: there is neither.
+    """
     chosen = environ.get("BENCH_HOME")
-    return Home(Path(chosen).expanduser() if chosen else platformdirs.user_data_path("trainmark"))
+    try:
+        return Home(Path(chosen).expanduser() if chosen else user_folder())
+    except RuntimeError:
+        raise HomeProblem(NO_HOME) from None
+
+
+def user_folder() -> Path:
+    """The platform's folder for this user's application data.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
+    return platformdirs.user_data_path("trainmark")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a file of the agent's own.
+
+    Raises:
+        HomeProblem: it is damaged or cannot be read.
+    """
+    try:
+        return strict_json.loads(path.read_bytes(), max_bytes=MOST_BYTES)
+    except FileNotFoundError:
+        raise
+    except (OSError, MalformedJson) as error:
+        why = error.strerror if isinstance(error, OSError) else error.detail
+        raise HomeProblem(f"{path} cannot be read: {why}; move it away: it is damaged") from None
 
 
 def private_folder(path: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..base.errors import ServerUnreachable
+from ..base.errors import HomeProblem, ServerUnreachable
 from ..base.home import Home
 from ..output.console import WARNING, complain
 from ..output.report import page
@@ -69,7 +69,11 @@ def report(
 
 def _incomplete(made: Report, home: Home) -> Report:
     """The report, with how much of the run is there if it did not end."""
-    journal = unfinished(home)
+    try:
+        journal = unfinished(home)
+    except HomeProblem as problem:
+        complain(str(problem), WARNING)
+        journal = None
     if journal is None or journal.run_id != made.run_id:
         return made
     done = f"{len(made.results)} of {len(journal.plan())} measurements"

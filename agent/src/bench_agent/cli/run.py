@@ -120,7 +120,8 @@ def run(
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     token = token_for(server, os.environ, named=True) if server else None
-    if resume and unfinished(home) is None:
+    # A damaged journal is named before another run replaces it.
+    if unfinished(home) is None and resume:
         last = (
             "The last run is complete" if Outbox(home.outbox).last_run() else "There is no run yet"
         )

@@ -29,12 +29,15 @@ def open_home() -> Home:
     """The agent's folder.
 
     Raises:
-        HomeProblem: a file is in its place.
+        HomeProblem: a file is in its place, or others may write in it.
     """
     home = find_home()
     existing = next(path for path in (home.root, *home.root.parents) if path.exists())
     if not existing.is_dir():
         raise HomeProblem(f"{existing} is not a folder; choose another one with BENCH_HOME")
+    for folder in (home.root, home.outbox, home.outbox / "pending"):
+        if folder.exists() and folder.stat().st_mode & 0o022:
+            raise HomeProblem(f"{folder} may be written by others: chmod 700 {folder}")
     return home
 
 

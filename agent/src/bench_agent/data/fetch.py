@@ -14,7 +14,7 @@ from bench_protocol.real_data.manifest import DataFile
 
 from ..base.errors import DataProblem
 from ..base.home import sync_folder
-from ..remote.connection import trusted
+from ..remote.connection import open_http
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 
@@ -27,14 +27,10 @@ def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
     """An HTTP client for mirrors: it follows redirects and refuses compression.
 
     Raises:
-        UsageProblem: the authorities' certificates cannot be read.
+        UsageProblem: the system's proxies or certificates cannot be used.
     """
-    return httpx.Client(
-        timeout=timeout,
-        follow_redirects=True,
-        headers={"Accept-Encoding": "identity"},
-        verify=trusted(),
-    )
+    headers = {"Accept-Encoding": "identity"}
+    return open_http(timeout=timeout, follow_redirects=True, headers=headers)
 
 
 def fetch(file: DataFile, folder: Path, client: httpx.Client) -> Path:

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+from bench_protocol.base import strict_json
 from bench_protocol.base.errors import InvalidProof, ProtocolError
 from bench_protocol.base.format import plural
 from bench_protocol.signing import envelope, merkle, note, receipts, tiles
 from bench_protocol.signing.receipts import Checkpoint
 
-from ..base.errors import LogContradiction, ServerUnreachable
-from ..base.home import Home, private_folder, write_durably
+from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
+from ..base.home import Home, private_folder, read_json, write_durably
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
         InvalidProof: no known log signed it.
     """
     for path in sorted(home.servers.glob("*.json")):
-        document = json.loads(path.read_bytes())
-        server = ServerState(**document["known"])
+        document = read_json(path)
+        server = _state(document, path)
         with suppress(ProtocolError):
             receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
             return str(document["server"]), server
@@ -52,7 +54,14 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
 
 
 def known_servers(home: Home) -> list[str]:
-    return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
+    return [str(read_json(path)["server"]) for path in home.servers.glob("*.json")]
+
+
+def _state(document: Any, path: Path) -> ServerState:
+    try:
+        return ServerState(**document["known"])
+    except (KeyError, TypeError):
+        raise HomeProblem(f"{path} holds no checkpoint; move it away: it is damaged") from None
 
 
 class CheckpointMemory:
@@ -68,7 +77,7 @@ class CheckpointMemory:
         """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
-        return ServerState(**json.loads(self._path.read_bytes())["known"])
+        return _state(read_json(self._path), self._path)
 
     def meet(self) -> ServerState:
         """Fetch the log's newest checkpoint and compare it with the stored one.
@@ -78,13 +87,14 @@ class CheckpointMemory:
             LogContradiction: another key signs it, or it does not extend the stored one.
         """
         try:
-            state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
+            state: dict[str, Any] = strict_json.loads(self._fetch("/api/v1/log"))
             seen = ServerState(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
-        except (KeyError, TypeError, ValueError) as error:
+            if (stored := self.stored_server) is None:
+                # Nothing of this server was seen before, so nothing contradicts it.
+                receipts.open_checkpoint(seen.checkpoint, note.parse_key(seen.key))
+        except (ProtocolError, KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
-        stored = self.stored_server
         if stored is None:
-            self._open(seen, seen.checkpoint)
             self._remember(seen)
             return seen
         if (stored.origin, stored.key) != (seen.origin, seen.key):

@@ -25,7 +25,7 @@ from ..base.home import Home
 from . import batch
 from .batch import LineAnswer
 from .checkpoint_memory import CheckpointMemory
-from .connection import TRANSIENT, Connection, complain, retry_after_seconds
+from .connection import MAX_ANSWER_BYTES, TRANSIENT, Connection, complain, retry_after_seconds
 
 # A rate-limited line of an answer does not name a time to wait.
 LINE_WAIT_SECONDS = 10.0
@@ -169,7 +169,7 @@ class Client:
             # It is printed where a person is asked to agree.
             named = strict_json.loads(self.fetch("/api/v1/log"))["license"]
             return plain_text(str(named), limit=64)
-        except (KeyError, TypeError, ValueError) as error:
+        except (ProtocolError, KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def read(self, path: str) -> dict[str, Any]:
@@ -240,8 +240,8 @@ class Client:
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:
-            document = response.json()
-        except ValueError:
+            document = strict_json.loads(response.content, max_bytes=MAX_ANSWER_BYTES)
+        except ProtocolError:
             document = None
         if not isinstance(document, dict):
             raise ServerUnreachable(f"{self.server} is not a Trainmark server")

@@ -1,13 +1,17 @@
 """HTTP to one server: its read token, its rate limit, and one plain sentence for each failure."""
 
+import os
 import re
 import ssl
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -15,9 +19,14 @@ import httpx
 from .. import __version__
 from ..base.errors import ServerUnreachable, UsageProblem
 
+Value = TypeVar("Value")
 TIMEOUT_SECONDS = 20.0
 # A rate-limited server asks for at most a minute; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
+# A server that asks for no time, or for one in the past, is asked again after this.
+LEAST_WAIT_SECONDS = 1.0
+# For a request and its whole answer: one that comes byte by byte would never end.
+WHOLE_SECONDS = 180.0
 # Largest unpacked answer: a server may send a small body that unpacks to any size.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 # Headers of the transfer; the answer that is handed on is unpacked and whole.
@@ -26,15 +35,18 @@ TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
+# Variables that name proxies, in small letters.
+PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy")
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
 
 def checked_address(server: str) -> str:
-    """A server's address without a slash at its end.
+    """A server's address without blanks around it and a slash at its end.
 
     Raises:
         UsageProblem: it is no web address, or contains a password.
     """
+    server = server.strip()
     try:
         parts = urlsplit(server)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -88,6 +100,39 @@ def trusted() -> ssl.SSLContext:
         ) from None
 
 
+def open_http(**options: Any) -> httpx.Client:
+    """An HTTP client, with the system's proxies and certificates.
+
+    Raises:
+        UsageProblem: a variable names a proxy or certificates that cannot be used.
+    """
+    try:
+        return httpx.Client(verify=trusted(), **options)
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        named = ", ".join(sorted(name for name in os.environ if name.lower() in PROXIES))
+        raise UsageProblem(
+            f"the proxy of {named} cannot be used: {_words(error)}; fix: correct or unset it"
+        ) from None
+
+
+def within(seconds: float, work: Callable[[], Value]) -> Value:
+    """The outcome of work in another thread, which is left alone if it takes longer.
+
+    Raises:
+        TimeoutError: it does. Else what the work raises.
+    """
+    outcome: Future[Value] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result(seconds)
+
+
 def complain(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -97,7 +142,7 @@ class Connection:
 
     Args:
         say: shows the user how long the server asks to wait.
-        timeout: seconds for each part of a request.
+        timeout: seconds for each part of a request; ``WHOLE_SECONDS`` bounds all of them.
         patience_seconds: longest wait that the server may ask for, in total for a request.
     """
 
@@ -119,12 +164,8 @@ class Connection:
         self._now = now
         self._sleep = sleep
         self._say = say
-        self._http = httpx.Client(
-            base_url=self.server,
-            timeout=timeout,
-            transport=transport,
-            headers=headers_of(token),
-            verify=trusted(),
+        self._http = open_http(
+            base_url=self.server, timeout=timeout, transport=transport, headers=headers_of(token)
         )
 
     def close(self) -> None:
@@ -147,7 +188,12 @@ class Connection:
         waited = 0.0
         while True:
             try:
-                response = self._send(method, path, content, headers)
+                send = partial(self._send, method, path, content, headers)
+                response = within(WHOLE_SECONDS, send)
+            except TimeoutError:
+                raise ServerUnreachable(
+                    f"{self.server}{path} is not answered whole within {WHOLE_SECONDS:.0f} s"
+                ) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ServerUnreachable(
                     f"{self.server} does not answer: {_words(error)}"
@@ -185,6 +231,7 @@ class Connection:
             Seconds of all waits, this one included; ServerUnreachable is raised where the sum would
             exceed ``patience_seconds``.
         """
+        seconds = max(seconds, LEAST_WAIT_SECONDS)
         if waited + seconds > self._patience_seconds:
             raise ServerUnreachable(
                 f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "

@@ -1,23 +1,28 @@
 """The outbox: signed results on disk, until a server has answered for each.
 
 ``pending/`` holds envelopes to send; ``sent/`` accepted ones, each with the server's receipt;
-``refused/`` refused ones, each with the server's reason. A file is named by run, cell and repeat,
+``refused/`` refused ones, each with the server's reason; ``damaged/`` what was in one of them and
+is no signed result. A file is named by run, cell and repeat,
 so that each repeat is stored once and a resumed run knows which are done.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import ProtocolError
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import statement
 from bench_protocol.payload.result import Result
 from bench_protocol.signing import envelope
 
-from ..base.home import private_folder, write_durably
+from ..base.errors import HomeProblem
+from ..base.home import private_folder, read_json, write_durably
+from .connection import complain
 
 ANSWER_SUFFIX = ".answer"
 STATES = ("pending", "sent", "refused")
@@ -49,18 +54,37 @@ class Entry:
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        with suppress(FileNotFoundError):
-            answer: dict[str, Any] = json.loads(self.path.with_suffix(ANSWER_SUFFIX).read_bytes())
-            return answer
+        with suppress(FileNotFoundError, HomeProblem):
+            answer = read_json(self.path.with_suffix(ANSWER_SUFFIX))
+            return answer if isinstance(answer, dict) else None
         return None
 
     def document(self) -> Any:
         """The envelope's payload, to show to the user before it is sent."""
-        return json.loads(envelope.read(self.raw).payload)
+        return strict_json.loads(envelope.read(self.raw).payload)
 
     def result(self) -> Result:
         """The result inside. The signature is not verified again: it is our own file."""
         return statement.parse_result(envelope.read(self.raw).payload)
+
+    @property
+    def fault(self) -> str | None:
+        """Why the file is no signed result; None if it is one.
+
+        Raises:
+            FileNotFoundError: another process has moved it.
+        """
+        if not self.path.is_file() and self.path.exists():
+            return "it is no file"
+        try:
+            self.result()
+        except ProtocolError as error:
+            return error.detail
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return error.strerror
+        return None
 
 
 class Outbox:
@@ -107,18 +131,29 @@ class Outbox:
         if not entries:
             return []
         _, newest = max(entries.values(), key=lambda dated: dated[0])
-        return [entry for _, entry in entries.values() if entry.run_id == newest.run_id]
+        of_run = (entry for _, entry in entries.values() if entry.run_id == newest.run_id)
+        return [*self._sound(of_run)]
 
     def of_cell(self, cell: Cell) -> list[Entry]:
         """The envelopes of a cell in any state, newest first."""
         dated = [pair for state in STATES for pair in self._dated(state, f"*-{cell.digest[:16]}-*")]
         # Key by name: another process may move an envelope while the states are listed.
         entries = {entry.path.name: entry for _, entry in sorted(dated, key=lambda pair: pair[0])}
-        return list(reversed(entries.values()))
+        return [*self._sound(reversed(entries.values()))]
 
     def _entries(self, state: str) -> Iterator[Entry]:
-        for _, entry in self._dated(state):
-            yield entry
+        return self._sound(entry for _, entry in self._dated(state))
+
+    def _sound(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """The signed results among some files; the others are put aside, and named once."""
+        for entry in entries:
+            with suppress(FileNotFoundError):  # another process has just moved it
+                if (fault := entry.fault) is None:
+                    yield entry
+                    continue
+                aside = private_folder(self.root / "damaged") / entry.path.name
+                entry.path.replace(aside)
+                complain(f"{entry.path} is damaged ({fault}); it is in {aside} now")
 
     def _dated(self, state: str, name: str = "*") -> list[tuple[int, Entry]]:
         """Envelopes with their modification time in nanoseconds, oldest first. ``name``: pattern of

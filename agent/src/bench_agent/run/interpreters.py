@@ -6,10 +6,14 @@ its framework on its device.
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +30,8 @@ from . import _ask_interpreter
 
 SCRIPT = Path(_ask_interpreter.__file__)
 ANSWER_SECONDS = 60.0
+# A description has some kilobytes, with all distributions some hundred.
+MOST_PRINTED = 16 * 1024 * 1024
 OLDEST_PYTHON = (3, 11)
 
 
@@ -155,19 +161,37 @@ def require(paths: Iterable[str]) -> None:
 
 def _description(path: str, *, packages: bool) -> Description | str:
     more = ["--packages"] if packages else []
+    script = SCRIPT.read_text(encoding="utf-8")
     try:
-        done = subprocess.run(
-            [path, "-c", SCRIPT.read_text(encoding="utf-8"), *_modules(), *more],
-            env=worker_environment(),
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_SECONDS,
-        )
-        return Description.model_validate_json(done.stdout)
+        return Description.model_validate_json(_printed([path, "-c", script, *_modules(), *more]))
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    except (subprocess.TimeoutExpired, UnicodeDecodeError, ValidationError):
+    except ValueError:  # no answer, or a path that is none
         return "is no Python that answers"
+
+
+def _printed(command: list[str]) -> bytes:
+    """The first bytes that a program prints within its time; neither it nor a child of it lives
+    longer."""
+    with subprocess.Popen(
+        command,
+        env=worker_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+
+        def end() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        late = threading.Timer(ANSWER_SECONDS, end)
+        late.start()
+        try:
+            return process.stdout.read(MOST_PRINTED) if process.stdout else b""
+        finally:
+            late.cancel()
+            end()
 
 
 def _why_no_worker(there: Description, here: Interpreter) -> str | None:

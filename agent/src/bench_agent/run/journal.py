@@ -3,11 +3,14 @@
 It does not list finished repeats: a repeat is finished when its envelope is in the outbox.
 """
 
+from contextlib import suppress
+
 from pydantic import ValidationError
 
 from bench_protocol.base.units import Sha256, Wire
 from bench_protocol.payload.result import RunId
 
+from ..base.errors import HomeProblem
 from ..base.home import Home, write_durably
 from ..plan.plan import Plan, PlannedCell
 from ..plan.presets import LIKE, PRESETS
@@ -58,16 +61,28 @@ def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
 
 
 def unfinished(home: Home) -> Journal | None:
-    """The journal of a run that did not end, or None. A journal that cannot be read is ignored."""
+    """The journal of a run that did not end, or None.
+
+    Raises:
+        HomeProblem: it is damaged, or of another version.
+    """
     try:
         journal = Journal.model_validate_json(home.journal.read_bytes())
-    except (OSError, ValidationError):
+    except FileNotFoundError:
         return None
-    return journal if journal.preset in PRESETS | LIKE else None
+    except (OSError, ValidationError):
+        journal = None
+    if journal is None or journal.preset not in PRESETS | LIKE:
+        raise HomeProblem(
+            f"{home.journal} is damaged, so the interrupted run cannot go on. Its finished "
+            "results are in the outbox. To begin a new one, move that file away"
+        )
+    return journal
 
 
 def end(home: Home, run_id: str) -> None:
     """Remove the journal of this run: it ended. Another run's journal stays."""
-    journal = unfinished(home)
-    if journal is not None and journal.run_id == run_id:
-        home.journal.unlink(missing_ok=True)
+    with suppress(HomeProblem):
+        journal = unfinished(home)
+        if journal is not None and journal.run_id == run_id:
+            home.journal.unlink(missing_ok=True)
