@@ -34,10 +34,10 @@ from bench_protocol.training.measured_limits import limits_of
 
 
 def said_at_the_end(
-    summary: RunSummary, *server: str, home: str = "/h", verbose: bool = False
+    summary: RunSummary, server: str | None = None, home: str = "/h", verbose: bool = False
 ) -> str:
     stream = io.StringIO()
-    show_end(Console(file=stream), summary, Home(Path(home)), *server, verbose=verbose)
+    show_end(Console(file=stream), summary, Home(Path(home)), server, verbose)
     return stream.getvalue()
 
 
