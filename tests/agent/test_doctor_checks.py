@@ -12,7 +12,7 @@ from bench_agent.doctor import frameworks, gpu, storage, system
 from bench_agent.doctor.finding import Finding, exit_code
 from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software, at_least, release
 from bench_agent.doctor.gpu import Nvidia
-from bench_agent.machine.sensors import Governor, GpuUse, Load, Power
+from bench_agent.machine.sensors import Power
 
 GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
 BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
@@ -26,9 +26,6 @@ NEW, MIDDLE, OLD = (
 )
 PRESENT = Nvidia(present=True)
 MISMATCH = Nvidia(present=True, problem="Driver/library version mismatch")
-BALANCED = Governor("powersave", "intel_pstate", "balance_performance")
-SAVING = Governor("powersave", "intel_pstate", "power")
-NO_TURBO = Governor("performance", "intel_pstate", turbo=False)
 ONLY_MLX, BOTH = {"mlx": "0.32.4"}, "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"
 X = Path("/x")
 Found = Iterable[Finding]
@@ -77,17 +74,8 @@ def backend(packages: Mapping[str, str]) -> Found:
         (system.check_glibc, ("Darwin", ()), "skip", ""),
         (system.check_power, (Power(), "Linux"), "skip", ""),
         (system.check_power, (Power(False, False), "Darwin"), "ok", ""),
-        (system.check_governor, (None,), "skip", ""),
-        (system.check_governor, (Governor("performance", "acpi-cpufreq"),), "ok", ""),
-        (system.check_governor, (Governor("schedutil", "cppc_cpufreq"),), "ok", ""),
-        (system.check_governor, (BALANCED,), "ok", ""),
-        (system.check_governor, (SAVING,), "warn", "balance_performance"),
-        (system.check_governor, (Governor("powersave", "acpi-cpufreq"),), "warn", "scaling_gov"),
-        (system.check_governor, (NO_TURBO,), "warn", "no_turbo"),
         (system.check_energy, ("nvml", None, "Linux"), "ok", ""),
         (system.check_energy, (None, "no library", "Darwin"), "warn", "locks/energy.txt"),
-        (system.check_busy, (Load(0.1, 8),), "ok", ""),
-        (system.check_busy, (Load(7.5, 8, 60.0, ("make", 99.0)),), "warn", "close make"),
         (storage.check_disk, (X, None), "skip", ""),
         (storage.check_disk, (X, 2**40), "ok", ""),
         (storage.check_disk, (X, 2**30), "warn", "delete large files"),
@@ -261,10 +249,6 @@ def test_a_missing_energy_counter_is_explained() -> None:
 def test_checks_of_several_findings() -> None:
     power = system.check_power(Power(True, True), "Darwin")
     assert verdicts(power) == {"mode": "warn", "battery": "warn"}
-    gpus = (GpuUse("NVIDIA L4", 0), GpuUse("NVIDIA L4", 0, 1), GpuUse("Apple M3 Max", 80))
-    busy = list(system.check_busy(Load(None, 8, gpus=gpus)))
-    assert verdicts(busy) == {"": "ok", "gpu0": "ok", "gpu1": "warn", "gpu2": "warn"}
-    assert busy[2].sentence == "NVIDIA L4 is 0 % busy, used by 1 process"
 
 
 def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

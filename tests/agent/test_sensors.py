@@ -33,7 +33,6 @@ def test_what_macos_says_of_power_and_heat() -> None:
     assert apple_state.parse_thermal("", "2027-01-01 Thermal Warning Level = 60") == "heavy"
     assert apple_state.parse_thermal("", "CPU_Speed_Limit \t= 48\n") == "moderate"
     assert apple_state.parse_thermal("", "") is None
-    assert sensors.parse_pressure("some avg10=12.50 avg60=1 avg300=1 total=9\nfull ...") == 12.5
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
-"""Check the operating system, Python and the processor, and that the machine is idle."""
+"""Check the operating system, Python, the processor, power and the source of energy."""
 
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 
-from bench_protocol.base.format import plural
-
 from ..base.install_hints import Pip
-from ..machine.sensors import Governor, GpuUse, Load, Power
+from ..machine.sensors import Power
 from .finding import Finding, fail, ok, skip, warn
 
 TESTED = ((3, 11), (3, 12))
@@ -30,14 +28,6 @@ NATIVE_PYTHON = (
 )
 UPDATE_MACOS = "sudo softwareupdate --install --all --restart"
 CONTAINER = 'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash'
-CPU_FOLDER = "/sys/devices/system/cpu"
-
-BUSY_LOAD_PER_CORE = 0.5
-BUSY_PRESSURE_PERCENT = 20.0
-BUSY_PROCESS_PERCENT = 20.0
-BUSY_GPU_PERCENT = 10
-# With these drivers "powersave" means that the processor chooses its clock itself.
-SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
 def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
@@ -132,28 +122,6 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
         yield ok(f"on mains power, no low-power mode{mode}")
 
 
-def check_governor(governor: Governor | None) -> Iterator[Finding]:
-    """Check the CPU governor: a power-saving one changes the figures."""
-    if governor is None:
-        yield skip("the system does not let the clock be chosen")
-    elif governor.turbo is False:
-        hint = f"echo 0 | sudo tee {CPU_FOLDER}/intel_pstate/no_turbo"
-        yield warn("turbo clocks are switched off", hint)
-    elif governor.driver in SELF_GOVERNED and governor.name == "powersave":
-        if governor.preference == "power":
-            file = f"{CPU_FOLDER}/cpu*/cpufreq/energy_performance_preference"
-            hint = f"echo balance_performance | sudo tee {file}"
-            yield warn("the processor is set to save power", hint)
-        else:
-            yield ok(f"the processor chooses its clock ({governor.driver})")
-    elif governor.name in ("powersave", "conservative", "ondemand"):
-        hint = f"echo performance | sudo tee {CPU_FOLDER}/cpu*/cpufreq/scaling_governor"
-        sentence = f"the processor's clock rises late or never: its governor is {governor.name}"
-        yield warn(sentence, hint)
-    else:
-        yield ok(f"the processor's clock may rise: its governor is {governor.name}")
-
-
 def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:
     """Check whether results will contain energy. Speed does not need it."""
     sentence = f"results will contain no energy: {problem}"
@@ -163,31 +131,3 @@ def check_energy(source: str | None, problem: str | None, system: str) -> Iterat
         yield warn(sentence, Pip().install_extras("energy"))
     else:
         yield skip(sentence)
-
-
-def check_busy(load: Load) -> Iterator[Finding]:
-    """Check for other load on the processor or a GPU: it slows every figure down."""
-    signs = []
-    if load.load is not None and load.load / max(1, load.cores) > BUSY_LOAD_PER_CORE:
-        signs.append(f"load {load.load:.1f} on {load.cores} cores")
-    if load.pressure_percent is not None and load.pressure_percent > BUSY_PRESSURE_PERCENT:
-        signs.append(f"tasks wait for a core {load.pressure_percent:.0f} % of the time")
-    if signs:
-        name, percent = load.busiest or ("", 0.0)
-        known = percent > BUSY_PROCESS_PERCENT
-        culprit = f"; busiest: {name} with {percent:.0f} %" if known else ""
-        hint = f"close {name if known else 'other programs'}, or wait until it is done"
-        yield warn(f"other work runs: {', '.join(signs)}{culprit}", hint)
-    else:
-        yield ok("the processor is idle")
-    for number, gpu in enumerate(load.gpus):
-        yield _gpu(gpu, f"gpu{number}")
-
-
-def _gpu(gpu: GpuUse, subject: str) -> Finding:
-    if not gpu.processes and (gpu.busy_percent or 0) <= BUSY_GPU_PERCENT:
-        return ok(f"{gpu.name} is idle", of=subject)
-    use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
-    if gpu.processes:
-        use += f", used by {plural(gpu.processes, 'process', 'processes')}"
-    return warn(f"{gpu.name} is {use}", "close the programs that use this GPU", of=subject)

@@ -19,7 +19,6 @@ from ..base.errors import HomeProblem, UsageProblem
 from ..base.home import Home
 from ..base.messages import Probe
 from ..machine import nesting, sensors
-from ..machine.sensors import Load
 from ..run import interpreters, kept_probes
 from ..run.energy.meter import MeterProblem
 from ..run.interpreters import Interpreter
@@ -173,10 +172,6 @@ class Surroundings:
         meter.close()
         return meter.source, None
 
-    @cached_property
-    def load(self) -> Load:
-        return sensors.load(self.system, self.facts.cpu.available_cores or os.cpu_count() or 1)
-
 
 # The functions that run each check, by its id.
 CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
@@ -205,9 +200,7 @@ CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     "cuda": lambda s: gpu.check_cuda(s.nvidia, s.frameworks),
     "self-test": lambda s: frameworks.check_self_tests(s.self_tests, s.environ),
     "power": lambda s: system.check_power(sensors.power(s.system), s.system),
-    "governor": lambda s: system.check_governor(sensors.governor()),
     "energy": lambda s: system.check_energy(*s.energy, s.system),
-    "busy": lambda s: system.check_busy(s.load),
 }
 
 
@@ -220,8 +213,6 @@ def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[
     if unknown := sorted(set(only) - CHECKS.keys()):
         raise UsageProblem(names.unknown("check", unknown[0], list(CHECKS)))
     chosen = [name for name in CHECKS if not only or name in only]
-    if "busy" in chosen:
-        _ = surroundings.load  # before the probes load the machine
     for name in chosen:
         for finding in CHECKS[name](surroundings):
             yield replace(finding, id=f"{name}.{finding.id}" if finding.id else name)

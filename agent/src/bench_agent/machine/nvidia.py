@@ -81,17 +81,6 @@ def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ)
     return handles[index][0] if index < len(handles) else None
 
 
-def busy(library: Any) -> list[tuple[str, int | None, int]]:
-    """Name, utilisation in per cent and number of computing processes of every GPU."""
-    usage = []
-    for handle in _handles(library):
-        use = query(library, "DeviceGetUtilizationRates", handle)
-        running = query(library, "DeviceGetComputeRunningProcesses", handle) or []
-        name = text_or_none(query(library, "DeviceGetName", handle)) or "NVIDIA GPU"
-        usage.append((name, getattr(use, "gpu", None), len(running)))
-    return usage
-
-
 def is_divided(library: Any, handle: Any) -> bool:
     """Whether this is a GPU divided into slices (MIG), or a slice."""
     if query(library, "DeviceIsMigDeviceHandle", handle) == 1:
@@ -123,18 +112,14 @@ def _count(library: Any) -> int:
     return min(count, MOST_GPUS)
 
 
-def _handles(library: Any) -> list[Any]:
-    handles = (query(library, "DeviceGetHandleByIndex", n) for n in range(_count(library)))
-    return [handle for handle in handles if handle is not None]
-
-
 def _in_cuda_order(
     library: Any, listed: tuple[cuda.CudaDevice, ...] | None, environ: Mapping[str, str]
 ) -> list[tuple[Any, cuda.CudaDevice | None]]:
     """Handles with the CUDA driver's facts of each, in the frameworks' order."""
     if listed is not None:
         return [(_handle_by_uuid(library, device.uuid), device) for device in listed]
-    handles = _handles(library)
+    found = (query(library, "DeviceGetHandleByIndex", n) for n in range(_count(library)))
+    handles = [handle for handle in found if handle is not None]
     uuids = [_text(query(library, "DeviceGetUUID", handle)) for handle in handles]
     places = cuda.visible(environ.get("CUDA_VISIBLE_DEVICES"), uuids)
     return [(handles[place], None) for place in places]

@@ -1,17 +1,12 @@
 """Read sensors: power, clocks, heat and other load. None for what the system does not report."""
 
-import os
-import re
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from . import apple_state, macos
-from . import nvidia as driver
+from . import apple_state
 from .text import command_output, file_text, whole_or_none
 
 SAMPLE_SECONDS = 0.5
@@ -31,37 +26,6 @@ class Power:
     mode: str | None = None
 
 
-@dataclass(frozen=True)
-class Governor:
-    """Linux's CPU governor; ``preference``: energy_performance_preference."""
-
-    name: str
-    driver: str
-    preference: str = ""
-    turbo: bool | None = None
-
-
-@dataclass(frozen=True)
-class GpuUse:
-    """Utilisation of a GPU; ``processes``: other processes that compute on it."""
-
-    name: str
-    busy_percent: int | None
-    processes: int = 0
-
-
-@dataclass(frozen=True)
-class Load:
-    """``load``: mean over a minute. ``pressure_percent``: share of ten seconds that some task
-    waited for a core (PSI). ``busiest``: name and CPU per cent of the busiest other process."""
-
-    load: float | None
-    cores: int
-    pressure_percent: float | None = None
-    busiest: tuple[str, float] | None = None
-    gpus: tuple[GpuUse, ...] = ()
-
-
 def power(system: str) -> Power:
     on_battery = _on_battery()
     if system == "Darwin":
@@ -72,23 +36,9 @@ def power(system: str) -> Power:
     return Power(on_battery, profile == "low-power" if profile else None)
 
 
-def governor() -> Governor | None:
-    """The first core's governor; None without one (virtual machines)."""
-    base = ROOT / "sys/devices/system/cpu"
-    clock = base / "cpu0/cpufreq"
-    name = file_text(clock / "scaling_governor").strip()
-    if not name:
-        return None
-    switches = (
-        file_text(base / "intel_pstate/no_turbo").strip() == "1",
-        file_text(base / "cpufreq/boost").strip() == "0",
-    )
-    return Governor(
-        name=name,
-        driver=file_text(clock / "scaling_driver").strip(),
-        preference=file_text(clock / "energy_performance_preference").strip(),
-        turbo=not any(switches),
-    )
+def governor() -> str | None:
+    """The first core's CPU governor; None without one (virtual machines, macOS)."""
+    return file_text(ROOT / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None
 
 
 def thermal_pressure() -> str | None:
@@ -128,56 +78,12 @@ def cpu_heat() -> tuple[float | None, bool]:
     return max((reading.current for reading in readings), default=None), near
 
 
-def load(system: str, cores: int) -> Load:
-    return Load(
-        load=load_average(),
-        cores=cores,
-        pressure_percent=parse_pressure(file_text("/proc/pressure/cpu")),
-        busiest=_busiest(),
-        gpus=tuple(_gpu_use(system)),
-    )
-
-
 def load_average() -> float | None:
     """Mean number of runnable tasks over a minute."""
     try:
         return psutil.getloadavg()[0]
     except OSError:
         return None
-
-
-def parse_pressure(text: str) -> float | None:
-    """Parse per cent of the last ten seconds from ``/proc/pressure/cpu``."""
-    match = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
-    return float(match.group(1)) if match else None
-
-
-def _busiest() -> tuple[str, float] | None:
-    """Name and CPU per cent of the busiest other process."""
-    processes = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            process.cpu_percent()  # the first call only starts the measurement
-            processes.append(process)
-    time.sleep(SAMPLE_SECONDS)
-    use = []
-    for process in processes:
-        with suppress(psutil.Error):
-            if process.pid != os.getpid():
-                use.append((process.cpu_percent(), process.name()))
-    most = max(use, default=None)
-    return (most[1], most[0]) if most else None
-
-
-def _gpu_use(system: str) -> Iterator[GpuUse]:
-    if system == "Darwin":
-        for gpu in macos.accelerators():
-            if gpu.busy_percent is not None:
-                yield GpuUse(name=gpu.model or "Apple GPU", busy_percent=gpu.busy_percent)
-        return
-    with driver.nvml() as library:
-        for name, percent, processes in driver.busy(library) if library is not None else ():
-            yield GpuUse(name=name, busy_percent=percent, processes=processes)
 
 
 def _on_battery() -> bool | None:

@@ -32,7 +32,6 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
     """Load, heat and power state of this machine now. Takes half a second to a second."""
     throttled = sensors.throttled_meanwhile()
     power = sensors.power(system)
-    governor = sensors.governor()
     _celsius, near_limit = sensors.cpu_heat()
     pressure = sensors.thermal_pressure() if system == "Darwin" else None
     if throttled or near_limit:
@@ -44,7 +43,7 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
         "on_battery": power.on_battery,
         "low_power_mode": power.low_power_mode,
         "thermal_pressure": pressure,
-        "cpu_governor": slug_or_none(governor.name if governor else power.mode),
+        "cpu_governor": slug_or_none(sensors.governor() or power.mode),
     }
     return tolerant(Conditions, facts | _gpu(device))
 
