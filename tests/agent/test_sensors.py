@@ -25,14 +25,9 @@ def test_what_macos_says_of_power_and_heat() -> None:
     assert apple_state.parse_battery(battery) is True
     assert apple_state.parse_battery(battery.replace("Battery Power", "AC Power")) is False
     assert apple_state.parse_battery("Now drawing from 'AC Power'\n") is None
-    assert apple_state.parse_thermal("com.apple.system.thermalpressurelevel 2\n", "") == "heavy"
-    assert (
-        apple_state.parse_thermal("", "Note: No thermal warning level has been recorded")
-        == "nominal"
-    )
-    assert apple_state.parse_thermal("", "2027-01-01 Thermal Warning Level = 60") == "heavy"
-    assert apple_state.parse_thermal("", "CPU_Speed_Limit \t= 48\n") == "moderate"
-    assert apple_state.parse_thermal("", "") is None
+    level = "com.apple.system.thermalpressurelevel"
+    said = [apple_state.parse_thermal(f"{level} {number}\n") for number in (0, 2, 9, "")]
+    assert said == ["nominal", "heavy", None, None]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ sys.exit(unknown)
 PMSET = {
     "-g": "System-wide power settings:\nCurrently in use:\n powermode            2\n sleep 1\n",
     "-g batt": "Now drawing from 'AC Power'\n -InternalBattery-0 (id=1)\t81%; charging\n",
-    "-g therm": "Note: No thermal warning level has been recorded\n",
 }
 IOREG_PLATFORM = """+-o J416c  <class IOPlatformExpertDevice, id 0x100000221, registered>
     {

@@ -27,17 +27,8 @@ def parse_power_mode(text: str) -> tuple[bool | None, str | None]:
     return (None if match is None else match.group(1) == "1"), None
 
 
-def parse_thermal(notify: str, pmset: str) -> str | None:
-    """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``.
-
-    ``pmset -g therm`` is the fallback.
-    """
-    match = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
-    if match and int(match.group(1)) < len(THERMAL_LEVELS):
-        return THERMAL_LEVELS[int(match.group(1))]
-    if re.search(r"Thermal Warning Level = [1-9]", pmset):
-        return "heavy"
-    limit = re.search(r"CPU_Speed_Limit\s*=\s*([0-9]{1,3})", pmset)
-    if limit and int(limit.group(1)) < 100:
-        return "moderate"
-    return "nominal" if "No thermal warning level" in pmset or limit else None
+def parse_thermal(text: str) -> str | None:
+    """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``."""
+    match = re.search(r"thermalpressurelevel\s+([0-9])\b", text)
+    level = int(match[1]) if match else len(THERMAL_LEVELS)
+    return THERMAL_LEVELS[level] if level < len(THERMAL_LEVELS) else None

@@ -44,8 +44,7 @@ def governor() -> str | None:
 def thermal_pressure() -> str | None:
     """macOS' level in words (:data:`~.machine.apple_state.THERMAL_LEVELS`)."""
     notify = command_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel")
-    level = apple_state.parse_thermal(notify, "")
-    return level or apple_state.parse_thermal("", command_output("pmset", "-g", "therm"))
+    return apple_state.parse_thermal(notify)
 
 
 def throttle_count(root: Path = ROOT) -> int | None:
