@@ -158,9 +158,7 @@ def test_sorting_and_grouping(post: Poster) -> None:
         frugal = get(post.http, f"{board}&rank_by=energy")["rows"][0]
         assert frugal["joules_per_epoch"] == pytest.approx(10 * 2e-3 * 937)
         assert frugal["samples_per_joule"] == pytest.approx(64 / (10 * 2e-3))
-        assert (
-            numbers("rank_by=accuracy") == numbers("rank_by=mfu") == numbers("trust_level=4") == []
-        )
+        assert numbers("rank_by=mfu") == numbers("trust_level=4") == []
         assert len(numbers("trust_level=1")) == 3
 
 

@@ -43,7 +43,7 @@ class BoardFilters(CellFilters):
     of each hardware; machines have no ranks"""
     rank_by: Chosen[RankBy] = Field(None, examples=["energy"])
     """what ranks rows. time and throughput: fastest first (the default); energy: least joules
-    per sample, within one energy_scope; mfu, accuracy: highest. Rows without the figure are left
+    per sample, within one energy_scope; mfu: highest. Rows without the figure are left
     out"""
     sort: Chosen[Sort] = Field(None, examples=["-spread"])
     """the field that rows are sorted by, smallest first, with a - before it greatest first, rows

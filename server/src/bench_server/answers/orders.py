@@ -26,7 +26,6 @@ RANK_BY: dict[str, Callable[[Figure], float | None]] = {
     "throughput": lambda figure: figure.ns_per_sample,
     "energy": lambda figure: figure.evidence.joules_per_sample,
     "mfu": lambda figure: _negative(_peak_use(figure)),
-    "accuracy": lambda figure: _negative(figure.evidence.accuracy),
 }
 # Fields of an answer that rows are sorted by (parameters.SORT_FIELDS); rows without one are last.
 FIELDS: dict[str, Callable[[Figure], Value]] = {

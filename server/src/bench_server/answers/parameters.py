@@ -29,7 +29,7 @@ KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Cursor = Annotated[str, StringConstraints(max_length=1000)]
 Group = Literal["hardware", "machine", "setup"]
-RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
+RankBy = Literal["time", "throughput", "energy", "mfu"]
 # Fields of an answer that a board is sorted by (.orders).
 SORT_FIELDS = (
     *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),

@@ -29,7 +29,7 @@ from . import short_names
 from .drawn_cards import Bar, Card, badge
 from .pages import board_form
 from .pages.board_finding import finding
-from .pages.board_links import ACCURACY, METRICS
+from .pages.board_links import METRICS
 from .pages.compare import heading
 from .pages.machine import finding as machine_finding
 from .pages.machine import shown_figure as machine_shown
@@ -129,7 +129,7 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
     shown = filters.model_copy(update={"limit": MOST_BARS, "cursor": None})
     parts: tuple[Part, ...] = () if filters.workload else ("scores",)
     boards, scores, rankings = leaderboard.leaderboard(session, shown, of_operator, parts)
-    metric = METRICS.get(filters.ranked_by, ACCURACY)
+    metric = METRICS[filters.ranked_by]
     title = finding(shown, metric, rankings, scores, any(board.rows for board in boards))
     if scores:
         return _score_card(title, filters, scores)

@@ -11,7 +11,7 @@ from ...answers.orders import RANK_BY
 from ...answers.types.leaderboard import HardwareScore, figure_answer
 from ...ranking.figures import Figure
 from . import board_form
-from .board_links import ACCURACY, Metric
+from .board_links import Metric
 
 BY_ONE_OWNER = "measured by one owner"
 
@@ -67,8 +67,6 @@ def _leads(filters: BoardFilters, metric: Metric, ranking: leaderboard.Ranking) 
 def _value(metric: Metric, figure: Figure) -> str:
     """The value that ranks a figure, in words."""
     answer = figure_answer(figure)
-    if metric is ACCURACY:
-        return people.percent(answer.accuracy or 0)
     if metric.value == "energy":
         return f"{people.joules(answer.joules_per_epoch or 0)} an epoch"
     if metric.value == "mfu":

@@ -55,10 +55,6 @@ METRICS = {
         "uses most of its peak",
     ),
 }
-# Accuracy has no column of its own.
-ACCURACY = METRICS["throughput"]._replace(
-    first="trains {} to the highest accuracy", leads="reaches the highest accuracy"
-)
 
 
 class SortHead(NamedTuple):
@@ -81,7 +77,7 @@ class Chip(NamedTuple):
 
 
 def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iterator[SortHead]:
-    by_rank = "-accuracy" if metric is ACCURACY else HEADS[metric.value].sort
+    by_rank = HEADS[metric.value].sort
     current = filters.sort or by_rank
     beside = BESIDE.get(current.removeprefix("-"), metric.beside)
     before = BEFORE if filters.ranks_rows else BEFORE[1:]

@@ -17,7 +17,7 @@ from ...answers.prices import NO_PRICES, Prices
 from ...answers.types.leaderboard import Board
 from .board_controls import Controls, controls
 from .board_finding import finding, rests_on
-from .board_links import ACCURACY, METRICS, Metric, SortHead, heads, with_value
+from .board_links import METRICS, Metric, SortHead, heads, with_value
 from .common import Page, address
 
 ROWS_WITH_ALL_WORKLOADS = 10
@@ -26,7 +26,6 @@ ROWS_OF_MACHINES = 50
 NOT_ALL_HAVE = {
     "energy": "contains its energy",
     "mfu": "has hardware with a known peak",
-    "accuracy": "has an accuracy",
 }
 
 BOARD_PARTS: tuple[Part, ...] = ("others", "unranked")
@@ -101,7 +100,7 @@ def leaderboard_page(
     boards, scores, rankings = leaderboard.leaderboard(
         session, filters, of_operator, PARTS if filters.is_of_scores else BOARD_PARTS, prices
     )
-    metric = METRICS.get(filters.ranked_by, ACCURACY)
+    metric = METRICS[filters.ranked_by]
     whole = not chosen.keys() - {"limit"}
     of_card = {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")}
     results: Results = "nobody_yet" if whole else "none_here"
