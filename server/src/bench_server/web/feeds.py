@@ -52,11 +52,9 @@ def new_results(session: Session) -> Feed:
 
 def of_machine(session: Session, machine_id: str) -> Feed:
     """Results and changes of one machine. Raises NotFound if it has no figures."""
-    figures = machines.machine_figures(session, machine_id)
-    changed = _changes(session, TABLE.c.machine_id == machine_id)
-    results = _results(session, {"machine_id": machine_id})
-    title = f"{names_machine(figures).hardware}, machine {machine_id[:8]}"
-    return Feed(title, f"/machines/{machine_id}", _newest(changed, results))
+    name = names_machine(machines.machine_figures(session, machine_id)).hardware
+    title = f"{name}, machine {machine_id[:8]}"
+    return _of(session, title, f"/machines/{machine_id}", "machine_id", machine_id)
 
 
 def of_hardware(session: Session, slug: str) -> Feed:
@@ -65,18 +63,14 @@ def of_hardware(session: Session, slug: str) -> Feed:
     figures = stored_figures.hardware_figures(session, slug)
     if not figures:
         raise query_names.no_hardware(session, slug)
-    changed = _changes(session, TABLE.c.hardware_slug == slug)
-    results = _results(session, {"hardware": slug})
-    return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changed, results))
+    return _of(session, figures[0].hardware, f"/hardware/{slug}", "hardware_slug", slug)
 
 
 def of_owner(session: Session, label: str) -> Feed:
     """Results and changes of an owner's machines. Raises NotFound if there is no such owner."""
     if not query_names.is_owner(session, label):
         raise query_names.no_owner(session, label)
-    changed = _changes(session, TABLE.c.owner == label)
-    results = _results(session, {"owner": label})
-    return Feed(f"machines of {label}", f"/owners/{quote(label)}", _newest(changed, results))
+    return _of(session, f"machines of {label}", f"/owners/{quote(label)}", "owner", label)
 
 
 def atom(feed: Feed, origin: str, site_name: str) -> str:
@@ -88,9 +82,14 @@ def atom(feed: Feed, origin: str, site_name: str) -> str:
     )
 
 
-def _newest(changed: Iterable[Entry], results: Iterable[Entry]) -> tuple[Entry, ...]:
-    ordered = sorted([*changed, *results], key=lambda entry: (entry.at, entry.id), reverse=True)
-    return tuple(ordered[:MOST_ENTRIES])
+def _of(session: Session, title: str, path: str, column: str, value: str) -> Feed:
+    """Changes and results of what has this value in a column, the newest first."""
+    entries = [
+        *_changes(session, TABLE.c[column] == value),
+        *_results(session, {column.removesuffix("_slug"): value}),
+    ]
+    entries.sort(key=lambda entry: (entry.at, entry.id), reverse=True)
+    return Feed(title, path, tuple(entries[:MOST_ENTRIES]))
 
 
 def _results(session: Session, wanted: dict[str, str]) -> tuple[Entry, ...]:

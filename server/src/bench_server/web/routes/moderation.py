@@ -25,11 +25,7 @@ from .deps import (
 )
 
 # Members of a sender's own result that are columns of its row.
-OF_ROW = (
-    *("moderation", "moderation_reason", "workload", "framework", "device", "recipe"),
-    *("batch_size", "precision", "data", "samples_per_second", "hardware", "received_at"),
-    *("trust_level", "unranked_reason"),
-)
+OF_ROW = OwnResult.__dataclass_fields__.keys() - {"id", "envelope", "receipt"}
 router = APIRouter(prefix="/api/v1", tags=["keys"])
 
 
