@@ -17,7 +17,7 @@ from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.owners import BACKINGS
 from ..ranking.score import Bests, score
-from . import leaderboard_sql, omissions, query_names, unranked
+from . import omissions, query_names, stored_figures, unranked
 from .baseline import baseline
 from .board_filters import BoardFilters
 from .criteria import Search
@@ -116,11 +116,11 @@ def rankings(
     query_names.require_known(session, filters)
     baselines, criteria, workloads = {}, filters.criteria, filters.workloads
     of_machines = filters.group == "machine"
-    figures = leaderboard_sql.figures(session, workloads, filters.ranked_criteria, of_machines)
+    figures = stored_figures.board_figures(session, workloads, filters.ranked_criteria, of_machines)
     relative_to = baseline(session, of_operator, filters.baseline)
     if relative_to.slug is not None:
         of_baseline = criteria.of_baseline(relative_to.slug)
-        baselines = leaderboard_sql.figures(session, workloads, of_baseline)
+        baselines = stored_figures.board_figures(session, workloads, of_baseline)
     found = []
     for workload in workloads:
         of_workload = figures[workload.digest]

@@ -2,19 +2,27 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import load_only
 from sqlmodel import Session, col
 
-from ..db.tables import Measurement, Submission, Withdrawn
+from bench_protocol.training import recomputation
+
+from ..db.tables import LogEntry, Measurement, Submission, Withdrawn
 from ..errors import Gone, NotFound
 from ..ingest import columns
+from ..ingest.columns import stored_result
+from ..log import reader
 from ..projection import reproduced
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
+from ..recompute import jobs
 from . import cursors
 from .filters import ResultFilters, ResultPageFilters
 from .types.results import ReproductionAnswer
+from .types.trust import ReceiptAnswer, envelope_document, receipt_answer
 
 
 def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:
@@ -131,3 +139,24 @@ def results_page(
     rows = rows[: filters.limit]
     last = rows[-1][1]
     return rows, cursors.write(last.received_at.isoformat(), last.submission_id)
+
+
+@dataclass(frozen=True)
+class RecomputationsAnswer:
+    """Recomputations in the order of the log, with their receipts."""
+
+    recomputations: tuple[dict[str, Any], ...]
+    receipts: tuple[ReceiptAnswer, ...]
+
+
+def recomputations_of(session: Session, submission: Submission) -> RecomputationsAnswer:
+    job = recomputation.job(stored_result(submission.payload))
+    stated = jobs.stated(session.connection(), [job.key] if job else [])
+    indices = sorted(item.log_index for item in stated.values())
+    found = session.scalars(select(LogEntry).where(col(LogEntry.log_index).in_(indices)))
+    entries = sorted(found, key=lambda entry: entry.log_index)
+    opened = [reader.envelope_of(entry, None) for entry in entries]
+    return RecomputationsAnswer(
+        tuple(envelope_document(each) for each in opened if each is not None),
+        tuple(receipt_answer(receipt) for receipt in reader.receipts(session, entries)),
+    )

@@ -15,7 +15,7 @@ from bench_protocol.signing import envelope
 from bench_protocol.training import recomputation
 from bench_protocol.training.recomputation import Draw
 
-from ..answers import leaderboard_sql
+from ..answers import stored_figures
 from ..answers.criteria import Criteria
 from ..db.lists import among
 from ..db.store import Store
@@ -73,7 +73,7 @@ class Replay:
         if self._boards is None:
             Projector(self._store).catch_up()
             with self._store.reading() as session:
-                found = leaderboard_sql.figures(session, CATALOGUE, Criteria())
+                found = stored_figures.board_figures(session, CATALOGUE, Criteria())
             self._boards = dict(of_figure(figure) for board in found.values() for figure in board)
         return self._boards
 

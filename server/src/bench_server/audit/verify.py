@@ -10,29 +10,32 @@ they are replayed (:mod:`.replay`).
 """
 
 import time
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_protocol.base.errors import InvalidProof
+from bench_protocol.base.errors import InvalidProof, ProtocolError
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload import statement
-from bench_protocol.signing import note, receipts
+from bench_protocol.signing import cosignatures, note, receipts
 from bench_protocol.signing.cosignatures import WitnessKey
+from bench_protocol.signing.note import NoteKey, split
 
 from ..log.server_keys import Identity
-from . import chunk, cosigned, draws, figures, shown
+from . import chunk, figures, shown
 from .chunk import Fault
 from .chunks import Chunks, Fetch
 from .figures import Compared
-from .replay import Replay
+from .replay import LeftOut, Replay
 
 # Attempts to fetch boards of one log size while new results arrive.
 TRIES = 20
 PAUSE_SECONDS = 0.3
 STATE_PATH = "/api/v1/log"
+COSIGNED_PATH = "/api/v1/log/cosigned?limit=366"
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,8 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
         faults += figures.faults(replay.boards(), boards.boards)
         faults += figures.level_faults(replay.levels(), chunks.levels)
         complete = not chunks.withheld
-        faults += draws.faults(replay.draws(), chunks.notes, key, complete=complete)
-    faults += [Fault(*fault) for fault in cosigned.faults(fetch, key, chunks.notes, witnesses)]
+        faults += _draw_faults(replay.draws(), chunks.notes, key, complete=complete)
+    faults += [Fault(*fault) for fault in _cosigned_faults(fetch, key, chunks.notes, witnesses)]
     return Report(
         origin=checkpoint.origin,
         key=str(key),
@@ -134,3 +137,63 @@ def _board(fetch: Fetch, workload: Workload) -> Shown:
         if page["next_cursor"] is None:
             return Shown(rows, as_of)
         cursor = f"&cursor={page['next_cursor']}"
+
+
+def _draw_faults(
+    left_out: Iterable[LeftOut], notes: Mapping[int, str], key: NoteKey, *, complete: bool
+) -> Iterator[Fault]:
+    """Find draws whose root is not that of the first checkpoint with the job's first result.
+
+    Args:
+        notes: the signed checkpoints, by the index of their last entry.
+        complete: every entry is shown. Else the first result may be one that is not.
+    """
+    lasts = sorted(notes)
+    for log_index, first_index, draw in left_out:
+        at = bisect_right(lasts, first_index - 1)
+        right = lasts[at] + 1 if at < len(lasts) else None
+        if draw.size != right and (complete or right is None or draw.size > right):
+            detail = f"its draw is by the checkpoint of {draw.size} entries, not of {right}"
+            yield Fault(log_index, detail)
+        elif draw.size - 1 not in notes:
+            yield Fault(
+                log_index, f"its draw is by a checkpoint of {draw.size}, which is not shown"
+            )
+        elif receipts.open_checkpoint(notes[draw.size - 1], key).root.hex() != draw.root:
+            yield Fault(log_index, "its draw is by another root than its checkpoint has")
+
+
+def _cosigned_faults(
+    fetch: Callable[[str], bytes],
+    key: NoteKey,
+    notes: Mapping[int, str],
+    witnesses: Sequence[WitnessKey],
+) -> Iterator[tuple[int | None, str]]:
+    """Faults, each with the log index that it concerns.
+
+    Args:
+        notes: checkpoints by the index of the last entry in them, which the audit compares with
+            the tree.
+    """
+    seen: set[str] = set()
+    for one in shown.read(shown.COSIGNED, COSIGNED_PATH, fetch(COSIGNED_PATH))["checkpoints"]:
+        size, note = one["size"], one["checkpoint"]
+        try:
+            receipts.open_checkpoint(note, key)
+            signed = cosignatures.cosignatures(note, witnesses)
+            same = split(note)[0] == _signed_then(notes, size)
+        except ProtocolError as error:
+            yield size - 1, f"its cosigned checkpoint does not verify: {error.detail}"
+            continue
+        if not same:
+            yield size - 1, "witnesses signed another checkpoint than the log shows"
+            continue
+        seen |= {cosignature.witness for cosignature in signed}
+    for witness in witnesses:
+        if witness.name not in seen:
+            yield None, f"no checkpoint is cosigned by {witness.name}"
+
+
+def _signed_then(notes: Mapping[int, str], size: int) -> str | None:
+    signed = notes.get(size - 1)
+    return None if signed is None else split(signed)[0]

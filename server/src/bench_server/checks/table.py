@@ -23,7 +23,6 @@ from bench_protocol.payload.result import Measured, Result
 from bench_protocol.training.recomputation import Known
 
 from . import bounds
-from . import consistent as consistent_checks
 from . import evidence as evidence_checks
 from . import machine as machine_checks
 from . import timing as timing_checks
@@ -64,7 +63,7 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("finite_loss", "unranked", training_checks.finite_loss),
     ("placement", "unranked", machine_checks.placement),
     ("device_listed", "unranked", machine_checks.device_listed),
-    ("consistent", "unranked", consistent_checks.consistent),
+    ("consistent", "unranked", machine_checks.consistent),
     ("batch_fits", "unranked", machine_checks.batch_fits),
     ("times_fit", "unranked", timing_checks.times_fit),
     ("evidence", "unranked", evidence_checks.evidence),

@@ -1,7 +1,8 @@
 """Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlmodel import Session
@@ -11,6 +12,9 @@ from bench_protocol.catalogue.workloads import SIZES, Size
 
 from ...answers import query_names
 from ...answers.board_filters import BoardFilters
+from ...answers.criteria import Search
+from ...answers.families import FAMILIES, contains
+from ...answers.leaderboard import Ranking
 from ...answers.types.leaderboard import Board
 from . import board_form
 from .board_links import KINDS, METRICS, VIEW, Chip, chips, hidden_fields, with_value
@@ -49,14 +53,14 @@ def controls(
     filters: BoardFilters,
     chosen: dict[str, Any],
     boards: Sequence[Board],
-    families: Mapping[str, int],
+    rankings: Sequence[Ranking],
 ) -> Controls:
     """The controls of a board.
 
     Args:
         chosen: the parameters of this address.
         boards: what they choose.
-        families: those on the boards, with their number of hardware models.
+        rankings: the rows that the boards are selected from.
     """
     sizes = sorted({size for board in boards for size in board.workload.batch_sizes})
     further = {
@@ -92,7 +96,7 @@ def controls(
         groups=links("group", GROUPS, "" if filters.group == "hardware" else filters.group or ""),
         fields=board_form.filled(filters, further),
         kept=tuple(hidden_fields(chosen)),
-        chips=tuple(chips(chosen, families)),
+        chips=tuple(chips(chosen, _families(rankings, filters.criteria.search))),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
         unfolded=bool(chosen.keys() - VIEW - {"cursor", "family", "backing"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
@@ -128,3 +132,19 @@ def _size_words(size: Size) -> str:
 
 def _short(count: int) -> str:
     return f"{count / 1e6:g} M" if count >= 1e6 else f"{count / 1e3:g} k"
+
+
+def _families(rankings: Sequence[Ranking], search: Search) -> dict[str, int]:
+    """The number of hardware models by family, without families that have none. The family that is
+    searched for does not count."""
+    any_family = replace(search, family=None)
+    rows = (row for one in rankings for row in one.rows if any_family.finds(row.figure))
+    found = {
+        (name, figure.hardware_slug)
+        for row in rows
+        for figure in (row.figure, *row.others)
+        for name in FAMILIES
+        if contains(name, figure.hardware, figure.setup.device)
+    }
+    counts = Counter(name for name, _ in found)
+    return {name: counts[name] for name in FAMILIES if counts[name]}

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bench_protocol.base import format as people
 
-from ...answers import facets, leaderboard, machines
+from ...answers import leaderboard, machines
 from ...answers.board_filters import BoardFilters
 from ...answers.parameters import Part
 from ...answers.types.leaderboard import HardwareScore
@@ -62,7 +62,6 @@ def home_page(
     chart = score_chart(found.scores, mine)
     if chart is None:
         return None
-    families = facets.families(found.rankings, filters.criteria.search)
     parameters = {name: chosen[name] for name in chosen if name != "limit"}
     return HomePage(
         title="Leaderboard",
@@ -74,7 +73,7 @@ def home_page(
         measured=sum(not one.published for one in found.scores),
         kept=tuple(hidden_fields(parameters, {"q"})),
         chart=chart,
-        controls=controls(session, filters, parameters, found.boards, families),
+        controls=controls(session, filters, parameters, found.boards, found.rankings),
     )
 
 

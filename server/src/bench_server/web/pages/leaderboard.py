@@ -11,7 +11,6 @@ from bench_protocol.catalogue.matrix import caveat
 
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
-from ...answers.facets import families
 from ...answers.parameters import PARTS, Part
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.types.leaderboard import Board
@@ -114,9 +113,7 @@ def leaderboard_page(
         heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),
         rests_on=rests_on(rankings, filters),
         filters=filters,
-        controls=controls(
-            session, filters, chosen, boards, families(rankings, filters.criteria.search)
-        ),
+        controls=controls(session, filters, chosen, boards, rankings),
         results=results,
         boards=_boards(boards, filters, metric, chosen),
     )

@@ -12,9 +12,9 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
-from ...answers import omissions, query_names, recomputations, stored_results
+from ...answers import omissions, query_names, stored_results
 from ...answers.filters import ResultPageFilters
-from ...answers.recomputations import RecomputationsAnswer
+from ...answers.stored_results import RecomputationsAnswer
 from ...answers.types.results import (
     ResultAnswer,
     ResultDetail,
@@ -182,7 +182,7 @@ def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
 )
 def get_recomputations(session: Reading, result_id: ResultId) -> RecomputationsAnswer:
     submission, _ = stored_results.result_with_id(session, result_id)
-    return recomputations.about(session, submission)
+    return stored_results.recomputations_of(session, submission)
 
 
 def _one(answer: Accepted | ProtocolError) -> Response:
