@@ -33,12 +33,10 @@ def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Fi
     return with_holds(connection, [figure(row) for row in rows])
 
 
-def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
+def hardware_figures(session: Session, slug: str) -> list[Figure]:
     """Every figure of a hardware, or of a published one, fastest first."""
-    conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
-    if workload is not None:
-        conditions.append(TABLE.c.workload_digest == workload.digest)
-    return figures_where(session, *conditions)
+    levels = TABLE.c.level.in_(["hardware", "published"])
+    return figures_where(session, levels, TABLE.c.hardware_slug == slug)
 
 
 def machine_figures(session: Session, machine_id: str) -> list[Figure]:
