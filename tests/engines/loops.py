@@ -22,17 +22,16 @@ every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 every_model = pytest.mark.parametrize(("framework", "recipe"), MODELS)
 
 
-def every_pair_with(names: Iterable[str], *, turn: int = 0) -> pytest.MarkDecorator:
+def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
     """Every pair with the first workload. With each further one every framework trains one recipe,
-    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests. Two tests with
-    different turns train each workload with both."""
+    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [
             pytest.param(
                 *(name, framework, recipe),
                 marks=[pytest.mark.long]
-                if number and recipe != ("tuned", "naive")[(number + turn) % 2]
+                if number and recipe != ("tuned", "naive")[number % 2]
                 else [],
             )
             for number, name in enumerate(names)

@@ -1,7 +1,8 @@
-"""Chains: a batch cut into parts, one per core, trains the same as the whole batch."""
+"""Chains, one per core, train the same as the whole batch; threads and memory of a process."""
 
 import ctypes
 import os
+import subprocess
 import sys
 
 import pytest
@@ -31,21 +32,33 @@ def test_chains_train_as_the_whole_batch(
 
 
 @pytest.mark.parametrize(
-    ("name", "batch_size", "cores", "count"),
+    ("name", "batch_size", "cores", "count", "of_one_core", "blas_threads"),
     [
-        ("mnist-cnn", 64, 2, 2),
-        ("mnist-cnn", 64, 16, 4),
-        ("mnist-cnn", 64, 3, 2),
-        ("mnist-cnn", 7, 2, 1),
-        ("cifar100-vgg16", 128, 2, 1),
+        ("mnist-cnn", 64, 2, 2, 2, 1),
+        ("mnist-cnn", 64, 3, 2, 2, 3),
+        ("mnist-cnn", 64, 12, 4, 8, 12),
+        ("mnist-cnn", 64, 16, 4, 16, 1),
+        ("mnist-cnn", 64, 96, 4, 16, 96),  # not fewer than four samples each
+        ("mnist-cnn", 7, 2, 1, 1, 2),
+        ("cifar100-vgg16", 128, 2, 1, 1, 2),
+        ("cifar100-vgg16", 128, 16, 1, 1, 16),
     ],
 )
 def test_how_many_chains(
-    monkeypatch: pytest.MonkeyPatch, name: str, batch_size: int, cores: int, count: int
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    batch_size: int,
+    cores: int,
+    count: int,
+    of_one_core: int,
+    blas_threads: int,
 ) -> None:
+    """Chains of one core have a BLAS thread each or share all."""
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
     weights = workload_named(name).trained_parameter_count
     assert chains.chains(batch_size, weights) == count
+    assert chains.one_core_chains(batch_size, weights) == of_one_core
+    assert chains.blas_threads(of_one_core) == blas_threads
 
 
 POOLS = {
@@ -120,30 +133,6 @@ def test_the_threads_that_the_user_chose_stay(monkeypatch: pytest.MonkeyPatch, n
     assert not threads.chosen_here()
 
 
-@pytest.mark.parametrize(
-    ("name", "batch_size", "cores", "count", "threads"),
-    [
-        ("mnist-cnn", 64, 2, 2, 1),
-        ("mnist-cnn", 64, 16, 16, 1),
-        ("mnist-cnn", 64, 12, 8, 12),
-        ("mnist-cnn", 64, 96, 16, 96),  # not fewer than four samples each
-        ("cifar100-vgg16", 128, 16, 1, 16),
-    ],
-)
-def test_chains_of_one_core_have_a_blas_thread_each_or_share_all(
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    batch_size: int,
-    cores: int,
-    count: int,
-    threads: int,
-) -> None:
-    monkeypatch.setattr(chains, "available_cores", lambda: cores)
-    weights = workload_named(name).trained_parameter_count
-    assert chains.one_core_chains(batch_size, weights) == count
-    assert chains.blas_threads(count) == threads
-
-
 @pytest.mark.only_on("linux")
 def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
     monkeypatch: pytest.MonkeyPatch,
@@ -165,3 +154,46 @@ def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
     assert threads() == 1
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert blas.set_threads(before)
+
+
+# Pages (minor faults) that ten blocks of 16 MB take, one after the other.
+FAULTS = """
+import resource
+import numpy as np
+from bench_agent.engines.cpu import malloc
+
+kept = {keep} and malloc.keep()
+def use():
+    np.ones(2**21).sum()
+use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    use()
+print(kept, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def _run(keep: bool, **environment: str) -> tuple[bool, int]:
+    script = FAULTS.format(keep=keep)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path), "NUMPY_MADVISE_HUGEPAGE": "0", **environment},
+    )
+    keeps, faults = done.stdout.split()
+    return keeps == "True", int(faults)
+
+
+@pytest.mark.only_on("linux")
+def test_a_process_keeps_what_it_frees() -> None:
+    keeps, faults = _run(keep=True)
+    assert keeps
+    _, usual = _run(keep=False)
+    assert faults < 100
+    assert usual > 1000
+
+
+def test_a_users_choice_stays() -> None:
+    assert _run(keep=True, MALLOC_MMAP_THRESHOLD_="65536")[0] is False

@@ -18,23 +18,13 @@ GPU = SimpleNamespace(platform="mps", device_kind="Apple M5 Max", id=0)
 ON_METAL = {"device": Device(kind="metal")}
 
 
-class Config:
-    """Notes what the engine sets."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-
-    def update(self, name: str, value: Any) -> None:
-        self.values[name] = value
-
-
 @pytest.fixture
-def config(monkeypatch: pytest.MonkeyPatch) -> Config:
-    """A Mac with jax-mps, whose platform has one device."""
+def config(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the engine sets on a Mac with jax-mps, whose platform has one device."""
     installed("jax")
     import jax
 
-    noted = Config()
+    noted: dict[str, Any] = {}
 
     def devices(platform: str) -> list[Any]:
         if platform != "mps":
@@ -46,7 +36,7 @@ def config(monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(module, "find_spec", lambda name: name == "jax_plugins.mps" or None)
     monkeypatch.setattr(jax, "devices", devices)
-    monkeypatch.setattr(jax, "config", noted)
+    monkeypatch.setattr(jax, "config", SimpleNamespace(update=noted.__setitem__))
     return noted
 
 
@@ -54,27 +44,27 @@ def on_metal(**changes: Any) -> Cell:
     return cell_of(TINY, "jax").model_copy(update=ON_METAL | changes)
 
 
-def test_its_device_is_metal(config: Config) -> None:
+def test_its_device_is_metal(config: dict[str, Any]) -> None:
     gpu, cpu = Jax().devices()
     assert (gpu.kind, gpu.index, gpu.name) == ("metal", 0, "Apple M5 Max")
     assert cpu.kind == "cpu"
     assert os.environ["JAX_PLATFORMS"] == "mps,cpu"
 
 
-def test_a_metal_cell_gets_it_and_no_tf32(config: Config) -> None:
+def test_a_metal_cell_gets_it_and_no_tf32(config: dict[str, Any]) -> None:
     Jax().load(TINY, on_metal())
-    assert config.values["jax_default_device"] is GPU
-    assert config.values["jax_default_matmul_precision"] == "float32"
+    assert config["jax_default_device"] is GPU
+    assert config["jax_default_matmul_precision"] == "float32"
     assert os.environ["MLX_ENABLE_TF32"] == "0"
 
 
-def test_a_second_device_is_not_there(config: Config) -> None:
+def test_a_second_device_is_not_there(config: dict[str, Any]) -> None:
     with pytest.raises(LookupError, match="sees 1 of this kind"):
         Jax().load(TINY, on_metal(device=Device(kind="metal", index=1)))
 
 
 def test_a_plug_in_that_does_not_work_leaves_the_cpu(
-    config: Config, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import jax
 
@@ -84,7 +74,7 @@ def test_a_plug_in_that_does_not_work_leaves_the_cpu(
     monkeypatch.setattr(jax, "devices", devices)
     (cpu,) = Jax().devices()
     assert cpu.kind == "cpu"
-    assert config.values["jax_platforms"] == "cpu"
+    assert config["jax_platforms"] == "cpu"
     assert "planted: no Metal GPU" in capsys.readouterr().err
     with pytest.raises(LookupError, match="planted"):
         Jax().load(TINY, on_metal())
@@ -92,7 +82,7 @@ def test_a_plug_in_that_does_not_work_leaves_the_cpu(
 
 @pytest.mark.parametrize("absent", [lambda name: None, lambda name: __import__("no_such_module")])
 def test_without_the_plug_in_a_mac_has_the_cpu(
-    config: Config, monkeypatch: pytest.MonkeyPatch, absent: Any
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, absent: Any
 ) -> None:
     monkeypatch.setattr(module, "find_spec", absent)
     assert [device.kind for device in Jax().devices()] == ["cpu"]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +12,9 @@ from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import WrongResult
-from bench_agent.worker import environment
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.seeded import initial_weights
-from bench_protocol.catalogue.workloads import SGD, Adam, RMSprop, Workload
+from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
@@ -159,44 +158,27 @@ def test_the_probe_finds_a_cpu_right_and_nan_wrong(tuned: bool) -> None:
     assert probe.deviation(nan) == probe.update_deviation(nan, SGD()) == float("inf")
 
 
-def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:
-    environ = {"TURN_OFF_REMAPPER": "1", "MPS_ENABLE_GEMM_PLUGIN": "0", "MPS_TOKEN": "secret"}
-    passed = environment.worker_environment(environ)
-    assert passed == {"TURN_OFF_REMAPPER": "1", "MPS_ENABLE_GEMM_PLUGIN": "0"}
-    recorded = environment.describe(engine_named("tensorflow"), passed).settings
-    assert passed.items() <= recorded.items()
-
-
-def composed(workload: Workload, *, safe: bool = False) -> Any:
-    """A session of ``tuned`` with updates of small operations, in steps of 16 samples."""
+def safe_session(workload: Workload) -> Any:
+    """A session of ``tuned`` with safe layers and composed updates, in steps of 16 samples."""
     from bench_agent.engines.tensorflow import keras_model, shared, steps
 
-    model = keras_model.build(workload, initial_weights(workload), safe=safe)
-    layers: Literal["stock", "safe"] = "safe" if safe else "stock"
+    model = keras_model.build(workload, initial_weights(workload), safe=True)
     cell = cell_of(workload, "tensorflow", "tuned", 16)
-    built = shared.Built(workload, cell, tiny_data(workload), model, layers, "/CPU:0")
+    built = shared.Built(workload, cell, tiny_data(workload), model, "safe", "/CPU:0")
     return steps.StepsSession(built, fused_updates=False)
 
 
-@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])
-def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
+def test_safe_layers_train_the_same(opened: Opener) -> None:
     import tensorflow as tf
 
-    workload = variant(without_dropout(small(workload_named(name), 64)), optimizer=SGD())
+    workload = variant(without_dropout(small(workload_named("mnist-cnn"), 64)), optimizer=SGD())
     stock = losses(opened("tensorflow", workload, "tuned", 16), 3)
-    session = composed(workload, safe=True)
+    session = safe_session(workload)
     assert losses(session, 3) == pytest.approx(stock, rel=1e-5)
     program = session._program.get_concrete_function(*(tf.constant(0),) * 3)
     text = str(program.graph.as_graph_def())  # with the bodies of its loops
     assert '"AddV2"' in text
     assert '"BiasAdd"' not in text
-
-
-@pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()])
-def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) -> None:
-    workload = variant(TINY, optimizer=optimizer)
-    fused = losses(opened("tensorflow", workload, "tuned"), 5)
-    assert losses(composed(workload), 5) == pytest.approx(fused, rel=1e-5)
 
 
 def test_the_unrolled_lstm_is_keras_lstm() -> None:
@@ -212,8 +194,9 @@ def test_the_unrolled_lstm_is_keras_lstm() -> None:
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_fused_adam_is_keras_adam() -> None:
-    """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
+@pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()])
+def test_fused_updates_equal_composed_ones(optimizer: Optimizer) -> None:
+    """Adam's kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import update as tf_update
@@ -223,7 +206,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     moved = []
     for fused in (False, True):
         variable = tf.Variable(tf.zeros(1000))
-        update = tf_update.update(Adam(), tf_update.state_of([variable]), fused=fused)
+        update = tf_update.update(optimizer, tf_update.state_of([variable]), fused=fused)
         for number, gradient in enumerate(gradients, 1):
             update([tf.constant(gradient)], tf.constant(float(number)))
         moved.append(variable.numpy())
@@ -281,32 +264,22 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
         assert np.linalg.norm(whole) == 0 or rounded < 0.1 * np.linalg.norm(whole)
 
 
-@pytest.mark.parametrize(
-    ("name", "chains", "pair"),
-    [
-        ("fashion-mlp", 2, (1, 3)),
-        ("fashion-mlp", 3, None),  # 512 units
-        ("fashion-mlp", 1, None),
-        ("mnist-dense", 2, (1, 2)),
-        ("fashion-cnn", 2, None),
-        ("fashion-lstm", 2, None),
-        ("resnet50-transfer", 2, None),
-    ],
-)
-def test_which_layers_are_cut(name: str, chains: int, pair: tuple[int, int] | None) -> None:
+def test_which_layers_are_cut() -> None:
     from bench_agent.engines.tensorflow import units
 
-    assert units.dense_pair(workload_named(name), chains) == pair
-
-
-@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
-def test_only_vgg16_has_large_layers(workload: Workload) -> None:
-    from bench_agent.engines.tensorflow import units
-
-    large = units.large_layers(workload)
-    kinds = [type(workload.layers[index]).__name__ for index in large]
-    expected = ["Conv2D"] * 6 + ["Dense"] * 3 if workload.name == "cifar100-vgg16" else []
-    assert kinds == expected
+    pairs = {
+        ("fashion-mlp", 2): (1, 3),
+        ("fashion-mlp", 3): None,  # 512 units
+        ("fashion-mlp", 1): None,
+        ("mnist-dense", 2): (1, 2),
+        **{(name, 2): None for name in ("fashion-cnn", "fashion-lstm", "resnet50-transfer")},
+    }
+    for (name, chains), pair in pairs.items():
+        assert units.dense_pair(workload_named(name), chains) == pair
+    for workload in CATALOGUE:
+        large = [type(workload.layers[index]).__name__ for index in units.large_layers(workload)]
+        vgg16 = workload.name == "cifar100-vgg16"
+        assert large == (["Conv2D"] * 6 + ["Dense"] * 3 if vgg16 else [])
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])

@@ -1,6 +1,6 @@
 """A fake engine and a fake clock: training takes exactly the given time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal
@@ -32,6 +32,11 @@ class FakeClock:
         if self.busy_ns:
             raise AssertionError("the clock was read while the device was busy: a sync is missing")
         return self.now_ns
+
+    def timed(self, action: Callable[[], object]) -> int:
+        began = self.now_ns
+        action()
+        return self.now_ns - began
 
 
 @dataclass
