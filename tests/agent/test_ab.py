@@ -90,18 +90,6 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
 
 
-@pytest.mark.process
-def test_real_workers_time_in_turns(tmp_path: Path) -> None:
-    base = Selection(workloads=("mnist-dense",), frameworks=("mlx",), budget_seconds=0.3)
-    a, b = (
-        a_side(name, f"recipe={recipe}", base=base)
-        for name, recipe in (("A", "naive"), ("B", "tuned"))
-    )
-    (pair,) = ab.pairs(a, b, 1, tmp_path)
-    assert pair.a > 0
-    assert pair.b > 0
-
-
 def test_the_document_holds_every_run(tmp_path: Path) -> None:
     a, b = a_side("A", "recipe=naive"), a_side("B", "OMP_NUM_THREADS=1")
     steps = {"naive": 1_000_000, "tuned": 1_000_000}

@@ -1,15 +1,17 @@
 """Asks of a server: what is believed, what is offered, and that no server delays a run."""
 
 import json
-import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from tests.agent.test_plan import HERE, planned
 from tests.agent.test_resume import OPEN, Quiet, measure
-from tests.fakes import http_stub, results
+from tests.fakes import results
 
 from bench_agent.base.home import Home
 from bench_agent.cli.help_others import Help, with_asked
@@ -31,7 +33,7 @@ from bench_protocol.trust import asks
 MACHINE = results.make_machine()
 HARDWARE = slug(hardware_name(MACHINE, Device(kind="cpu", index=0)))
 ROOT = "7" * 64
-DENSE = workload_named("mnist-dense")
+DENSE, CNN = workload_named("mnist-dense"), workload_named("mnist-cnn")
 RUN_ID = "a" * 32
 
 
@@ -59,87 +61,62 @@ def document(*asked_for: dict[str, Any]) -> bytes:
     return json.dumps({"root": ROOT, "asks": asked_for}).encode()
 
 
-class Answers:
-    """What the server answers next, and whether it ever finishes."""
+def wanted_of(answer: Callable[[], httpx.Response]) -> list[tuple[remote.ServerAsk, Asked]]:
+    """What a server with this answer to each request wants; it is asked once."""
+    asked_for: list[str] = []
 
-    def __init__(self) -> None:
-        self.body = document()
-        self.status = 200
-        self.headers: dict[str, str] = {}
-        self.hangs = threading.Event()
-        self.paths: list[str] = []
+    def server(request: httpx.Request) -> httpx.Response:
+        asked_for.append(str(request.url))
+        return answer()
 
-
-@pytest.fixture
-def server() -> Iterator[tuple[str, Answers]]:
-    """A real server on loopback."""
-    answers, over = Answers(), threading.Event()
-
-    class Handler(http_stub.Handler):
-        def answer(self) -> None:
-            answers.paths.append(self.path)
-            self.send_response(answers.status)
-            for name, value in answers.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answers.body)))
-            self.end_headers()
-            if answers.hangs.is_set():
-                over.wait(30)
-            self.wfile.write(answers.body)
-
-    with http_stub.serving(Handler, over) as address:
-        yield address, answers
+    transport = httpx.MockTransport(server)
+    found = remote.wanted("http://s", None, [HARDWARE], wait_seconds=0.5, transport=transport)
+    assert asked_for == [f"http://s/api/v1/asks?hardware={HARDWARE}"]
+    return found
 
 
-def test_the_asks_of_this_hardware_are_read(server: tuple[str, Answers]) -> None:
-    address, answers = server
-    answers.body = document(ask(), ask(hardware_slug="another-one"))
-    ((found, named),) = remote.wanted(address, None, [HARDWARE])
+def test_the_asks_of_this_hardware_are_read() -> None:
+    answer = document(ask(), ask(hardware_slug="another-one"))
+    ((found, named),) = wanted_of(lambda: httpx.Response(200, content=answer))
     assert found.workload == "mnist-dense"
     assert named == Asked(root=ROOT, reason="single_owner", result="0f1e2d3c4b5a6978")
-    assert answers.paths == [f"/api/v1/asks?hardware={HARDWARE}"]
 
 
-def test_a_set_up_that_was_not_drawn_is_not_believed(server: tuple[str, Answers]) -> None:
-    address, answers = server
-    setups = [ask(reason="sample", batch_size=size) for size in range(1, 200)]
-    answers.body = document(*setups)
-    found = remote.wanted(address, None, [HARDWARE])
+def test_a_set_up_that_was_not_drawn_is_not_believed() -> None:
+    answer = document(*(ask(reason="sample", batch_size=size) for size in range(1, 200)))
+    found = wanted_of(lambda: httpx.Response(200, content=answer))
     assert 0 < len(found) < 20
     assert all(asks.is_drawn(ROOT, one.setup, "sample") for one, _ in found)
 
 
+def does_not_answer() -> httpx.Response:
+    raise httpx.ConnectError("refused")
+
+
+def does_not_finish() -> httpx.Response:
+    time.sleep(1)
+    return httpx.Response(200, content=document(ask()))
+
+
 @pytest.mark.parametrize(
-    ("status", "body", "headers"),
+    "answer",
     [
-        (404, b"{}", {}),
-        (200, b"<html>", {}),
-        (200, b'{"root":"no hex","asks":[]}', {}),
-        (200, b'{"root":5}', {}),
-        (200, document({"reason": "because"}), {}),
-        (200, b'{"root":null,"asks":[]}', {}),
-        (429, b"{}", {"Retry-After": "60"}),
-        (503, b"{}", {"Retry-After": "1"}),
+        does_not_answer,
+        does_not_finish,
+        lambda: httpx.Response(404, content=b"{}"),
+        lambda: httpx.Response(200, content=b"<html>"),
+        lambda: httpx.Response(200, content=b'{"root":"no hex","asks":[]}'),
+        lambda: httpx.Response(200, content=b'{"root":5}'),
+        lambda: httpx.Response(200, content=document({"reason": "because"})),
+        lambda: httpx.Response(200, content=b'{"root":null,"asks":[]}'),
+        lambda: httpx.Response(429, content=b"{}", headers={"Retry-After": "60"}),
+        lambda: httpx.Response(503, content=b"{}", headers={"Retry-After": "1"}),
     ],
 )
 def test_a_server_with_another_answer_asks_for_nothing(
-    server: tuple[str, Answers], status: int, body: bytes, headers: dict[str, str]
+    answer: Callable[[], httpx.Response],
 ) -> None:
-    address, answers = server
-    answers.status, answers.body, answers.headers = status, body, headers
-    assert remote.wanted(address, None, [HARDWARE]) == []
-    assert len(answers.paths) == 1
-
-
-def test_a_server_that_does_not_finish_asks_for_nothing(server: tuple[str, Answers]) -> None:
-    address, answers = server
-    answers.hangs.set()
-    answers.body = document(ask())
-    assert remote.wanted(address, None, [HARDWARE], wait_seconds=0.2) == []
-
-
-def test_an_absent_server_asks_for_nothing() -> None:
-    assert remote.wanted("http://127.0.0.1:1", None, [HARDWARE]) == []
+    assert wanted_of(answer) == []
 
 
 # -- what is offered -------------------------------------------------------------------------------
@@ -190,10 +167,9 @@ def test_three_cells_at_most_and_a_tenth_of_the_time() -> None:
         {"recipe": "of-tomorrow"},
         {"precision": "mixed_float16"},
         {"data": "real"},
-        {"workload": "mnist-cnn", "workload_digest": workload_named("mnist-cnn").digest,
-         "batch_size": workload_named("mnist-cnn").batch_size},
+        {"workload": CNN.name, "workload_digest": CNN.digest, "batch_size": CNN.batch_size},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_run_here_or_runs_anyway_is_not_offered(change: dict[str, Any]) -> None:
     assert chosen(1e6, wanted(**change)) == ()
     assert len(chosen(1e6, wanted(**change), wanted())) == 1
@@ -211,19 +187,13 @@ def test_what_cannot_run_here_or_runs_anyway_is_not_offered(change: dict[str, An
     ],
 )
 def test_the_user_decides(
-    server: tuple[str, Answers],
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Help | None,
-    terminal: bool,
-    typed: bool,
-    helps: bool,
+    monkeypatch: pytest.MonkeyPatch, answer: Help | None, terminal: bool, typed: bool, helps: bool
 ) -> None:
-    address, answers = server
-    answers.body = document(ask())
-    stdin = type("Stdin", (), {"isatty": lambda self: terminal})()
+    stdin = SimpleNamespace(isatty=lambda: terminal)
+    monkeypatch.setattr(remote, "wanted", lambda server, token, slugs: [wanted()])
     monkeypatch.setattr("typer.get_text_stream", lambda _: stdin)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: typed)
-    made = with_asked(run_of(1e6), lay_out, address, None, MACHINE, answer)
+    made = with_asked(run_of(1e6), lay_out, "http://s", None, MACHINE, answer)
     assert [p.cell.workload for p in made.asked] == (["mnist-dense"] if helps else [])
 
 

@@ -123,13 +123,6 @@ def test_a_test_that_fails_is_no_pass(tmp_path: Path) -> None:
         engines.tested(sys.executable, str(test))
 
 
-@pytest.mark.process
-def test_no_test_is_no_pass(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").touch()
-    with pytest.raises(engines.StepFailed, match="ended with 5"):
-        engines.tested(sys.executable, str(tmp_path))
-
-
 def test_a_part_that_cannot_be_done_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,10 +138,3 @@ def test_a_part_that_cannot_be_done_is_a_failure(
     assert "no space left on device" in text
     monkeypatch.setattr(check_mac, "downloaded", lambda target: "1.2 GB")
     assert check_mac.main() == 0
-
-
-def test_a_wheel_that_is_no_archive_is_a_failure(tmp_path: Path) -> None:
-    wheel = tmp_path / "mlx-1.0-py3-none-any.whl"
-    wheel.write_bytes(b"half a download")
-    row = check_mac.checked("tags", "a wheel", lambda: str(wheels.too_new(wheel, MAC)))
-    assert row.problem == "File is not a zip file"

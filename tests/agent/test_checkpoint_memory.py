@@ -43,13 +43,18 @@ def sent(log: Log, indices: list[int], sizes: list[int]) -> list[tuple[bytes, An
     ]
 
 
-@pytest.mark.parametrize("count", [1, 5, 48])
+@pytest.mark.parametrize(
+    "sizes",
+    # The server may append a batch in several transactions, each with its own checkpoint.
+    [[601], [605] * 5, [648] * 48, [604] * 4 + [609] * 5 + [612] * 3],
+    ids=["one", "five", "many", "groups"],
+)
 def test_a_batch_costs_the_tiles_of_one_proof_and_one_write(
-    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_of(RAWS[:600])
     memory = met(Home(tmp_path), log)
-    indices = grow(log, count)
+    indices = grow(log, len(sizes))
     written: list[Path] = []
     real = checkpoint_memory.write_durably
 
@@ -59,7 +64,7 @@ def test_a_batch_costs_the_tiles_of_one_proof_and_one_write(
 
     monkeypatch.setattr(checkpoint_memory, "write_durably", write)
     size = len(log.entries)
-    memory.check(sent(log, indices, [size] * count))
+    memory.check(sent(log, indices, sizes))
     assert remembered(memory) == log.checkpoint(size)
     nodes = merkle.nodes_of(merkle.consistency_ranges(600, size))
     proof = {tiles.tile_address(level // 8, (i << level % 8) // 256, size) for level, i in nodes}
@@ -67,34 +72,11 @@ def test_a_batch_costs_the_tiles_of_one_proof_and_one_write(
     assert len(written) == 1
 
 
-def test_a_batch_in_several_groups_costs_no_more_tiles(tmp_path: Path) -> None:
-    """The server may append a batch in several transactions, each with its own checkpoint."""
-    fetched = []
-    for groups in ([612, 612, 612], [604, 609, 612]):
-        home = Home(tmp_path / str(groups))
-        log = log_of(RAWS[:600])
-        memory = met(home, log)
-        grow(log, 12)
-        memory.check(sent(log, [600, 606, 611], groups))
-        assert remembered(memory) == log.checkpoint(612)
-        fetched.append(set(log.fetched))
-    assert fetched[0] == fetched[1]
-
-
 def test_nothing_to_check_asks_for_nothing(tmp_path: Path) -> None:
     log = log_of(RAWS[:3])
     memory = met(Home(tmp_path), log)
     memory.check([])
     assert log.fetched == []
-
-
-def test_a_first_receipt_that_comes_again_is_taken(tmp_path: Path) -> None:
-    """Posting again is answered with the first receipt, whose checkpoint is older than what the
-    memory has seen meanwhile."""
-    log = log_of(RAWS[:700])
-    memory = met(Home(tmp_path), log)
-    memory.check(sent(log, [3, 300], [10, 301]))
-    assert remembered(memory) == log.checkpoint(700)
 
 
 @pytest.mark.parametrize("change", [{"salt": "00" * 32}, {"proof": ""}, {"proof": 7}, {"salt": 7}])

@@ -98,8 +98,3 @@ def test_the_command_fails_with_a_pair(
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1
     assert says in ended.output
-
-
-def test_an_unknown_workload_is_wrong_usage() -> None:
-    ended = CliRunner().invoke(cli.app, ["conformance", "--workload", "nonsense"])
-    assert "mnist-dense" in str(ended.exception)

@@ -1,10 +1,5 @@
 """Downloads from mirrors that cut, lie, stall or are down, and into unwritable folders."""
 
-import os
-import resource
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +8,7 @@ import httpx
 import pytest
 from rich.console import Console
 from tests.fakes import datasets
+from tests.fakes.disk import full_disk
 from tests.fakes.mirror import Mirror, serving
 from tests.fakes.ports import free_port
 
@@ -145,73 +141,14 @@ def test_a_folder_that_cannot_be_written_is_named(
         fetch(file_at(mirror), tmp_path / "taken", client)
 
 
-IN_A_CHILD = """
-import encodings.idna, importlib.readers, os, sys
-from pathlib import Path
-from bench_agent.data.fetch import fetch, open_client
-from bench_protocol.real_data.manifest import DataFile
-from bench_agent.base.errors import DataProblem
-if os.geteuid() == 0:
-    os.setgid(65534), os.setuid(65534)
-path, size, sha256, url, folder = sys.argv[1:]
-try:
-    with open_client() as client:
-        fetch(DataFile(path, int(size), sha256, (url,)), Path(folder), client)
-except DataProblem as problem:
-    print(problem)
-"""
-
-
-def in_a_child(file: DataFile, folder: Path, largest_file: int = -1) -> str:
-    """Fetch as an ordinary user who may write files of a size; what the problem says."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-
-    ended = subprocess.run(
-        [sys.executable, "-c", IN_A_CHILD, file.path, str(file.size_bytes), file.sha256,
-         file.mirrors[0], str(folder)],
-        preexec_fn=limit,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def let_others_in(folder: Path) -> None:
-    """A child without this user's rights is to reach what is in it."""
-    for each in (folder, *folder.parents):
-        if Path(tempfile.gettempdir()) in each.parents:
-            each.chmod(0o755)
-
-
-def test_no_permission(tmp_path: Path, stack: ExitStack) -> None:
-    mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    let_others_in(tmp_path)
-    locked = tmp_path / "locked"
-    locked.mkdir(mode=0o555)
-    assert "Permission denied" in in_a_child(file_at(mirror), locked)
-    assert left(locked) == set()
-
-
 def test_a_full_disk_keeps_what_came_and_the_next_run_goes_on(
     tmp_path: Path, stack: ExitStack, client: httpx.Client
 ) -> None:
-    """A limit on the size of files fails a write as a full disk does."""
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    let_others_in(tmp_path)
-    folder = tmp_path / "data"
-    folder.mkdir()
-    folder.chmod(0o777)
-    said = in_a_child(file_at(mirror), folder, largest_file=HALF)
-    assert "File too large" in said
-    assert "BENCH_DATA_DIR" in said
-    assert left(folder) == {"set/file.gz.partial"}
-    (folder / "set").chmod(0o777)
-    assert fetch(file_at(mirror), folder, client).read_bytes() == CONTENT
+    with full_disk(HALF), pytest.raises(DataProblem, match="File too large.*BENCH_DATA_DIR"):
+        fetch(file_at(mirror), tmp_path, client)
+    assert left(tmp_path) == {"set/file.gz.partial"}
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
     assert mirror.requested_ranges[-1] not in (None, "bytes=0-")
 
 

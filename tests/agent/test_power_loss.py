@@ -1,14 +1,12 @@
 """A repeat that was reported as finished is on disk, after a power cut and on a full disk."""
 
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.agent.test_resume import OPEN, Quiet, begun, go_on, measure, stored_repeats
-from tests.fakes.disk import Disk
+from tests.fakes.disk import Disk, full_disk
 from tests.fakes.outboxes import put
 from tests.fakes.results import make_result, private_key
 
@@ -69,17 +67,6 @@ def test_without_the_syncs_the_disk_forgets(tmp_path: Path) -> None:
         (tmp_path / "disk" / "kept" / "b").write_bytes(b"b")
     disk.left_of(tmp_path / "disk", tmp_path / "left")
     assert [path.name for path in (tmp_path / "left" / "kept").iterdir()] == ["a"]
-
-
-@contextmanager
-def full_disk(left_bytes: int) -> Iterator[None]:
-    """The kernel lets no file grow beyond a few bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (left_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> None:

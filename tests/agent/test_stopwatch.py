@@ -58,20 +58,29 @@ def test_the_block_size_comes_from_warm_steps(cold_ms: list[int]) -> None:
     assert blocks.steps_per_block == 50
 
 
-def test_a_step_of_seconds_is_not_waited_for_twice() -> None:
-    blocks, _, _ = timed(repeat(6_000 * MS), min_blocks=2)
-    assert blocks.warm_up_steps == 1
-
-
-def test_a_step_longer_than_a_block_is_a_block() -> None:
-    blocks, _, _ = timed(repeat(700 * MS), block_seconds=0.2, min_blocks=3)
-    assert blocks.steps_per_block == 1
-    assert blocks.durations_ns == (700 * MS,) * 3
-
-
-def test_a_block_is_at_most_an_epoch() -> None:
-    blocks, _, _ = timed(repeat(MS), steps_per_epoch=30, block_seconds=0.2)
-    assert blocks.steps_per_block == 30
+@pytest.mark.parametrize(
+    ("step_ms", "timing", "expected"),
+    [
+        (6_000, {"min_blocks": 2}, {"warm_up_steps": 1}),
+        (1, {"steps_per_epoch": 30, "block_seconds": 0.2}, {"steps_per_block": 30}),
+        (
+            700,
+            {"block_seconds": 0.2, "min_blocks": 3},
+            {"steps_per_block": 1, "durations_ns": (700 * MS,) * 3},
+        ),
+        (
+            5_000,
+            {"warm_up_seconds": 0.0, "budget_seconds": 1.0},
+            {"durations_ns": (5_000 * MS,) * 2, "stop_reason": "budget"},
+        ),
+    ],
+    ids=["slow step", "short epoch", "step longer than a block", "budget of less than two blocks"],
+)
+def test_limits_of_a_block(
+    step_ms: int, timing: dict[str, Any], expected: dict[str, object]
+) -> None:
+    blocks, _, _ = timed(repeat(step_ms * MS), **timing)
+    assert {name: getattr(blocks, name) for name in expected} == expected
 
 
 def test_an_unsteady_machine_stops_at_the_budget() -> None:
@@ -82,12 +91,6 @@ def test_an_unsteady_machine_stops_at_the_budget() -> None:
     assert blocks.stop_reason == "budget"
     assert 100 * MS <= sum(blocks.durations_ns) < 104 * MS
     assert heard[-1][1] == 1.0
-
-
-def test_the_budget_leaves_two_blocks() -> None:
-    blocks, _, _ = timed(repeat(5_000 * MS), warm_up_seconds=0.0, budget_seconds=1.0)
-    assert blocks.durations_ns == (5_000 * MS,) * 2
-    assert blocks.stop_reason == "budget"
 
 
 @pytest.mark.parametrize(
@@ -185,11 +188,6 @@ def test_no_work_is_outside_of_the_clock(in_turns: bool) -> None:
 
 
 def test_a_clock_that_stands_still_gives_no_zero() -> None:
-    blocks, _, _ = timed(
-        chain([MS], repeat(0)),
-        steps_per_epoch=5,
-        warm_up_seconds=0.0,
-        epochs=2,
-        block_seconds=0.001,
-    )
+    short = {"warm_up_seconds": 0.0, "epochs": 2, "block_seconds": 0.001}
+    blocks, _, _ = timed(chain([MS], repeat(0)), steps_per_epoch=5, **short)
     assert set(blocks.durations_ns) == {1}

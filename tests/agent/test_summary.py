@@ -205,15 +205,6 @@ def test_there_is_no_ratio_of_a_disturbed_figure(disturbed: int) -> None:
     assert [bar.note for bar in charts_of(report).recipes[0].bars] == ["", ""]
 
 
-def test_many_workloads_are_counted_in_the_headline() -> None:
-    cells = [make_cell(name) for name in ("mnist-cnn", "fashion-mlp", "fashion-cnn")]
-    results = [make_result(cell=cell) for cell in cells]
-    results.append(make_result(cell=make_cell("fashion-cnn", recipe="pipeline"), step_ns=100))
-    assert headline(report_of(results)) == (
-        "TensorFlow on the CPU, naive, is fastest on 2 of 3 workloads here"
-    )
-
-
 def test_the_headline_has_at_most_15_words() -> None:
     cell = make_cell(
         "fashion-mlp",
@@ -225,6 +216,9 @@ def test_the_headline_has_at_most_15_words() -> None:
     )
     tuned = cell.model_copy(update={"recipe": "tuned"})
     fast = make_result(cell=tuned, step_ns=100_000)
+    cells = [make_cell(name) for name in ("mnist-cnn", "fashion-mlp", "fashion-cnn")]
+    three = [make_result(cell=cell) for cell in cells]
+    three.append(make_result(cell=make_cell("fashion-cnn", recipe="pipeline"), step_ns=100))
     for results, words in (
         ([make_failure()], "No set-up could be measured"),
         ([make_result(cell=cell)], "PyTorch on CUDA:1, naive, mixed_bfloat16, trains fashion-mlp"),
@@ -233,7 +227,7 @@ def test_the_headline_has_at_most_15_words() -> None:
             "PyTorch on CUDA:1, tuned, mixed_bfloat16, is fastest here",
         ),
         (an_unsteady_run(), "TensorFlow on the CPU, tuned, is fastest here: 64,000 samples/s on"),
-        (a_run(), "MLX on Metal, tuned, is fastest on 2 of 2 workloads here"),
+        (three, "TensorFlow on the CPU, naive, is fastest on 2 of 3 workloads here"),
     ):
         sentence = headline(report_of(results))
         assert sentence.startswith(words)

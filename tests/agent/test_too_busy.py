@@ -88,11 +88,25 @@ def measure(
     return result
 
 
-def test_times_that_fit_are_measured_once(measure: Any) -> None:
-    worker = Worker(FILLED)
-    result, notes = measure(worker)
-    assert isinstance(result.outcome, Measured)
-    assert (worker.attempts, notes) == (1, [])
+FAILURE = Failed(kind="diverged", phase="timing", measurement=make_measurement(make_result().cell))
+
+
+@pytest.mark.parametrize(
+    ("worker", "status", "attempts"),
+    [
+        (Worker(FILLED), "measured", 1),
+        (Worker(LATE, outcome=FAILURE), "failed", 1),
+        (Worker(FILLED, slowest=20), "measured", 3),  # only doubtful
+        # Nothing explains the times, so nothing is said to explain them, and the server judges.
+        (Worker(LATE, warnings=()), "measured", 3),
+    ],
+    ids=["fit", "failed", "uneven", "no load"],
+)
+def test_what_is_kept_after_how_many_attempts(
+    measure: Any, worker: Worker, status: str, attempts: int
+) -> None:
+    result, _ = measure(worker)
+    assert (result.outcome.status, worker.attempts) == (status, attempts)
 
 
 def test_times_that_do_not_fit_are_measured_again_until_they_do(measure: Any) -> None:
@@ -140,21 +154,6 @@ def test_a_limit_of_the_machine_is_a_load_too(
     assert words in notes[-1]
 
 
-def test_without_any_load_the_server_judges(measure: Any) -> None:
-    """Nothing is known that explains the times, so nothing is said to explain them."""
-    worker = Worker(LATE, warnings=())
-    result, _ = measure(worker)
-    assert isinstance(result.outcome, Measured)
-    assert worker.attempts == 3
-
-
-def test_uneven_times_that_are_only_doubtful_are_kept(measure: Any) -> None:
-    worker = Worker(FILLED, slowest=20)
-    result, _ = measure(worker)
-    assert isinstance(result.outcome, Measured)
-    assert worker.attempts == 3
-
-
 def test_nothing_is_measured_again_after_an_interrupt(measure: Any) -> None:
     stop = Stop()
 
@@ -184,10 +183,3 @@ def test_what_was_measured_is_kept_where_measuring_it_again_is_interrupted(
     for command, member in (("status", "pending"), ("report", "results")):
         shown = CliRunner().invoke(app, [command, "--json"])
         assert len(json.loads(shown.stdout)[member]) == 1
-
-
-def test_a_failed_repeat_is_not_measured_again(measure: Any) -> None:
-    measurement = make_measurement(make_result().cell)
-    worker = Worker(LATE, outcome=Failed(kind="diverged", phase="timing", measurement=measurement))
-    result, _ = measure(worker)
-    assert (result.outcome.kind, worker.attempts) == ("diverged", 1)

@@ -39,15 +39,17 @@ from bench_protocol.training.recomputation import SessionJob
 from bench_protocol.training.recomputed import Figures
 
 
-def test_what_is_no_file_is_told_without_the_systems_number(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"nonsense cannot be read \(No such file .*address"):
-        read_file(tmp_path / "nonsense")
-
-
-def test_what_is_neither_bundle_nor_envelope(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nonsense", r"nonsense cannot be read \(No such file .*address"),
+        ("other", "neither a bundle nor an envelope"),
+    ],
+)
+def test_what_is_neither_bundle_nor_envelope(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "other").write_text("{}")
-    with pytest.raises(UsageProblem, match="neither a bundle nor an envelope"):
-        read_file(tmp_path / "other")
+    with pytest.raises(UsageProblem, match=says):
+        read_file(tmp_path / name)
 
 
 # -- recomputation --------------------------------------------------------------------------------
@@ -147,32 +149,24 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
     return folder, manifest, splits
 
 
-def on_real_data(home: Home, splits: Any, times: float = 1.0, nonce: str = NONCE) -> Path:
+def on_real_data(home: Home, splits: Any, nonce: str = NONCE) -> Path:
     """A self-seeded result on real data of this machine's key."""
     key, cell = load_or_create_key(home), results.make_cell("mnist-dense", data="real")
     made = seed_honestly(results.make_result(key=key, cell=cell, nonce=nonce, witness=True))
-    return put(Outbox(home.outbox), train_on(made, splits, times), key).path
+    return put(Outbox(home.outbox), train_on(made, splits), key).path
 
 
-@pytest.mark.parametrize(("times", "kind"), [(1.0, "conformant"), (1.01, "wrong_result")])
 def test_a_session_on_real_data_is_recomputed_where_the_data_is(
-    run: Callable[..., Ended],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    real: Real,
-    times: float,
-    kind: str,
+    run: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, real: Real
 ) -> None:
     folder, manifest, splits = real
-    load = partial(data.load, places=(folder,), manifest=manifest)
-    monkeypatch.setattr(data, "load", load)
-    file = on_real_data(Home(tmp_path / "agent"), splits, times)
+    monkeypatch.setattr(data, "load", partial(data.load, places=(folder,), manifest=manifest))
+    file = on_real_data(Home(tmp_path / "agent"), splits)
     document = json.loads(run(str(file), "--recompute", "--json").stdout)
-    assert [one["kind"] for one in document["recomputed"]] == [kind]
+    assert [one["kind"] for one in document["recomputed"]] == ["conformant"]
     other = (splits[0][0][::-1], splits[0][1][::-1])
     file = on_real_data(Home(tmp_path / "agent"), (other, splits[1]))
-    ended = run(str(file), "--recompute")
-    assert "other data than the workload's" in ended.output
+    assert "other data than the workload's" in run(str(file), "--recompute").output
 
 
 def test_without_the_data_the_session_is_unverified(

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings, strategies
 from tests.fakes.results import make_cell
 from tests.fakes.waiting import wait_for
 
-from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
+from bench_agent.base.messages import BlockDone, Job, PhaseBegan, Timing
 from bench_agent.run.worker_process import Limits, run_task
 from bench_agent.worker.environment import CHANGES_SPEED, worker_environment
 from bench_protocol.catalogue.catalogue import workload_named
@@ -143,15 +143,6 @@ def test_an_evaluation_may_be_silent_for_longer_than_a_block(tmp_path: Path) -> 
     assert (outcome.kind, outcome.phase, outcome.exit_code) == ("crashed", "evaluate", 3)
 
 
-def test_a_real_worker_answers_for_a_framework_that_is_not_installed(tmp_path: Path) -> None:
-    job = a_job()
-    absent = job.model_copy(update={"cell": job.cell.model_copy(update={"framework": "absent"})})
-    answer = run_task(absent, tmp_path / "log", limits=Limits(silence_seconds=60))
-    assert isinstance(answer, Answer)
-    assert isinstance(answer.outcome, Failed)
-    assert answer.outcome.kind == "unavailable"
-
-
 def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
     environ = {
         "PATH": "/bin",
@@ -159,6 +150,9 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
         "OMP_NUM_THREADS": "2",
         "CUDA_VISIBLE_DEVICES": "1",
         "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TURN_OFF_REMAPPER": "1",
+        "MPS_ENABLE_GEMM_PLUGIN": "0",
+        "MPS_TOKEN": "secret",
         "PYTHONPATH": "src",
         "PYTHONSTARTUP": "evil.py",
         "AWS_SECRET_ACCESS_KEY": "secret",
@@ -171,7 +165,7 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
     passed = worker_environment(environ)
-    secrets = {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "JAX_ACCESS_TOKEN"}
+    secrets = {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "JAX_ACCESS_TOKEN", "MPS_TOKEN"}
     assert set(environ) - set(passed) == {"PYTHONSTARTUP", "BENCH_SERVER", *secrets}
 
 

@@ -1,13 +1,25 @@
-"""A fake disk: which written files would survive a power cut."""
+"""A disk that fills up, and a fake one: which written files would survive a power cut."""
 
 import fcntl
 import os
+import resource
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
+
+
+@contextmanager
+def full_disk(left_bytes: int) -> Iterator[None]:
+    """The kernel lets no file grow beyond a few bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def path_of(descriptor: int) -> Path:
