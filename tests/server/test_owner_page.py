@@ -98,6 +98,23 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     assert "1.25 times as fast since 2026-10-06" in feed
 
 
+@pytest.mark.parametrize(
+    ("machines", "words"), [((FEW,), "1 figure is"), ((FEW, OTHERS), "2 figures are")]
+)
+def test_before_a_change_can_be_marked_the_heading_says_what_it_needs(
+    post: Poster, machines: tuple[Any, ...], words: str
+) -> None:
+    """Two runs of each machine, one on each side of an update."""
+    for machine in machines:
+        for day, driver in ((1, "550.9"), (2, "560.35")):
+            run(post, machine, day, driver, 200_000)
+    owner = get(post.http, "/machines")["machines"][0]["owner"]
+    (heading,) = re.findall("<h1><bdi>(.*?)</bdi></h1>", post.http.get(f"/owners/{owner}").text)
+    assert heading == (
+        f"Since driver 550.9 became 560.35, {words} 1.00× as fast; a mark needs four runs a side"
+    )
+
+
 def test_an_owners_page_has_few_machines_and_reads_no_results(
     http: TestClient, store: Store, lab: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

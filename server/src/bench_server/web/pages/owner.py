@@ -97,12 +97,11 @@ def heading(answer: OwnerAnswer) -> str:
     newest_cell, newest = max(updated, key=lambda pair: pair[1].updated_at)
     cause = _cause(newest_cell, newest)
     alike = [update for cell, update in updated if _cause(cell, update) == cause]
+    figures = people.plural(len(alike), "figure")
     if all(one.marked is None for one in alike):
         moved = _range([one.speed_up for one in alike])
         verb = "is" if len(alike) == 1 else "are"
-        figures = people.plural(len(alike), "figure")
         return f"Since {cause}, {figures} {verb} {moved} as fast; a mark needs four runs a side"
-    figures = people.plural(len(alike), "figure")
     slower = [one.speed_up for one in alike if one.marked and one.speed_up < 1]
     faster = [one.speed_up for one in alike if one.marked and one.speed_up >= 1]
     if not (slower or faster):
