@@ -28,6 +28,12 @@ MOST_SCREENS = {
     "/results/{result}": 6,
     "/trust": 6,
 }
+# The height of the page of all boards, had it five boards.
+FIVE_BOARDS = """() => {
+    const boards = [...document.querySelectorAll('.board')].map(one => one.offsetHeight);
+    const all = boards.reduce((sum, one) => sum + one);
+    return document.documentElement.scrollHeight + (5 / boards.length - 1) * all;
+}"""
 # The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
     const later = 'tbody tr:nth-child(n+6), .operation ~ .operation';
@@ -99,6 +105,9 @@ def test_a_phone_has_short_pages(page: Page, fleet: Fleet) -> None:
         page.goto(f"{fleet.address}{path.format(result=fleet.result)}")
         height = page.evaluate("document.documentElement.scrollHeight")
         assert height < screens * 844, path
+    for path in ("/?group=setup", "/?rank_by=energy"):
+        page.goto(f"{fleet.address}{path}")
+        assert page.evaluate(FIVE_BOARDS) <= 3500, path
     page.goto(f"{fleet.address}/?workload=mnist-cnn")
     rows = page.locator(".ranking tbody tr")
     expect(rows.locator("visible=true")).to_have_count(8)
