@@ -68,6 +68,8 @@ def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -
     assert answer["comparisons"] == 1
     page = http.get("/batch-size", params={"hardware": SLUG}).text
     assert page.count('class="whisker"') == 2
+    # Its range is in the cell of the speed-up.
+    assert re.search('data-label="Speed-up"><span class="compared[^>]*>.*?class="interval"', page)
     assert "about" not in _heading(http, f"/batch-size?hardware={SLUG}")
 
 
@@ -80,6 +82,23 @@ def test_a_heading_names_the_gain_of_the_fastest_set_up(http: TestClient, post: 
     heading = _heading(http, "/batch-size")
     assert heading.startswith("Batch 512 trains fashion-mlp about 2.")
     assert "times as fast as batch 128 with MLX naive on" in heading
+
+
+@pytest.mark.parametrize(
+    ("path", "heading"),
+    [
+        ("/frameworks", "No workload has two frameworks on Intel Core i7-8700 yet"),
+        ("/batch-size", "No set-up on Intel Core i7-8700 has two batch sizes yet"),
+        ("/cpu-vs-gpu", "No CPU and GPU to compare yet"),
+        ("/trends", "Only one framework version so far"),
+    ],
+)
+def test_the_heading_of_a_study_of_one_set_up_says_what_is_missing(
+    http: TestClient, post: Poster, path: str, heading: str
+) -> None:
+    for recipe in ("naive", "tuned"):
+        post.made(cell=results.make_cell(recipe=recipe))
+    assert f"<h1>{heading}</h1>" in http.get(path).text
 
 
 def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster) -> None:

@@ -248,7 +248,7 @@ def _reproduced(facts: Facts, row: Row) -> Finding:
     if facts.trust_level == HIGHEST:
         return Finding("holds", row.shows, "reproduced")
     if facts.trust_level == HIGHEST - 1:
-        return Finding("not_checked", "too few confirmed owners measured about the same")
+        return Finding("not_checked", "too few confirmed owners measured a similar speed")
     return Finding("not_checked", "it needs trust level 3 first")
 
 
@@ -311,8 +311,8 @@ ROWS = (
     Row(
         "plausible",
         "Its figures are plausible",
-        "neither its device's peak, its own matrix product and other times nor other owners' "
-        "results contradict it",
+        "its device's peak, its matrix product, its other times and other owners' results do not "
+        "contradict it",
         "that it was so fast: an invented figure within these limits passes",
         (
             *("below_peak", "own_product", "mean_over_median", "possible_speed", "times_fit"),
@@ -368,7 +368,7 @@ ROWS = (
     Row(
         "reproduced",
         "Reproduced by others",
-        "two or more other confirmed owners measured about the same",
+        "two or more other confirmed owners measured a similar speed",
         "that these owners are independent: the operator vouches for that",
         (),
         _reproduced,

@@ -71,8 +71,8 @@ LEVELS = (
         "reproduced",
         "It also agrees with two or more other confirmed owners of this set-up and hardware, as "
         "far as owners differ.",
-        "Claim as much more as honest owners differ, at most 11 %; agree on a figure with another "
-        "confirmed owner, where few others measure.",
+        "Exceed the truth as far as honest owners differ, at most 11 %; agree on a figure with "
+        "another confirmed owner, where few others measure.",
     ),
 )
 HIGHEST = LEVELS[-1].number

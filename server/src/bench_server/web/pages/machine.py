@@ -175,7 +175,7 @@ def _strip(
         f"/hardware/{place.hardware_slug}",
         tuple(values),
         people.ratio(place.of_hardware),
-        note="with a ring: this one",
+        note="this one has a ring",
     )
     return dot_plot("Times the median of its kind", [row])
 

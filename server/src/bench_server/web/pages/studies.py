@@ -81,7 +81,8 @@ def _fastest_framework(answer: FrameworksAnswer) -> str:
     # The second of a table is compared with the first.
     pairs = [table.rows[:2] for table in answer.tables if len(table.rows) > 1]
     if not pairs:
-        return "Which framework is fastest?"
+        has = f"No workload has two frameworks on {answer.hardware} yet"
+        return has if answer.tables else "Which framework is fastest?"
     clear = [
         (first.framework, second.best)
         for first, second in pairs
@@ -121,7 +122,7 @@ def _which_pays(answer: PairAnswer) -> str:
     """From which work on the GPU is faster. Without enough runs for any of the comparisons that
     say so, which looks faster."""
     if not answer.rows:
-        return "CPU or GPU?"
+        return "No CPU and GPU to compare yet"
     least = answer.pays_from_flops
     if least is None:
         verb, rest = _sureness([row.compared for row in answer.rows[-1:]])
@@ -170,8 +171,11 @@ def _gain_of_batches(answer: BatchAnswer) -> str:
     _, _, gain, workload, setup, small, large, kind = max(
         gains, default=(False, False, 0.0, "", "", 0, 0, "too_few_runs")
     )
+    if not gains:
+        on = f" on {answer.hardware}" if answer.hardware else ""
+        return f"No set-up{on} has two batch sizes yet"
     if gain <= 1:
-        return "Does a larger batch train faster?"
+        return f"No larger batch trains faster on {answer.hardware}"
     if kind == "no_difference":
         return f"No larger batch trains clearly faster on {answer.hardware}"
     return (
@@ -209,8 +213,11 @@ def _newest_update(answer: TrendsAnswer) -> str:
     words = VERSION_WORDS[answer.by]
     newest = answer.versions[-1] if answer.versions else None
     compared = newest.update.compared if newest and newest.update else None
-    if newest is None or compared is None:
-        return f"What did the newest {words} change?"
+    if newest is None:
+        return f"No {words} to compare yet"
+    if compared is None:
+        only = len(answer.versions) == 1
+        return f"Only one {words} so far" if only else f"No machine ran the two newest {words}s"
     name = words[:1].upper() + words[1:]
     if answer.by == "framework_version" and answer.setup:
         name = people.framework(answer.setup["framework"])

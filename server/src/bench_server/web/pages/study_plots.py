@@ -58,7 +58,7 @@ def cpu_against_gpu(answer: PairAnswer) -> Plot:
         "how many times as fast the GPU is, by FLOPs in a training step",
         [Series("GPU against CPU", points)],
         x_words=flops,
-        y_words=people.ratio,
+        y_words=lambda ratio: people.round_ratios([ratio])[0],
         x_log=True,
         y_log=True,
         joined=False,
