@@ -93,6 +93,15 @@ def test_every_page_draws_ranges_and_says_what_they_contain(young: Poster) -> No
             assert few in page
 
 
+@pytest.mark.parametrize("ids", [f"{GPU},{RTX}", f"{RTX},{GPU}"])
+def test_the_range_of_a_comparison_is_that_of_its_heading(young: Poster, ids: str) -> None:
+    """The heading has the faster thing first, in whichever order they are compared."""
+    text = re.sub("<[^>]+>", "", young.http.get(f"/compare?ids={ids}").text)
+    heading = re.findall("RTX 4090 trains about ([0-9.]+) times as fast", text)
+    ((low, high),) = re.findall("this speed-up is ([0-9.]+) to ([0-9.]+)", text)
+    assert 1 < float(low) < float(heading[0]) < float(high)
+
+
 def test_a_machine_is_shown_with_its_own_range(young: Poster) -> None:
     (machine,) = (
         one for one in get(young.http, "/machines")["machines"] if CPU in str(one["hardware"])

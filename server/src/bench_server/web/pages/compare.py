@@ -37,7 +37,8 @@ class Compared:
     """What two or more items show. ``modes``: ways to compare, none where there is no choice.
     ``lacking``: who has no figure in the rows that are not common. ``single``: in how many of the
     common rows one machine is on each side. ``chart``: the common rows; ``heat``: for each row, a
-    class for each cell; ``charts``: speed by price and by energy."""
+    class for each cell; ``charts``: speed by price and by energy. ``range``: of the speed-up in the
+    heading, empty where it has none."""
 
     answer: CompareAnswer
     csv_href: str
@@ -48,6 +49,7 @@ class Compared:
     chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
     charts: tuple[Plot, ...]
+    range: str
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def compare_page(
             chart=_chart(answer),
             heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
             charts=worth.of_comparison(answer),
+            range=_range(answer.things),
         ),
         chooser=Chooser(picked, others, q, entered, energy_price),
         too_few=False,
@@ -172,6 +175,17 @@ def _faster(thing: ComparedThing, than: ComparedThing) -> str:
     times = people.times(max(speed_up, 1 / speed_up))
     about = "about " if thing.verdict_kind == "too_few_runs" else ""
     return f"trains {about}{times} times as fast as {than.name}"
+
+
+def _range(things: Sequence[ComparedThing]) -> str:
+    """The range of the speed-up in the heading of two things, the faster over the slower."""
+    other = things[-1]
+    low, high = other.speed_up_low, other.speed_up_high
+    if len(things) > 2 or not (low and high and other.speed_up):
+        return ""
+    if other.speed_up < 1:
+        low, high = 1 / high, 1 / low
+    return people.interval(low, high, people.times)
 
 
 def _title(answer: CompareAnswer) -> str:
