@@ -81,6 +81,10 @@ def test_each_cell_has_the_change_of_the_last_update_as_the_machines_history_has
     # The speed now is that of the newest level, not of all runs.
     assert changed["samples_per_second"] == pytest.approx(64e9 / 80_008)
     assert (few["update"]["marked"], few["update"]["speed_up_low"]) == (None, None)
+    for cell in (changed, few):
+        low, rate, high = (cell[f"samples_per_second{end}"] for end in ("_low", "", "_high"))
+        assert low <= rate <= high
+        assert low < high
 
 
 def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[str, str]) -> None:
@@ -90,7 +94,7 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     assert heading == words
     assert re.findall(r'<td class="number (\w*)"', text) == ["", "faster"]
     assert "a mark needs four runs a side" in text
-    assert len(re.findall('[0-9,]+/s<span class="interval">[0-9,]+ to [0-9,]+/s</span>', text)) >= 1
+    assert len(re.findall('[0-9,]+/s<span class="interval">[0-9,]+ to [0-9,]+/s</span>', text)) == 2
     assert f'href="/machines/{machine_of(http, lab["changed"])}?workload=mnist-cnn' in text
     assert "NVIDIA B200" not in text
     assert "no driver, system or framework was updated" in http.get("/owners/Ada").text

@@ -23,6 +23,7 @@ from bench_protocol.statistics.change_points import LEAST_RUNS, change_points, s
 from bench_protocol.statistics.comparison import LogSample, figure_interval
 
 from ..db.tables import EnvironmentRow, table_of
+from ..ranking import ranges
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
 from ..ranking.owners import NO_OWNER, OWNER_KINDS, OwnerKind, facts_of
@@ -60,8 +61,8 @@ class OwnedCell(InSetup):
 
     workload: str
     samples_per_second: float
-    samples_per_second_low: float | None
-    samples_per_second_high: float | None
+    samples_per_second_low: float
+    samples_per_second_high: float
     runs: int
     update: LastUpdate | None
 
@@ -179,13 +180,17 @@ def _cell(figure: Figure, history: Sequence[RunFigure]) -> OwnedCell:
     places = change_points(times)
     level = times[places[-1] if places else 0 :]
     middle = median_high(level)
-    bounds = figure_interval(middle, LogSample.of(level))
+    rate = 1e9 / middle
+    if interval := figure_interval(middle, LogSample.of(level)):
+        low, high = 1e9 / interval[1], 1e9 / interval[0]
+    else:  # few runs, so one level
+        low, high, _ = ranges.of_figure(figure, own=True).around(rate)
     return OwnedCell(
         workload=next(w.name for w in CATALOGUE if w.digest == figure.subject.workload_digest),
         **figure.setup._asdict(),
-        samples_per_second=1e9 / middle,
-        samples_per_second_low=1e9 / bounds[1] if bounds else None,
-        samples_per_second_high=1e9 / bounds[0] if bounds else None,
+        samples_per_second=rate,
+        samples_per_second_low=low,
+        samples_per_second_high=high,
         runs=figure.runs,
         update=_last_update(runs, times, places),
     )

@@ -126,7 +126,6 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
     fields = asdict(cell)
     chosen = {name: fields[name] for name in CELL}
     update = cell.update
-    least, most = cell.samples_per_second_low, cell.samples_per_second_high
     marked = update is not None and update.marked
     sure = ""
     if update is not None:
@@ -137,7 +136,9 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
         href=address(f"/machines/{machine_id}", chosen) + "#history",
         setup=f"{cell.framework} {cell.recipe}, batch {cell.batch_size:,}",
         rate=people.rate(cell.samples_per_second),
-        range=people.interval(least, most, people.rate) if least and most else "",
+        range=people.interval(
+            cell.samples_per_second_low, cell.samples_per_second_high, people.rate
+        ),
         kind="" if not marked or update is None else "faster" if update.speed_up >= 1 else "slower",
         speed_up=people.ratio(update.speed_up) if update else "",
         cause=_cause(cell, update) if update else "",
