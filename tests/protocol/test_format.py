@@ -87,6 +87,7 @@ ORDINALS |= {113: "113th", 1001: "1,001st"}
         (people.interval, (1.0399, 1.0402, people.times, "×"), "1.0399× to 1.0402×"),
         (people.interval, (52.06, 52.13, people.rate), "52.06 to 52.13"),
         (people.interval, (7.0, 7.0, people.times), "7.00 to 7.00"),
+        (people.interval, (1.99999999, 2.00000001, people.times), "2.00 to 2.00"),
         (people.bounds, (0.5, 0.4, 0.6), "0.400 to 0.600"),
         (people.round_ratios, ((0.5, 1, 20),), ["0.5×", "1×", "20×"]),
         (people.round_ratios, ((0.001, 1, 1000),), ["0.001×", "1×", "1,000×"]),

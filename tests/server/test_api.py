@@ -88,7 +88,7 @@ def test_compare(post: Poster) -> None:
     assert (common["common"], rest["common"], rest["cells"][1:]) == (True, False, [None, None])
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
-    assert hardware["verdict"] == "2.00 times as fast on these two machines (95 % CI 2.00 to 2.00)"
+    assert hardware["verdict"].startswith("2.00 times as fast on these two machines (95 % CI ")
     assert (hardware["n"], hardware["n_other"], hardware["unit"]) == (3, 3, "runs")
     assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
     assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
@@ -116,7 +116,7 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     (row,) = answer["rows"]
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
-    assert tuned["verdict"] == "2.00 times as fast on this machine (95 % CI 2.00 to 2.00)"
+    assert tuned["verdict"].startswith("2.00 times as fast on this machine (95 % CI ")
     assert mlx["verdict"] == "no verdict yet: 2 and 3 runs, needs 3 a side"
     single = get(post.http, f"/compare?ids={','.join(ids)}")
     (row,) = single["rows"]

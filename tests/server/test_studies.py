@@ -8,6 +8,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.server.test_ranks import decide
 
+from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import acts
 from bench_protocol.payload.machine import Environment, OperatingSystem
@@ -71,7 +72,9 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert update["machines"] == [{"machine_id": machine, "speed_up": speed_up, "marked": True}]
     page = " ".join(http.get("/trends").text.split())
     assert "<h1>TensorFlow 2.18.1 is 1.10 times as fast as 2.18.0, on 1 machine</h1>" in page
-    assert 'title="between repeats on the same machine">1.10× to 1.10×</span>' in page
+    ends = (update["compared"][f"speed_up_{end}"] for end in ("low", "high"))
+    shown = people.interval(*ends, people.times, "×")
+    assert f'title="between repeats on the same machine">{shown}</span>' in page
     assert "on 1 machine with both versions" in page
     assert "4 machines have one version only" in page
     assert (

@@ -50,10 +50,9 @@ def interval(low: float, high: float, write: Callable[[float], str], unit: str =
     """``1.59 to 2.01``, ``1.037 to 1.043``: the ends as ``write`` writes them, or, where that would
     make them equal, with as many decimals as tell them apart."""
     ends = [write(low), write(high)]
-    decimals = len(ends[0].partition(".")[2])
-    while ends[0] == ends[1] and low != high and decimals < MOST_DECIMALS:
-        decimals += 1
-        ends = [f"{end:,.{decimals}f}" for end in (low, high)]
+    fewest = len(ends[0].partition(".")[2])
+    longer = ([f"{end:,.{n}f}" for end in (low, high)] for n in range(fewest, MOST_DECIMALS + 1))
+    ends = next((pair for pair in (ends, *longer) if pair[0] != pair[1]), ends)
     return " to ".join(f"{end}{unit}" for end in ends)
 
 
