@@ -70,11 +70,6 @@ def test_each_fault_has_its_command() -> None:
     assert "bench-agent doctor --bundle" in failed
 
 
-def test_nothing_measured_is_said() -> None:
-    text = demo_page.page([], [finding("frameworks", "fail", "no framework works here")], "agent")
-    assert "no repeat was measured" in text
-
-
 def test_a_run_that_ends_before_its_first_repeat_has_a_page() -> None:
     text = demo_page.page([], [], "bench-agent", 2)
     assert "no repeat was measured" in text

@@ -12,7 +12,7 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.machine import cuda
 from bench_agent.run.energy.ioreport import IoReport
-from bench_agent.run.energy.meter import Counters, Meter, MeterProblem
+from bench_agent.run.energy.meter import Counters, MeterProblem
 from bench_agent.run.energy.nvml import Nvml
 from bench_agent.run.energy.rapl import Rapl
 from bench_agent.run.timed_part import TimedPart, meter_for
@@ -268,14 +268,6 @@ def test_where_there_is_no_figure_there_is_a_reason(
 
 def test_a_worker_that_times_nothing_gives_no_figure() -> None:
     assert TimedPart(CPU, lambda: 0, lambda device: Ramp()).energy().source == "none"
-
-
-def test_no_meter_gives_the_reason() -> None:
-    def none(device: Device) -> Meter:
-        raise MeterProblem("no counters here")
-
-    energy = TimedPart(CPU, lambda: 0, none).energy()
-    assert (energy.source, energy.reason) == ("none", "no counters here")
 
 
 @pytest.mark.parametrize("late", [1, 0.9, 1.1])

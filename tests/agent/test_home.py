@@ -21,11 +21,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
-    assert find_home({"BENCH_HOME": str(tmp_path)}).root == tmp_path
-    assert find_home({}).root.name == "trainmark"
-
-
 def test_how_to_call_the_agent_for_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,15 +42,6 @@ def planned(
 ABSENT = Probe(devices=(), environment=None, problem="not installed: pip install it")
 
 
-def test_smoke_covers_both_frameworks_on_every_device() -> None:
-    plan = planned()
-    places = {(p.cell.framework, str(p.cell.device)) for p in plan.cells}
-    assert {("mlx", "cpu"), ("tensorflow", "cpu"), ("tensorflow", "cuda")} <= places
-    assert {p.cell.workload for p in plan.cells} == {"mnist-cnn", "fashion-mlp"}
-    assert {p.cell.recipe for p in plan.cells} == {"naive", "tuned"}
-    assert all(p.cell.batch_size == p.workload.batch_size for p in plan.cells)
-
-
 def test_filters_compose() -> None:
     plan = planned(
         "quick",
@@ -187,12 +178,6 @@ def test_without_whole_epochs_at_the_default_batch_there_is_no_accuracy_pass(
     preset: str, filters: dict[str, Any]
 ) -> None:
     assert planned(preset, workloads=("mnist-cnn",), **filters).accuracy_passes == ()
-
-
-def test_full_covers_every_batch_size_and_precision() -> None:
-    plan = planned("full", workloads=("fashion-mlp",), frameworks=("mlx",), recipes=("tuned",))
-    said = {str(p.cell) for p in plan.cells} | {item.what for item in plan.excluded}
-    assert len(said) == len(workload_named("fashion-mlp").batch_sizes) * len(ALL_PRECISIONS)
 
 
 def test_a_plan_like_a_source_has_its_models_batch_sizes_and_epochs() -> None:

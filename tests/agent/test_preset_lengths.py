@@ -76,17 +76,3 @@ def test_a_published_number_of_epochs_is_cut_into_enough_blocks(name: str) -> No
         assert len(blocks.durations_ns) >= ENOUGH_BLOCKS, planned.cell
         steps = planned.workload.steps_per_epoch(planned.cell.batch_size)
         assert blocks.steps == planned.workload.epochs * steps
-
-
-@pytest.mark.parametrize(
-    ("budget_seconds", "least_ns", "most_ns"), [(5, 5e9, 6e9), (60, 12e9, 13e9)]
-)
-def test_a_shorter_budget_of_the_user_wins_and_a_longer_one_leaves_the_least(
-    budget_seconds: float, least_ns: float, most_ns: float
-) -> None:
-    device = FoundDevice(kind="cuda", index=0, name="fast")
-    probes = {"mlx": Probe(devices=(device,), environment=None)}
-    selection = Selection(frameworks=("mlx",), budget_seconds=budget_seconds)
-    plan = make_plan(PRESETS["smoke"], selection, probes)
-    for planned in plan.cells:
-        assert least_ns <= timed(planned).total_ns < most_ns

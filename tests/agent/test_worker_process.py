@@ -115,12 +115,6 @@ def test_a_system_without_resources_is_an_outcome(
     assert open_descriptors() == before
 
 
-def test_a_program_that_is_not_there_is_an_outcome(tmp_path: Path) -> None:
-    failed = run_task(a_job(), tmp_path / "log", QUICK, [str(tmp_path / "no-python")]).outcome
-    assert isinstance(failed, Failed)
-    assert failed.exception_class == "FileNotFoundError"
-
-
 def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:
     heard: list[PhaseBegan | BlockDone] = []
     command = [sys.executable, str(BAD_WORKER), "hangs between blocks"]

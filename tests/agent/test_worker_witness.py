@@ -73,12 +73,6 @@ def test_each_part_begins_where_the_seed_says(engine: FakeEngine) -> None:
         np.testing.assert_array_equal(start.weights[1]["kernel"], weights[1]["kernel"])
 
 
-def test_dropout_is_on_where_the_part_says_so(engine: FakeEngine) -> None:
-    worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
-    on = [start.dropout for start in engine.session.restarts]
-    assert on == [False] * 4 + [True] * 4
-
-
 def slowed(engine: FakeEngine, *times: float, restarts: int = 0) -> None:
     """A step of each attempt of a reading takes that many times as long as one of a block, of other
     attempts as long. ``restarts``: before the first attempt, each of which has two."""

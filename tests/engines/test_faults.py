@@ -84,31 +84,3 @@ def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(model, "_padding", lambda layer, shape: [pad])
     must_be_caught("fashion-cnn")
-
-
-@pytest.mark.parametrize("fault", ["bias after relu", "no bias"])
-def test_a_wrong_fusion(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Product, bias and ReLU fused into an operation that puts the bias elsewhere."""
-    from mlx import nn
-
-    from bench_agent.engines.mlx import model
-
-    right = model._parts
-
-    class Fused(nn.Module):  # type: ignore[misc]
-        def __init__(self, dense: Any) -> None:
-            super().__init__()
-            self.dense = dense
-
-        def __call__(self, x: Any) -> Any:
-            product = nn.relu(x @ self.dense.weight.T)
-            return product + self.dense.bias if fault == "bias after relu" else product
-
-    def wrong(layer: Any, shape: Any, values: Any) -> list[Any]:
-        parts = right(layer, shape, values)
-        if layer.kind == "dense" and layer.activation == "relu":
-            return [Fused(parts[0])]
-        return list(parts)
-
-    monkeypatch.setattr(model, "_parts", wrong)
-    must_be_caught("fashion-mlp")

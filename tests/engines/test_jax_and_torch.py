@@ -1,6 +1,5 @@
 """JAX and PyTorch only: alternative computations with the same result."""
 
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ from tests.fakes.workloads import TINY, cell_of, small, variant
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.layers import Conv2D
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.catalogue.workloads import SGD, Adam
+from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, installed, losses, without_dropout
 
@@ -25,24 +24,6 @@ def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
         return
     with pytest.raises(LookupError, match="cuda"):
         engine.load(TINY, cell.model_copy(update={"device": Device(kind="cuda")}))
-
-
-@pytest.mark.parametrize("step", [1, 2, 10, 1000])
-def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
-    """Both formulas, in double precision, on the same moments."""
-    installed("torch")
-    from bench_agent.engines.torch import optimizer
-
-    settings = Adam(learning_rate=0.01, epsilon=1e-3)
-    ((rate, epsilon),) = optimizer.torch_adam_values(settings, np.array([step]))
-    mean, square = 0.3, 0.02
-    corrections = [1 - beta**step for beta in (settings.beta_1, settings.beta_2)]
-    root = math.sqrt(square) / math.sqrt(corrections[1])
-    torchs = rate / corrections[0] * mean / (root + epsilon)
-    alpha = settings.learning_rate * math.sqrt(corrections[1]) / corrections[0]
-    keras = alpha * mean / (math.sqrt(square) + settings.epsilon)
-    # Keras rounds 1 - beta^t in single precision, and so must this.
-    assert torchs == pytest.approx(keras, rel=1e-4)
 
 
 def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:

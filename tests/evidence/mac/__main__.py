@@ -30,7 +30,6 @@ VERSIONS = (TENSORFLOW, "keras", "numpy", MLX, "jax")
 CORE = r"/(_pywrap_tensorflow_internal\.so|libtensorflow_(framework|cc)\.2\.dylib)$"
 MACHINE_TESTS = (
     "tests/system/test_on_a_mac.py",
-    "tests/agent/test_machine_macos.py",
     "tests/agent/test_machine_apple.py",
     "tests/agent/test_sensors.py",
 )

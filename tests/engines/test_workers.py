@@ -1,18 +1,28 @@
-"""Real engines on the CPU pass their self-tests; a library that rounds behind them fails one."""
+"""Real workers: engines pass their self-tests, a library that rounds behind them fails one,
+and each workload of the catalogue is measured in each framework.
+
+The other tests train small forms of the large workloads. These take minutes a cell.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.engines.conftest import installed
+from tests.fakes.workloads import cell_of
 
 from bench_agent import engines
-from bench_agent.base.messages import SelfTestTask
+from bench_agent.base.messages import Job, SelfTestTask, Timing
 from bench_agent.base.self_test import Figures, problems
 from bench_agent.run.self_test import recipes_for
 from bench_agent.run.worker_process import run_task
-from bench_protocol.catalogue.matrix import Device, Precision
+from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.matrix import Device, Precision, Recipe
+from bench_protocol.catalogue.seeded import DEFAULT_SEED
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.result import Measured
+
+from .conftest import installed
 
 
 def figures_of(framework: str, precision: Precision, log: Path) -> Figures:
@@ -64,3 +74,22 @@ def test_a_library_that_rounds_to_bfloat16_is_found(
         return
     (problem,) = found
     assert problem.startswith("convolutions keep 7 bits of a fraction, float32 keeps 20 or more")
+
+
+SHORT = Timing(budget_seconds=0.5, target_spread=0.0)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("recipe", ["naive", "tuned"])
+@pytest.mark.parametrize("framework", engines.names())
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_an_honest_cell_is_measured(
+    workload: Workload, framework: str, recipe: Recipe, tmp_path: Path
+) -> None:
+    installed(framework)
+    cell = cell_of(workload, framework, recipe)
+    log = tmp_path / "log"
+    job = Job(workload=workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
+    outcome = run_task(job, log).outcome
+    assert isinstance(outcome, Measured), log.read_text()[-2000:]
