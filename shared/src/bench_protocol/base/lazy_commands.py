@@ -6,9 +6,10 @@ Only the programs' main modules import this one: Typer takes long, and workers n
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,8 +21,8 @@ def _fit_terminal() -> None:
     """Let no character and no width end a command: what a stream cannot encode becomes a question
     mark, and a width of 0 is unknown."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+        with suppress(AttributeError, OSError, ValueError):  # of a test, or closed
+            cast(TextIOWrapper, stream).reconfigure(errors="replace")
     columns = os.environ.get("COLUMNS", "")
     if columns and not columns.strip("0"):
         del os.environ["COLUMNS"]
