@@ -65,13 +65,12 @@ def is_owner(session: Session, label: str) -> bool:
 
 
 def no_owner(session: Session, wanted: str) -> NotFound:
-    near = nearest_owners(session, wanted)
-    return NotFound(
-        f"no owner {wanted[:80]!r} with ranked results",
-        field="owner",
-        hint=hint_of(near, ALL_OWNERS),
-        near=near,
-    )
+    return _none("owner", "owner", wanted[:80], nearest_owners(session, wanted), ALL_OWNERS)
+
+
+def _none(kind: str, field: str, wanted: str, near: list[str], otherwise: str) -> NotFound:
+    detail = f"no {kind} {wanted!r} with ranked results"
+    return NotFound(detail, field=field, hint=hint_of(near, otherwise), near=near)
 
 
 def nearest_owners(session: Session, wanted: str) -> list[str]:
@@ -96,12 +95,7 @@ def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
 
 def no_hardware(session: Session, wanted: str) -> NotFound:
     near = nearest_hardware(session, wanted)
-    return NotFound(
-        f"no hardware {wanted[:100]!r} with ranked results",
-        field="slug",
-        hint=hint_of(near, ALL_HARDWARE),
-        near=near,
-    )
+    return _none("hardware", "slug", wanted[:100], near, ALL_HARDWARE)
 
 
 def nearest_hardware(session: Session, wanted: str) -> list[str]:
