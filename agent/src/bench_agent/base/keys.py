@@ -31,21 +31,13 @@ def load_or_create_key(home: Home) -> Ed25519PrivateKey:
 
 
 def own_key(home: Home) -> Ed25519PrivateKey | None:
-    """The machine's key, or None if none was made yet.
-
-    Raises:
-        HomeProblem: see :func:`load_or_create_key`.
-    """
+    """The machine's key, or None if none was made yet. Raises as :func:`load_or_create_key`."""
     return load_or_create_key(home) if home.key.exists() else None
 
 
 def next_key(home: Home) -> Ed25519PrivateKey:
     """The new key of a rotation. It stays the same until :func:`take_next_key`, so that a rotation
-    which only some servers have seen can continue.
-
-    Raises:
-        HomeProblem: see :func:`load_or_create_key`.
-    """
+    which only some servers have seen can continue. Raises as :func:`load_or_create_key`."""
     return _load_or_create(_next(home))
 
 

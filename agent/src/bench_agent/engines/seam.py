@@ -160,7 +160,11 @@ class Engine(Protocol):
         """Reason why this combination cannot run, or None."""
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import the framework and set it up for the cell. Called first, once per process."""
+        """Import the framework and set it up for the cell. Called first, once per process.
+
+        Raises:
+            LookupError: the framework sees no such device.
+        """
 
     def devices(self) -> list[FoundDevice]:
         """Devices the framework sees. Imports it."""

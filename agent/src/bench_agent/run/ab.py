@@ -69,11 +69,7 @@ class Choice:
         return ("env", *(f"{name}={value}" for name, value in self.environ.items()))
 
     def command(self, python: str | None = None) -> tuple[str, ...]:
-        """Starts a worker of this side.
-
-        Args:
-            python: the cell's interpreter, unless the user chose one.
-        """
+        """Starts a worker of this side. ``python``: the cell's, unless the user chose one."""
         return (*self.settings, *worker_command(self.python or python))
 
 

@@ -18,10 +18,6 @@ class Stop:
     waiting: bool = False
 
     def check(self) -> None:
-        """
-        Raises:
-            KeyboardInterrupt: the user asked to stop.
-        """
         if self.requested:
             raise KeyboardInterrupt
 

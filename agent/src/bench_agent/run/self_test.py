@@ -90,11 +90,7 @@ class Outcome:
 
 
 class SelfTests:
-    """The self-tests of this machine.
-
-    Args:
-        say: shows a line to the user.
-    """
+    """The self-tests of this machine. ``say`` shows a line to the user."""
 
     def __init__(self, home: Home, machine: Machine, say: Callable[[str], None]) -> None:
         self._home = home

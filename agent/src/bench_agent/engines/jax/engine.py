@@ -35,11 +35,7 @@ class Jax(Framework):
         self._compute = COMPUTE_TYPES["float32"]
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import JAX and make the device its default.
-
-        Raises:
-            LookupError: JAX sees no such device.
-        """
+        """Import JAX and make the device its default."""
         device = cell.device
         _prepare()
         if device.kind == "metal":

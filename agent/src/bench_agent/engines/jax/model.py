@@ -177,14 +177,8 @@ def initial_state(optimizer: Optimizer, parameters: Parameters, mean_square: flo
 
 
 def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
-    """Keras' optimiser (formulas: ``bench_protocol.catalogue.workloads``).
-
-    Args:
-        number: the number of this step, from 1.
-
-    Returns:
-        New parameters and state.
-    """
+    """New parameters and state after step ``number``, from 1, by Keras' optimiser (formulas:
+    ``bench_protocol.catalogue.workloads``)."""
     match settings:
         case RMSprop():
             rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon

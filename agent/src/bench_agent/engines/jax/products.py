@@ -9,11 +9,7 @@ from ..common import product_scale
 
 
 def synchronize(arrays: Any) -> None:
-    """Return when the device has computed these arrays, and so all that they follow from.
-
-    Args:
-        arrays: an array, or any nesting of arrays.
-    """
+    """Return when the device has computed any nesting of arrays, and so all they follow from."""
     jax.block_until_ready(arrays)
 
 

@@ -100,14 +100,7 @@ class JaxSession(TrainingLoop):
         return self._forward(parameters, x, key, number).astype(jnp.float32)
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
-        """One training step.
-
-        Args:
-            number: how many steps were trained, this one included.
-
-        Returns:
-            The new state and the batch's mean loss.
-        """
+        """The new state and the batch's mean loss after the step of this ``number``, from 1."""
         trained, moments = jax.tree.unflatten(self._tree, state)
 
         def loss_of(trained: Any) -> Any:

@@ -30,11 +30,7 @@ class Mlx(Framework):
         self._compute = COMPUTE_TYPES["float32"]
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import MLX and make the device its default.
-
-        Raises:
-            LookupError: MLX sees no such device.
-        """
+        """Import MLX and make the device its default."""
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":

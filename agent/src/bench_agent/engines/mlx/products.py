@@ -8,11 +8,7 @@ from ..common import product_scale
 
 
 def synchronize(*arrays: Any) -> None:
-    """Compute these arrays, and return when the device has finished.
-
-    Args:
-        arrays: arrays, or any nesting of arrays.
-    """
+    """Compute any nesting of arrays, and return when the device has finished."""
     mx.eval(*arrays)
     mx.synchronize()
 

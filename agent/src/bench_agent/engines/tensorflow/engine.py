@@ -35,11 +35,7 @@ class TensorFlow(Framework):
         return (GRAPH, XLA) if on_cuda else ()
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import TensorFlow and Keras and leave only one device visible.
-
-        Raises:
-            LookupError: TensorFlow sees no such device.
-        """
+        """Import TensorFlow and Keras and leave only one device visible."""
         # Keras reads it when it is imported.
         os.environ["KERAS_BACKEND"] = "tensorflow"
         device, precision = cell.device, cell.precision

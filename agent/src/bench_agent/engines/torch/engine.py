@@ -35,11 +35,7 @@ class Torch(Framework):
         return FORMS if on_cuda else ()
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import PyTorch and set TF32 according to the precision.
-
-        Raises:
-            LookupError: PyTorch sees no such device.
-        """
+        """Import PyTorch and set TF32 according to the precision."""
         device = cell.device
         import torch
 
