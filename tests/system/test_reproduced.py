@@ -134,5 +134,5 @@ def test_three_confirmed_owners_reproduce_each_other(
     # Ada is left with two others, who contradict each other; Basel lab has three.
     assert levels() == [3, 4, 3]
     log = json.loads(httpx.get(f"{address}/api/v1/log").text)
-    # Keys, their areas, results, four recomputations each, assigned, confirmed or doubted.
-    assert log["size"] == 4 + 4 + 6 + 4 * 6 + 4 + 5
+    # Keys, their areas, results, a recomputation of each, assigned, confirmed or doubted.
+    assert log["size"] == 4 + 4 + 6 + 6 + 4 + 5
