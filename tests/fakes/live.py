@@ -160,4 +160,6 @@ def _run(
         logging.basicConfig(level=log_level)
         logging.getLogger("sqlalchemy").setLevel(log_level)  # it sets its own
     sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # workers are given its number
+    # Those that it was started with may have been files, and a pipe cannot be sought.
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", 1, closefd=False) for number in (1, 2))
     main(list(arguments))
