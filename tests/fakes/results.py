@@ -154,8 +154,9 @@ def make_evaluation(cell: Cell, measurement: Measurement) -> Evaluation:
     return tried.model_copy(update={"loss": (verdict.lowest + verdict.highest) / 2})
 
 
-def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
+def make_witness(cell: Cell, measurement: Measurement | None = None, **overrides: Any) -> Witness:
     """A witness whose steps are those of the measurement, with the invented figures."""
+    measurement = measurement or make_measurement(cell)
     job = SessionJob(workload_named(cell.workload), seeding.OWN_NONCE, cell.batch_size, cell.data)
     told = seeding.witness_of(job, measurement, seeding.invented_for(job))
     return told.model_copy(update=overrides)

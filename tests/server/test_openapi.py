@@ -53,17 +53,9 @@ def test_a_filter_has_the_name_of_the_field_that_it_filters() -> None:
         assert unlike <= page | of_hardware | others, filters
 
 
-def answers(document: dict[str, Any]) -> dict[str, Any]:
-    """The parts of the document that describe answers."""
-    found = {
-        f"{method} {path}": operation["responses"]
-        for path, method, operation in openapi.operations(document)
-    }
-    return {"schemas": document["components"]["schemas"], **found}
-
-
 def test_every_field_of_an_answer_has_a_meaning(document: dict[str, Any]) -> None:
-    every = list(properties(answers(document)))
+    answers = {path: one["responses"] for path, _, one in openapi.operations(document)}
+    every = list(properties({"schemas": document["components"]["schemas"], **answers}))
     assert len(every) > 400
     missing = [place for place, schema in every if len(schema.get("description", "")) < 5]
     assert missing == []

@@ -177,10 +177,7 @@ def test_what_cannot_be_is_said_in_a_line(
         (("results", "flag", "0" * 16, "--reason", "x"), f"no result {'0' * 16}"),
         (("results", "flag", "x", "--reason", "x"), "RESULT_ID is 16 hex digits, the end of"),
         (("keys", "approve", "x"), "KEY_ID is 64 hex digits; bench-server keys list shows"),
-        (
-            ("results", "flag", identity, "--reason", "x" * 300),
-            "--reason is a text of 1 to 200 characters",
-        ),
+        (("results", "flag", identity, "--reason", "x" * 300), "a text of 1 to 200 characters"),
         (("owners", "assign", KEY, "a\nb"), "OWNER is a label of 1 to 80 characters"),
         (("create-invite", "--owner", "a\u202eb"), "the owner's label must have"),
         (("create-invite", "--days", "0"), "--days"),

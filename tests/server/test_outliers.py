@@ -71,13 +71,6 @@ def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
     assert statistics(store) == pytest.approx(everyone)
 
 
-def of_deviations(times: list[float]) -> outliers.OtherOwners:
-    """As few would be: by the median absolute deviation."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outliers, "FEW", len(times))
-        return outliers.of_times(times)
-
-
 @pytest.mark.parametrize("wild", [False, True])
 def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None:
     """For 400 owners with normally distributed logarithms, with and without 5 % outliers."""
@@ -86,7 +79,10 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     if wild:
         times[::20] = [1e9] * 20
     keep(store, times)
-    quick, exact = statistics(store), of_deviations(times)
+    quick = statistics(store)
+    with pytest.MonkeyPatch.context() as patch:  # as few would be: by the deviations
+        patch.setattr(outliers, "FEW", len(times))
+        exact = outliers.of_times(times)
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)

@@ -69,6 +69,13 @@ ADDRESSES = [
     "/compare",
     "/compare?ids={hardware},{machine}",
     "/results/{result}",
+    "/card.png",
+    "/compare/card.png?ids={hardware},{machine}",
+    *(
+        "/results/{result}/card.png",
+        "/machines/{machine}/card.png",
+        "/hardware/{hardware}/card.png",
+    ),
 ]
 
 
@@ -147,12 +154,7 @@ def test_no_question_reads_all_results(
     with statements(store) as seen:
         post.made()
     check(store, seen)
-
-
-def test_studies_and_hardware_read_no_whole_level_of_machines(
-    http: TestClient, store: Store, filled: dict[str, str]
-) -> None:
-    """There are as many hardware as there are; machines and runs grow with results."""
+    # Studies and hardware read no whole level of machines or runs, which grow with results.
     for address in ("/hardware/{hardware}", "/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends"):
         with statements(store) as seen:
             assert http.get(address.format(**filled)).status_code == 200

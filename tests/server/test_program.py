@@ -71,11 +71,7 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
         ("serve", {"TRUSTED_PROXIES": "10.0.0.7,proxy"}, "BENCH_SERVER_TRUSTED_PROXIES: 'proxy'"),
         ("serve", {"TRUSTED_PROXIES": "10.0.0.1/8"}, "10.0.0.1/8 has host bits set"),
         ("serve", {"DUMPS_DIR": __file__}, "BENCH_SERVER_DUMPS_DIR: there is a file of this"),
-        (
-            "serve",
-            {"TRUSTED_PROXY": "::1"},
-            "no such setting; did you mean BENCH_SERVER_TRUSTED_PROXIES?",
-        ),
+        ("serve", {"TRUSTED_PROXY": "::1"}, "did you mean BENCH_SERVER_TRUSTED_PROXIES?"),
         (
             "serve",
             {"DATA_DIR": "/nowhere"},
@@ -83,16 +79,8 @@ def test_secrets_come_from_files(tmp_path: Path) -> None:
         ),
         ("serve", {"DATA_DIR": "/nowhere"}, "BENCH_DATA_DIR=FOLDER bench-agent data fetch"),
         ("serve", {"X": "1"}, "BENCH_SERVER_X: no such setting; after BENCH_SERVER_ there are "),
-        (
-            "serve",
-            {"DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"},
-            "the database does not answer",
-        ),
-        (
-            "migrate",
-            {"DATABASE_URL": "mysql://me:secret@127.0.0.1/x"},
-            "BENCH_SERVER_DATABASE_URL: mysql:// is not supported; possible are sqlite:///PATH",
-        ),
+        ("serve", {"DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"}, "does not answer"),
+        ("migrate", {"DATABASE_URL": "mysql://me:secret@127.0.0.1/x"}, "possible are sqlite:///"),
         ("serve --database-url postgresql://x@y/z", {}, "--database-url: postgresql://"),
         ("migrate --database-url nonsense", {}, "--database-url: "),
         ("reindex", {}, "bench-server migrate"),

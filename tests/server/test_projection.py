@@ -23,7 +23,7 @@ from bench_server.cli.project import projecting
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, Submission, table_of
 from bench_server.ingest import moderation
-from bench_server.projection import asks, position, projector, reindex
+from bench_server.projection import asks, outliers, position, projector, reindex
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
@@ -60,10 +60,13 @@ def test_catching_up_ends_although_the_log_grows(unprojected: Poster, store: Sto
     assert positions == list(range(1, size + 1))
 
 
+@pytest.mark.parametrize("few", [3, outliers.FEW])
 def test_an_outlier_is_compared_with_earlier_entries_alone(
-    unprojected: Poster, store: Store
+    unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """In one batch or in many: of six owners' results the last one is an outlier."""
+    """In one batch or in many, however many owners there are: of six owners' results the last one
+    is an outlier."""
+    monkeypatch.setattr(outliers, "FEW", few)
     others = [results.private_key(seed) for seed in range(11, 16)]
     for key in others:
         unprojected.enroll(key)

@@ -115,16 +115,6 @@ class History:
             moderation.decide(self.store, AUTHORITY, said.NOW, kind, **about)
 
 
-def empty(store: Store, app: FastAPI) -> None:
-    """Empty every table, and begin the log again."""
-    with store.writing() as session:
-        for table in reversed(Table.metadata.sorted_tables):
-            session.execute(table.delete())
-    with store.writing() as session:
-        writer.begin(session, AUTHORITY)
-    app.state.kept = {}
-
-
 @settings(
     max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
@@ -133,7 +123,12 @@ def test_a_reindex_gives_the_rows_of_the_incremental_projection(
     app: FastAPI, store: Store, history: list[tuple[Any, ...]], batch: int, vouched: bool
 ) -> None:
     """Whatever happened, in whatever batches it was applied: equal to the last digit."""
-    empty(store, app)
+    with store.writing() as session:
+        for table in reversed(Table.metadata.sorted_tables):
+            session.execute(table.delete())
+    with store.writing() as session:
+        writer.begin(session, AUTHORITY)
+    app.state.kept = {}
     post = Poster(TestClient(app))
     for key in KEYS:
         post.enroll(key)

@@ -31,6 +31,7 @@ from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import RecomputeJob
 from bench_server.log import writer
+from bench_server.recompute.worker import Compute
 
 pytestmark = pytest.mark.sqlite
 Bundle = dict[str, Any]
@@ -51,21 +52,11 @@ def log(store: Store, raw: bytes) -> None:
 # -- what a reader checks of one result -----------------------------------------------------------
 
 
-@pytest.fixture
-def bundles(post: Poster, store: Store) -> Callable[[], Bundle]:
-    """Makes results of trust level 3, and fetches the bundle of each."""
-
-    def read(path: str) -> dict[str, Any]:
-        answer = post.http.get(path)
-        assert answer.status_code == 200, answer.text
-        document: dict[str, Any] = answer.json()
-        return document
-
-    def made() -> Bundle:
-        (identity,) = trusted.send(store, results.private_key(), [1_000_000])
-        return fetch_bundle(identity, read)
-
-    return made
+def bundle_of(post: Poster, store: Store, compute: Compute = invented) -> Bundle:
+    """That of a new result, which the server recomputed."""
+    (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    settle(store, compute)
+    return fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
 
 
 def judged(bundle: Bundle) -> Verified:
@@ -73,8 +64,8 @@ def judged(bundle: Bundle) -> Verified:
     return verify(json.loads(json.dumps(bundle)))
 
 
-def test_a_changed_recomputation_does_not_hold_offline(bundles: Callable[[], Bundle]) -> None:
-    bundle = bundles()
+def test_a_changed_recomputation_does_not_hold_offline(post: Poster, store: Store) -> None:
+    bundle = bundle_of(post, store)
     assert bundle["judged"]["trust_level"] == 3
     verified = judged(bundle)
     assert len(verified.stated) == 1
@@ -105,8 +96,8 @@ def test_a_changed_recomputation_does_not_hold_offline(bundles: Callable[[], Bun
 
 
 # Each with the error that it is, and what that says.
-def test_recomputations_of_another_result_do_not_hold(bundles: Callable[[], Bundle]) -> None:
-    one, other = bundles(), bundles()
+def test_recomputations_of_another_result_do_not_hold(post: Poster, store: Store) -> None:
+    one, other = bundle_of(post, store), bundle_of(post, store)
     with pytest.raises(InvalidField, match="another challenge"):
         judged(one | {RECOMPUTATIONS: other[RECOMPUTATIONS]})
 
@@ -125,9 +116,7 @@ def test_a_level_that_does_not_follow_from_the_recomputations(
     post: Poster, store: Store, start: float, last: float
 ) -> None:
     """The server recomputed other figures, and shows level 3 all the same."""
-    (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
-    settle(store, partial(off, start=start, last=last))
-    bundle = fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
+    bundle = bundle_of(post, store, partial(off, start=start, last=last))
     assert bundle["judged"]["trust_level"] == 2
     judged(bundle)
     bundle["judged"]["trust_level"] = 3

@@ -15,7 +15,7 @@ from bench_protocol.payload import acts
 from bench_server.answers import log_entries
 from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
-from bench_server.db.store import Store, utc_now
+from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
     EnvironmentRow,
@@ -26,9 +26,7 @@ from bench_server.db.tables import (
     Submission,
 )
 from bench_server.ingest import moderation
-from bench_server.ingest.accept import Accepted
-from bench_server.ingest.inbox import Inbox
-from bench_server.projection import outliers, reindex
+from bench_server.projection import reindex
 from bench_server.ranking import published
 from bench_server.settings import Settings
 
@@ -166,37 +164,6 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
     assert [found[i]["status"] for i in ids] == ["rotated", "active", "revoked", "active"]
     assert [found[i]["display_name"] for i in ids] == ["Ada", "key 2", "key 3", "Ada"]
     assert audited(store).faults == ()
-
-
-def test_results_that_came_together_are_held_against_the_same_owners_again(
-    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many owners there are: one's own results are none of the others'."""
-    monkeypatch.setattr(outliers, "FEW", 6)
-    inbox = Inbox(store, AUTHORITY)
-    for number in range(2, 12):
-        key = results.private_key(number)
-        post.enroll(key)
-        # The first of an owner before its others, and all of them before the next owner's.
-        together = [
-            results.sealed(
-                results.make_result(
-                    key=key,
-                    repeat=repeat,
-                    run_id=f"{number:032x}",
-                    measurement=results.make_measurement(
-                        results.make_cell(), 1_000_000 + 9_000 * (number * 7 % 11) + 40_000 * repeat
-                    ),
-                ),
-                key,
-            )
-            for repeat in (1, 2, 3)
-        ]
-        for waiting in inbox.accept(together, utc_now()):
-            assert isinstance(waiting.result(30), Accepted)
-    before = derived(store)
-    reindex.reindex(store)
-    assert derived(store) == before
 
 
 def test_an_honest_log_passes_although_a_hide_follows_a_page_later(

@@ -14,7 +14,6 @@ from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.result import Evaluation, Placement, Result
 from bench_protocol.payload.window import Window
-from bench_protocol.payload.witness import Witness
 from bench_protocol.training.measured_limits import limits_of
 from bench_server.checks import submission as submission_checks
 from bench_server.checks import table as result_checks
@@ -30,16 +29,12 @@ def measured_with(**overrides: Any) -> Result:
 
 
 NOW = datetime.fromisoformat(results.AT)
-BLOCKS = results.make_measurement(results.make_cell()).blocks
+CELL = results.make_cell()
+BLOCKS = results.make_measurement(CELL).blocks
 SHORT_CLOCKS = results.clocks_of(NOW, 10**9)
 EARLY = results.make_window(BLOCKS, 10**8)
 # A list of blocks that the parent process did not see.
 WINDOW = Window(received_ns=(4_000_000_000, 4_120_000_000), blocks_agree=False)
-
-
-def witness(**overrides: Any) -> Witness:
-    cell = results.make_cell()
-    return results.make_witness(cell, results.make_measurement(cell), **overrides)
 
 
 def with_pace(ratio: float, first: float | None = None, **cell: Any) -> Result:
@@ -47,11 +42,11 @@ def with_pace(ratio: float, first: float | None = None, **cell: Any) -> Result:
     first call of each."""
     made = results.make_cell(**cell)
     readings = []
-    for one in results.make_witness(made, results.make_measurement(made)).readings:
+    for one in results.make_witness(made).readings:
         times = (first or ratio, *(ratio,) * (len(one.durations_ns) - 1))
         durations_ns = tuple(map(round, map(operator.mul, times, one.durations_ns)))
         readings.append(one.model_copy(update={"durations_ns": durations_ns}))
-    told = results.make_witness(made, results.make_measurement(made), readings=tuple(readings))
+    told = results.make_witness(made, readings=tuple(readings))
     return results.make_complete(made, witness=told)
 
 
@@ -74,8 +69,8 @@ CONTRADICTIONS = {
     "data_digest": lambda: measured_with(data_digest="e" * 64),
     "accuracy": lambda: measured_with(data_digest=MNIST_GENERATED, evaluation=GUESSING),
     "window": lambda: results.make_complete(window=WINDOW),
-    "steps": lambda: results.make_complete(witness=witness(step_count=140)),
-    "witness": lambda: results.make_complete(witness=witness(start_loss=3.0)),
+    "steps": lambda: results.make_complete(witness=results.make_witness(CELL, step_count=140)),
+    "witness": lambda: results.make_complete(witness=results.make_witness(CELL, start_loss=3.0)),
     "pace": lambda: with_pace(25.0),
 }
 

@@ -7,7 +7,6 @@ way below. Then all that they printed, answered and wrote is searched for every 
 import base64
 import logging
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,27 +46,7 @@ Run = Callable[..., str]
 
 
 class Database:
-    """A database with an address that holds a secret, where it can."""
-
-    def __init__(self, folder: Path) -> None:
-        self.password: str | None = None
-        self.path = folder / "data" / "server.db"
-        self.migrate_url = self.url = f"sqlite:///{self.path}"
-        self.wrong: tuple[str, ...] = ("sqlite:////proc/nothing/here.db",)
-
-    def damage(self) -> None:
-        """From now on most requests fail, some with a traceback."""
-        with sqlite3.connect(self.path) as connection:
-            for statement in DAMAGE:
-                connection.execute(statement)
-        connection.close()
-
-    def stop(self) -> None:
-        """Nothing runs."""
-
-
-class Server(Database):
-    """PostgreSQL with roles, where a password is needed."""
+    """PostgreSQL with roles, where a password is needed: SQLite's addresses hold no secret."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -83,6 +62,7 @@ class Server(Database):
         )
         password = self.password
         self.wrong = (
+            "sqlite:////proc/nothing/here.db",
             self._address("trainmark_nobody", quote(password, safe="")),  # refused
             self.url.replace(f":{self.port}/", f":{free_port()}/"),  # nothing listens
             self.url.replace("psycopg:", "psycopg2:"),
@@ -97,19 +77,17 @@ class Server(Database):
         return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/trainmark"
 
     def damage(self) -> None:
+        """From now on most requests fail, some with a traceback."""
         with psycopg.connect(self.migrate_url.replace("+psycopg", ""), autocommit=True) as owner:
             for statement in DAMAGE:
                 owner.execute(statement)
 
-    def stop(self) -> None:
-        self.cluster.stop()
 
-
-@pytest.fixture(params=[Database, Server], ids=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    made = request.param(tmp_path)
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = Database(tmp_path)
     yield made
-    made.stop()
+    made.cluster.stop()
 
 
 @pytest.fixture
@@ -169,6 +147,7 @@ def leaks(forms: dict[str, bytes], seen: list[tuple[str, bytes]]) -> list[tuple[
     ]
 
 
+@pytest.mark.postgresql
 def test_no_secret_is_printed_or_written(
     database: Database,
     tmp_path: Path,
@@ -250,7 +229,7 @@ def test_no_secret_is_printed_or_written(
     private = {*keys.iterdir(), agent_home.key}
     assert {"backup.db", "server.log"} <= {path.name for path in files}
     forms = word_forms("read token", token) | word_forms("invitation", invite)
-    forms |= {} if database.password is None else word_forms("password", database.password)
+    forms |= word_forms("password", database.password)
     for path in private:
         forms |= key_forms(path)
     seen = [(place, text.encode()) for place, text in everything]
