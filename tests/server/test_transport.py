@@ -136,15 +136,6 @@ def test_a_cached_answer_is_compressed_once(http: TestClient, compressed: list[i
     assert "content-encoding" not in http.get("/", headers=PLAIN).headers
 
 
-def test_head_has_the_headers_of_the_compressed_answer(http: TestClient) -> None:
-    got, sent = raw(http, "/static/site.css")
-    head = http.head("/static/site.css", headers=GZIP)
-    assert head.headers["content-encoding"] == "gzip"
-    assert head.headers.get("content-length") == got.headers.get("content-length")
-    assert head.content == b""
-    assert sent
-
-
 def test_static_files_are_immutable_at_the_address_of_their_content(http: TestClient) -> None:
     for name in ("site.css", "htmx-2.0.10.0BSD.min.js", "icon.svg"):
         address = static_files.address(name)

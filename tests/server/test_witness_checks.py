@@ -71,17 +71,6 @@ def test_a_part_of_a_witness_is_not_ranked() -> None:
         assert missing == "a current agent also sends 3 readings of the timed session"
 
 
-def test_until_it_is_recomputed_there_is_a_doubt() -> None:
-    found = {
-        verdict.check: verdict
-        for verdict in result_checks.of_result(under_nonce(results.make_complete()), {})
-    }
-    doubts = {name: one.effect for name, one in found.items() if not one.passed}
-    assert doubts == {"witness": "doubtful"}
-    assert "pending" in found["witness"].sentence
-    assert eligibility(list(found.values()), 0).trust_level == 2
-
-
 def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
     assert failed(results.make_complete(data_digest=None)) == {"evidence": "unranked"}
 
