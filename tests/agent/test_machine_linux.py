@@ -140,7 +140,7 @@ def test_lscpu_is_the_last_resort() -> None:
     lscpu_output = "Vendor ID: X\nModel name:   Odd-1\nBIOS Model name: Real 9 CPU @ 3.0GHz\n"
     assert brand_of(unknown, "", "Model name: Odd-1\nModel name: -\n") == "Odd-1"
     assert brand_of(unknown, "", lscpu_output) == "Real 9 CPU @ 3.0GHz"
-    assert brand_of(unknown, "", "") is None
+    assert brand_of(unknown, "", "") == "Arm core 0x99:0x999"
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from tests.fakes.workloads import TINY, variant
 from typer.testing import CliRunner
 
 from bench_agent import engines
-from bench_agent.base import precisions
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
 from bench_agent.cli.main import app
 from bench_agent.engines import common
+from bench_agent.machine import macos as mac
 from bench_agent.output.console import console
 from bench_agent.output.plan_table import estimate, left_out, print_plan, total_line
 from bench_agent.plan.plan import Plan, Selection, make_plan
@@ -258,7 +258,8 @@ def test_tf32_of_apples_neural_accelerators_is_a_cell_of_its_own(
 ) -> None:
     monkeypatch.setattr(common, "sys", SimpleNamespace(platform="darwin"))
     monkeypatch.setattr(common, "platform", SimpleNamespace(machine=lambda: "arm64"))
-    monkeypatch.setattr(precisions.platform, "mac_ver", lambda: (macos, ("", "", ""), "arm64"))
+    # Python's own word is that of the SDK it was built with.
+    monkeypatch.setattr(mac, "sysctl", lambda: {"kern.osproductversion": macos})
     gpu = FoundDevice(kind="metal", index=0, name="Apple M5", architecture=architecture)
     probes = {framework: Probe(devices=(gpu,), environment=None)}
     plan = planned(

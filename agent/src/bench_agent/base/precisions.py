@@ -5,8 +5,8 @@ precision, weights, optimiser state, softmax and loss are float32; layers comput
 on half-precision copies of the weights, so gradients are applied to the float32 weights.
 """
 
-import platform
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from bench_protocol.catalogue.matrix import PRODUCTS, DeviceKind, Precision
@@ -58,13 +58,14 @@ def why_not(device: DeviceKind, precision: Precision, *, tf32_on_metal: bool = F
     return None
 
 
-def too_old(device: FoundDevice, precision: Precision) -> str | None:
-    """The reason why a GPU or its system is too old for a precision, or None.
+def too_old(device: FoundDevice, precision: Precision, macos: Callable[[], str]) -> str | None:
+    """The reason why a GPU or its system is too old for a precision, or None. ``macos``: gives the
+    version of a Mac's system.
 
     An NVIDIA GPU of unknown version is not too old; an Apple GPU of unknown architecture is.
     """
     if device.kind == "metal":
-        return _no_neural_accelerators(device) if precision == "tf32" else None
+        return _no_neural_accelerators(device, macos()) if precision == "tf32" else None
     capability = device.compute_capability
     if precision in ("tf32", "mixed_bfloat16") and capability:
         major = int(capability.split(".")[0])
@@ -73,8 +74,7 @@ def too_old(device: FoundDevice, precision: Precision) -> str | None:
     return None
 
 
-def _no_neural_accelerators(device: FoundDevice) -> str | None:
-    macos = platform.mac_ver()[0]
+def _no_neural_accelerators(device: FoundDevice, macos: str) -> str | None:
     architecture = device.architecture or "unknown"
     name = re.fullmatch(r"applegpu_g([0-9]{1,3})([a-z])", architecture)
     least = NEURAL_PHONE_GENERATION if name and name[2] == "p" else NEURAL_GENERATION

@@ -13,6 +13,7 @@ from .. import engines
 from ..base.install_hints import CUDA_12_LIBRARY, Pip, extras_for, has_cuda_12, size_note
 from ..base.messages import Probe
 from ..base.precisions import ALL_PRECISIONS, too_old
+from ..machine import macos
 from ..run.interpreters import Interpreter
 from ..run.patience import Place
 from ..run.self_test import Outcome, recipes_for
@@ -239,7 +240,7 @@ def to_test(probes: Mapping[str, Probe]) -> Iterator[tuple[Place, Precision]]:
             place = Place(framework, device.device, device.python)
             for precision in ALL_PRECISIONS:
                 possible = recipes_for(framework, device.kind, precision)
-                if possible and not too_old(device, precision):
+                if possible and not too_old(device, precision, macos.version):
                     yield place, precision
 
 

@@ -18,7 +18,7 @@ from ..base import names
 from ..base.errors import HomeProblem, UsageProblem
 from ..base.home import Home
 from ..base.messages import Probe
-from ..machine import nesting, sensors
+from ..machine import macos, nesting, sensors
 from ..run import interpreters, kept_probes
 from ..run.energy.meter import MeterProblem
 from ..run.interpreters import Interpreter
@@ -58,7 +58,7 @@ class Surroundings:
         self.system = platform.system()
         self.architecture = platform.machine()
         self.python = (sys.version_info.major, sys.version_info.minor)
-        self.macos = release(platform.mac_ver()[0])
+        self.macos = release(macos.version() if self.system == "Darwin" else "")
         kind, version = platform.libc_ver()
         self.glibc = release(version) if kind == "glibc" else ()
 

@@ -4,13 +4,11 @@ import platform
 from dataclasses import dataclass
 from types import ModuleType
 
-import psutil
-
 from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 from ..base.home import Home
 from ..base.keys import machine_hash
-from . import linux, macos, nvidia
+from . import counters, linux, macos, nvidia
 from .text import text_or_none, whole_or_none
 from .wire import tolerant
 
@@ -56,7 +54,7 @@ def read_facts() -> MachineFacts:
         os=this.operating_system(),
         gpus=macos.gpus() if this is macos else nvidia.gpus(),
         model=this.model(),
-        memory_bytes=this.memory_bytes() or _total_memory(),
+        memory_bytes=this.memory_bytes() or counters.memory("total"),
     )
 
 
@@ -84,12 +82,5 @@ def _of_another_system() -> MachineFacts:
         os=OperatingSystem(name="other", version=version),
         gpus=nvidia.gpus(),
         model=None,
-        memory_bytes=_total_memory(),
+        memory_bytes=counters.memory("total"),
     )
-
-
-def _total_memory() -> int | None:
-    try:
-        return whole_or_none(psutil.virtual_memory().total)
-    except (OSError, RuntimeError):
-        return None

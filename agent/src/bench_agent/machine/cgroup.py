@@ -43,9 +43,32 @@ def memory_bytes(root: Path = Path("/")) -> int | None:
     return min(filter(None, limits), default=None)
 
 
+def available_bytes(root: Path = Path("/")) -> int | None:
+    """The least memory that a limited group above this process has left, in bytes."""
+    names = [("", "memory.max", "memory.current")]
+    names += [("memory", "memory.limit_in_bytes", "memory.usage_in_bytes")]
+    left = []
+    for controller, most, used in names:
+        for folder in _folders(root, controller):
+            limit = parse_memory_limit(file_text(folder / most))
+            now = whole_or_none(file_text(folder / used).strip())
+            left += [max(0, limit - now)] if limit and now else []
+    return min(left, default=None)
+
+
+def _mounted(root: Path, controller: str) -> Path:
+    """Where a controller's tree is mounted, alone or with others (``cpu,cpuacct``)."""
+    for line in file_text(root / "proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = (*after.split(" ", 2), "", "")[:3]
+        if controller and kind == "cgroup" and controller in options.strip().split(","):
+            return root / (before.split(" ") + [""] * 5)[4].lstrip("/")
+    return root / "sys/fs/cgroup" / controller
+
+
 def _folders(root: Path, controller: str) -> Iterator[Path]:
     """Folders of this process's group and its parents; ""is the single tree of version 2."""
-    mounted = root / "sys/fs/cgroup" / controller
+    mounted = _mounted(root, controller)
     group = PurePosixPath("/")
     for line in file_text(root / "proc/self/cgroup").splitlines():
         _, names, path = (*line.split(":", 2), "", "")[:3]

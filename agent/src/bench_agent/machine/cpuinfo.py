@@ -15,17 +15,29 @@ AMD_SME = "sme"
 # Implementer and part number of Arm processors (the table of util-linux's lscpu-arm.c).
 ARM_CORES = {
     (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD04): "Cortex-A35",
     (0x41, 0xD05): "Cortex-A55",
     (0x41, 0xD07): "Cortex-A57",
     (0x41, 0xD08): "Cortex-A72",
     (0x41, 0xD0A): "Cortex-A75",
     (0x41, 0xD0B): "Cortex-A76",
     (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD0D): "Cortex-A77",
     (0x41, 0xD40): "Neoverse-V1",
     (0x41, 0xD41): "Cortex-A78",
     (0x41, 0xD42): "Cortex-A78AE",
+    (0x41, 0xD44): "Cortex-X1",
+    (0x41, 0xD46): "Cortex-A510",
+    (0x41, 0xD47): "Cortex-A710",
+    (0x41, 0xD48): "Cortex-X2",
     (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4B): "Cortex-A78C",
+    (0x41, 0xD4D): "Cortex-A715",
+    (0x41, 0xD4E): "Cortex-X3",
     (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD80): "Cortex-A520",
+    (0x41, 0xD81): "Cortex-A720",
+    (0x41, 0xD82): "Cortex-X4",
     (0x41, 0xD83): "Neoverse-V3AE",
     (0x41, 0xD84): "Neoverse-V3",
     (0x41, 0xD85): "Cortex-X925",
@@ -43,11 +55,23 @@ ARM_CORES = {
     (0x61, 0x035): "Apple M2 Pro",
     (0x61, 0x038): "Apple M2 Max",
     (0x61, 0x039): "Apple M2 Max",
+    (0x4E, 0x000): "NVIDIA Denver",
+    (0x4E, 0x003): "NVIDIA Denver 2",
     (0x4E, 0x004): "NVIDIA Carmel",
     (0x51, 0x001): "Qualcomm Oryon",
     (0xC0, 0xAC3): "AmpereOne",
     (0xC0, 0xAC4): "AmpereOne",
 }
+# What stands where nobody put a name: by the kernel, by a virtual machine's BIOS.
+PLACEHOLDER = re.compile(
+    r"^\W*$|not ?specified|^(?:unknown|none|n/?a|cpu|to be filled.*|default string)$"
+    r"|^(?:ARMv\d|AArch64|RISC-V|QEMU Virtual)\b",
+    re.IGNORECASE,
+)
+# Before the numbers of a kind of core that the table lacks.
+UNKNOWN_CORE = "Arm core"
+# Chips by all their kinds of cores.
+CHIPS = {frozenset({"Cortex-X925", "Cortex-A725"}): "NVIDIA GB10"}
 # A cloud's processor name, by the text in the machine's DMI.
 CLOUD_PRODUCTS = (
     ("amazon ec2", "Cortex-A72", "AWS Graviton"),
@@ -62,8 +86,6 @@ CLOUD_PRODUCTS = (
     ("oracle", "Neoverse-N1", "Ampere Altra"),
     ("gh200", "Neoverse-V2", "NVIDIA Grace"),
     ("grace", "Neoverse-V2", "NVIDIA Grace"),
-    ("dgx spark", "Cortex-X925", "NVIDIA GB10"),
-    ("gb10", "Cortex-X925", "NVIDIA GB10"),
 )
 
 
@@ -83,10 +105,11 @@ def parse_cpuinfo(text: str) -> CpuInfo:
     flags |= set(" ".join(_values(text, "Features")).split())
     packages = set(_values(text, "physical id"))
     pairs = zip(_values(text, "CPU implementer"), _values(text, "CPU part"), strict=False)
-    cores = dict.fromkeys(ARM_CORES.get((_number(who), _number(part)), "") for who, part in pairs)
+    kinds = dict.fromkeys((_number(who), _number(part)) for who, part in pairs)
+    cores = [ARM_CORES.get(kind) or f"{UNKNOWN_CORE} {kind[0]:#x}:{kind[1]:#x}" for kind in kinds]
     return CpuInfo(
         brand=next(filter(None, map(text_or_none, _brands(text))), None),
-        arm_cores=tuple(sorted(filter(None, cores), key=_rank)),
+        arm_cores=tuple(sorted(cores, key=_rank)),
         sockets=len(packages) or None,
         instruction_sets=tuple(flag for flag in SPEED_FLAGS if flag in flags),
         hypervisor="hypervisor" in flags,
@@ -105,16 +128,21 @@ def brand_of(info: CpuInfo, product: str, lscpu: str) -> str | None:
     for words, core, name in CLOUD_PRODUCTS:
         if core in info.arm_cores and words in product.lower():
             return name
-    from_bios = [value for value in _values(lscpu, "BIOS Model name") if _tells(value)]
-    names = [value for value in _values(lscpu, "Model name") if _tells(value)]
-    return text_or_none(
-        from_bios[0] if from_bios else " and ".join(info.arm_cores or dict.fromkeys(names))
-    )
+    if chip := CHIPS.get(frozenset(info.arm_cores)):
+        return chip
+    named = (_values(lscpu, name) for name in ("BIOS Model name", "Model name"))
+    from_bios, names = ([value for value in values if _tells(value)] for values in named)
+    # What everybody can read comes first, so that an administrator gets no other name.
+    known = any(not core.startswith(UNKNOWN_CORE) for core in info.arm_cores)
+    cores = " and ".join(info.arm_cores)
+    named_there = "".join(from_bios[:1]) or " and ".join(dict.fromkeys(names))
+    return text_or_none(cores if known else named_there or cores)
 
 
 def _brands(text: str) -> list[str]:
     # "Model" is the board on a Raspberry Pi, "cpu" the processor on POWER; RISC-V has "uarch".
-    return [value for name in ("model name", "cpu", "uarch") for value in _values(text, name)]
+    named = (value for name in ("model name", "cpu", "uarch") for value in _values(text, name))
+    return [value for value in named if _tells(value)]
 
 
 def _values(text: str, name: str) -> list[str]:
@@ -137,4 +165,4 @@ def _rank(core: str) -> tuple[bool, str]:
 
 
 def _tells(value: str) -> bool:
-    return value not in ("", "-") and "not specified" not in value.lower()
+    return not PLACEHOLDER.search(value)

@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
 from bench_protocol.payload.machine import Cpu, OperatingSystem
 
-from . import cgroup, nesting
+from . import cgroup, counters, nesting
 from .cpuinfo import brand_of, parse_cpuinfo
 from .text import command_output, file_text, text_or_none, whole_or_none
 from .topology import Topology, read_topology
@@ -45,12 +43,12 @@ def cpu(root: Path = ROOT) -> Cpu:
             "brand": brand_of(info, product(root), lscpu_output),
             "architecture": text_or_none(platform.machine()),
             "physical_cores": _physical(cores, root),
-            "logical_cores": cores.logical or whole_or_none(psutil.cpu_count()),
+            "logical_cores": cores.logical or counters.cores(logical=True),
             "performance_cores": cores.performance,
             "efficiency_cores": cores.efficiency,
             "available_cores": available_cores(),
             "quota_cores": cgroup.quota_cores(root),
-            "sockets": cores.sockets or info.sockets,
+            "sockets": _sockets(cores, root) or info.sockets,
             "maximum_clock_mhz": cores.maximum_clock_mhz,
             "instruction_sets": info.instruction_sets,
         },
@@ -144,7 +142,13 @@ def available_cores() -> int | None:
     return whole_or_none(len(affinity(0))) if affinity else None
 
 
+def _sockets(cores: Topology, root: Path) -> int | None:
+    """Unknown where the device tree describes the board: there a kernel numbers clusters."""
+    has_tree = (root / "proc/device-tree").exists()
+    return None if has_tree and (cores.sockets or 0) > 1 else cores.sockets
+
+
 def _physical(cores: Topology, root: Path) -> int | None:
     if cores.physical or root != ROOT:
         return cores.physical
-    return whole_or_none(psutil.cpu_count(logical=False))
+    return counters.cores(logical=False)

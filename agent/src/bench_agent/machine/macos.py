@@ -29,6 +29,7 @@ SYSCTL_NAMES = (
     *(f"hw.optional.arm.{flag}" for flag in apple.ARM_FLAGS),
     "sysctl.proc_translated",
     "kern.hv_vmm_present",
+    "kern.osproductversion",
 )
 
 
@@ -37,9 +38,14 @@ def cpu() -> Cpu:
     return apple.cpu_from(sysctl(), profile(), platform.machine())
 
 
+def version() -> str:
+    """macOS' version. An interpreter that was built with an old SDK has another (16.0 for 26)."""
+    return sysctl().get("kern.osproductversion") or platform.mac_ver()[0]
+
+
 def operating_system() -> OperatingSystem:
     """macOS' version; virtual machine or Rosetta."""
-    return apple.system_from(sysctl(), profile(), platform.mac_ver()[0], platform.release())
+    return apple.system_from(sysctl(), profile(), version(), platform.release())
 
 
 def gpus() -> tuple[Gpu, ...]:

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+from bench_protocol.payload import readings
 
-from . import apple_state
+from . import apple_state, counters
 from .text import command_output, file_text, whole_or_none
 
 SAMPLE_SECONDS = 0.5
@@ -15,6 +15,11 @@ ROOT = Path("/")
 CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 # A processor this close to its limit slows down at the next load.
 NEAR_THE_LIMIT_CELSIUS = 5.0
+# A board that does not set the limit gives zero, or less than any processor's.
+LEAST_LIMIT_CELSIUS = 60.0
+# What a power supply says of itself.
+SUPPLY = ("type", "scope", "status", "online", "present")
+CHARGED = {"Charging", "Full", "Not charging"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Power:
 
 
 def power(system: str) -> Power:
-    on_battery = _on_battery()
+    on_battery = _on_battery(system)
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
         low, mode = apple_state.parse_power_mode(command_output("pmset", "-g"))
@@ -49,8 +54,8 @@ def thermal_pressure() -> str | None:
 
 def throttle_count(root: Path = ROOT) -> int | None:
     """How often Linux slowed down cores or packages because of heat since it booted."""
-    counters = (root / "sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")
-    counts = [whole_or_none(file_text(path)) or 0 for path in counters]
+    files = (root / "sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")
+    counts = [whole_or_none(file_text(path)) or 0 for path in files]
     return sum(counts) if counts else None
 
 
@@ -65,31 +70,31 @@ def throttled_meanwhile() -> int | None:
 
 def cpu_heat() -> tuple[float | None, bool]:
     """Temperature of the processor in degrees Celsius, and whether it is near its limit."""
-    try:
-        sensors = psutil.sensors_temperatures()
-    except (AttributeError, OSError, RuntimeError):  # macOS, containers
-        return None, False
-    readings = [reading for name in CPU_SENSORS for reading in sensors.get(name, ())]
+    sensors = counters.temperatures()
+    every = (reading for name in CPU_SENSORS for reading in sensors.get(name, ()))
+    found = [one for one in every if readings.is_possible("celsius", one.current)]
+    # ``high`` is where a fan speeds up on many boards, ``critical`` where the clock falls.
     near = any(
-        reading.high and reading.current >= reading.high - NEAR_THE_LIMIT_CELSIUS
-        for reading in readings
+        (one.critical or 0.0) >= LEAST_LIMIT_CELSIUS
+        and one.current >= one.critical - NEAR_THE_LIMIT_CELSIUS
+        for one in found
     )
-    return max((reading.current for reading in readings), default=None), near
+    return max((one.current for one in found), default=None), near
 
 
-def load_average() -> float | None:
-    """Mean number of runnable tasks over a minute."""
-    try:
-        return psutil.getloadavg()[0]
-    except OSError:
+def _on_battery(system: str, root: Path = ROOT) -> bool | None:
+    """Whether the machine's own battery drives it; None without one. On Linux a mouse, a pen and a
+    headset have batteries too, whose scope is the device."""
+    if system != "Linux":
+        plugged = counters.plugged_in()
+        return None if plugged is None else not plugged
+    supplies = sorted((root / "sys/class/power_supply").glob("*"))
+    facts = [{name: file_text(one / name).strip() for name in SUPPLY} for one in supplies]
+    own = [one for one in facts if one["scope"] != "Device"]
+    batteries = [one for one in own if one["type"] == "Battery" and one["present"] != "0"]
+    if not batteries:
         return None
-
-
-def _on_battery() -> bool | None:
-    try:
-        battery = psutil.sensors_battery()
-    except (AttributeError, OSError, RuntimeError):
-        return None
-    if battery is None or battery.power_plugged is None:
-        return None
-    return not battery.power_plugged
+    if any(one["type"] in ("Mains", "USB") and one["online"] == "1" for one in own):
+        return False
+    states = {one["status"] for one in batteries}
+    return True if "Discharging" in states else False if states & CHARGED else None

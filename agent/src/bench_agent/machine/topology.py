@@ -68,7 +68,11 @@ def _core(topology: Path, number: int) -> str:
 def _split(root: Path, base: Path, cores: dict[int, str]) -> tuple[int | None, int | None]:
     """Numbers of performance and efficiency cores, from Intel's names or Arm's capacities."""
     fast = parse_list(file_text(root / "sys/devices/cpu_core/cpus"))
-    slow = parse_list(file_text(root / "sys/devices/cpu_atom/cpus"))
+    slow = [
+        number
+        for kind in ("atom", "lowpower")
+        for number in parse_list(file_text(root / f"sys/devices/cpu_{kind}/cpus"))
+    ]
     if not (fast and slow):
         capacity = {
             number: whole_or_none(_line(base / f"cpu{number}/cpu_capacity")) or 0

@@ -17,6 +17,7 @@ from ..base.errors import UsageProblem
 from ..base.messages import FoundDevice, Probe, Timing
 from ..base.names import unknown
 from ..base.precisions import ALL_PRECISIONS, too_old
+from ..machine import macos
 from .estimates import MeasuredTimes
 from .memory_fit import FreeMemory
 from .presets import ALL_DATA, ALL_RECIPES, Preset
@@ -225,7 +226,7 @@ def _cells(
             why_not(workload, batch_size)
             or _why_no_data(workload, data)
             or engine.why_not(device.kind, cell.recipe, cell.precision)
-            or too_old(device, cell.precision)
+            or too_old(device, cell.precision, macos.version)
             or free_memory.why_not(cell, workload)
         )
         if reason:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
-
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Warn
 
 from ..base.errors import NotIdle
-from ..machine import macos, nvidia, sensors
+from ..machine import cgroup, counters, macos, nvidia, sensors
 from ..machine.text import slug_or_none
 from ..machine.wire import tolerant
 from .interrupt import Stop, waiting
@@ -37,9 +35,11 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
     if throttled or near_limit:
         pressure = "throttled" if throttled else "near-limit"
     facts: dict[str, Any] = {
-        "load_average": sensors.load_average(),
-        "cpu_utilisation_percent": psutil.cpu_percent(interval=sensors.SAMPLE_SECONDS),
-        "available_memory_bytes": psutil.virtual_memory().available,
+        "load_average": counters.load_average(),
+        "cpu_utilisation_percent": counters.busy_percent(sensors.SAMPLE_SECONDS),
+        "available_memory_bytes": min(
+            filter(None, (counters.memory("available"), cgroup.available_bytes())), default=None
+        ),
         "on_battery": power.on_battery,
         "low_power_mode": power.low_power_mode,
         "thermal_pressure": pressure,

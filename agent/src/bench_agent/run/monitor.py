@@ -5,18 +5,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import psutil
-
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubts
 from bench_protocol.payload.readings import Conditions, Energy, Telemetry
 from bench_protocol.payload.result import Warn
 
 from ..base.messages import Answer
+from ..machine import counters
 from .telemetry import Reading, Sampler
 from .timed_part import TimedPart
-
-IDLE = ("idle", "iowait", "steal", "guest", "guest_nice")  # guest time is also in user time
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class Monitor:
             *answer.warnings,
             *doubts.of_conditions(self._before),
             *doubts.of_telemetry(self.telemetry()),
-            *doubts.of_other_load(self._used, self._cores),
+            *([] if self._used is None else doubts.of_other_load(self._used, self._cores)),
             *self._clocks,
         ]
         outcome, energy = answer.outcome, self._timed.energy()
@@ -110,20 +107,22 @@ class ProcessorTime:
     """Processor seconds so far: of all programs, and of this one and its ended children."""
 
     at: float
-    everyone: float
+    everyone: float | None
     ours: float
 
 
 def read_used() -> ProcessorTime:
     import resource  # not on native Windows, where a run is refused with a reason
 
-    times = psutil.cpu_times()._asdict()
-    everyone = sum(seconds for kind, seconds in times.items() if kind not in IDLE)
+    everyone = counters.busy_seconds()
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return ProcessorTime(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in usages))
 
 
-def busy_cores(began: ProcessorTime, ended: ProcessorTime) -> float:
-    """The average number of cores that other programs used between two readings."""
+def busy_cores(began: ProcessorTime, ended: ProcessorTime) -> float | None:
+    """The average number of this process's cores that other programs used between two readings;
+    None where that cannot be read."""
+    if began.everyone is None or ended.everyone is None:
+        return None
     others = (ended.everyone - began.everyone) - (ended.ours - began.ours)
     return max(0.0, others / max(ended.at - began.at, 1e-9))

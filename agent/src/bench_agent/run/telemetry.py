@@ -4,18 +4,17 @@ import logging
 import platform
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-import psutil
-
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.readings import Sensor, Telemetry, thinned
+from bench_protocol.payload.readings import Sensor, Telemetry, possible_only, thinned
 
-from ..machine import macos, nvidia, sensors
+from ..machine import counters, macos, nvidia, sensors
 from ..machine.apple_state import THERMAL_LEVELS
 
 INTERVAL_SECONDS = 1.0
+# A GPU exceeds the limit of its power for moments only; a reading far above it is none.
+ABOVE_THE_LIMIT = 2.0
 LOG = logging.getLogger(__name__)
 Reading = dict[Sensor, float | None]
 SensorListener = Callable[[Reading], None]
@@ -70,8 +69,7 @@ class Sampler:
 
     def _run(self) -> None:
         mac = platform.system() == "Darwin"
-        with suppress(Exception):  # read_host reports it
-            psutil.cpu_percent()  # the first call only starts the measurement
+        counters.busy_percent()  # the first call only starts the measurement
         with nvidia.nvml() as library:
             handle = None
             if library is not None and self._device.kind == "cuda":
@@ -90,16 +88,17 @@ class Sampler:
                             "sensors are no longer read: %s: %s", type(error).__name__, error
                         )
                 self._at_ns.append(self._clock_ns())
-                self._readings.append(reading)
-                self._listener(reading)
+                possible = possible_only(reading)
+                self._readings.append(possible)
+                self._listener(possible)
 
 
 def read_host() -> Reading:
-    load = sensors.load_average()
+    load, used = counters.load_average(), counters.memory("used")
     return {
-        "cpu_utilisation_percent": psutil.cpu_percent(),
+        "cpu_utilisation_percent": counters.busy_percent(),
         "load_average": None if load is None else round(load, 2),
-        "memory_used_bytes": float(psutil.virtual_memory().used),
+        "memory_used_bytes": None if used is None else float(used),
     }
 
 
@@ -128,6 +127,9 @@ def read_nvidia(nvml: Any, handle: Any) -> Reading:
     memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     reasons = nvidia.clocks_event_reasons(nvml, handle)
     power = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+    limit = ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    if power is not None and limit and power > ABOVE_THE_LIMIT * limit:
+        power = None
     return {
         "gpu_utilisation_percent": float(utilisation.gpu) if utilisation else None,
         "gpu_memory_used_bytes": float(memory.used) if memory else None,

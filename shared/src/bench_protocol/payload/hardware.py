@@ -16,6 +16,7 @@ from .machine import Cpu, Machine
 
 # Replacements of spellings, applied in order to the names of operating system and driver.
 ALIASES: tuple[tuple[str, str], ...] = (
+    (r"\((?:R|TM|C)\)(?=-)", ""),
     (r"\((?:R|TM|C)\)", " "),
     (r"@.*$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),

@@ -1,5 +1,6 @@
 """Readings of the agent's parent process beside a repeat: conditions, telemetry, energy."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -31,6 +32,33 @@ Sensor = Annotated[
 MOST_SAMPLES = 4_000
 MOST_SENSORS = 24
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+# What a sensor can read, by its unit; a value outside is no reading. A power of zero watts and a
+# clock of zero megahertz are those of a sensor that stands still.
+POSSIBLE = {
+    "percent": (0.0, 100.0),
+    "mhz": (1.0, 20_000.0),
+    "celsius": (-60.0, 150.0),
+    "watts": (1e-3, 3_000.0),
+    "bytes": (0.0, 2.0**50),
+    "average": (0.0, 1e6),
+    "rpm": (0.0, 1e5),
+}
+
+
+def is_possible(unit: str, value: float | None) -> bool:
+    """Whether a value in this unit can be a reading; one in an unknown unit can."""
+    low, high = POSSIBLE.get(unit, (-math.inf, math.inf))
+    return value is not None and low <= value <= high
+
+
+def possible_only(reading: Mapping[Sensor, float | None]) -> dict[Sensor, float | None]:
+    """The reading, with None for impossible values."""
+    return {
+        sensor: value if is_possible(sensor.rpartition("_")[2], value) else None
+        for sensor, value in reading.items()
+    }
 
 
 class Conditions(Wire):

@@ -1,0 +1,77 @@
+"""What psutil reads of the whole system; None for what it cannot read.
+
+psutil parses text of the kernel, so a kernel that writes it otherwise makes it raise anything
+(``IndexError`` from a ``/proc/meminfo`` that ends in zero bytes). This is the one module that calls
+it. Use and load are of the cores that this process may use. Where it has a share of their time
+(``cpu.max``), other groups' work on them says nothing about this one, so both are unknown.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psutil
+
+from . import cgroup
+from .text import whole_or_none
+
+Value = TypeVar("Value")
+# Times of a core in which it does nothing for this system. Guest time is also in user time.
+IDLE = ("idle", "iowait", "steal", "guest", "guest_nice")
+
+
+def _read(question: Callable[[], Value]) -> Value | None:
+    try:
+        return question()
+    except Exception:
+        return None
+
+
+def _own(of_cores: Sequence[Value]) -> Sequence[Value]:
+    """Those of this process's cores, from one value a core; none where it has a share of them."""
+    if cgroup.quota_cores() is not None:
+        return ()
+    own = _read(lambda: os.sched_getaffinity(0))
+    return [one for number, one in enumerate(of_cores) if own is None or number in own]
+
+
+def cores(*, logical: bool) -> int | None:
+    return whole_or_none(_read(lambda: psutil.cpu_count(logical=logical)))
+
+
+def busy_percent(seconds: float | None = None) -> float | None:
+    """Mean use of this process's cores since the last call, or over the next ``seconds``."""
+    used = _own(_read(lambda: psutil.cpu_percent(seconds, percpu=True)) or ())
+    return sum(used) / len(used) if used else None
+
+
+def busy_seconds() -> float | None:
+    """Processor seconds so far of all programs, on this process's cores."""
+    own = _own(_read(lambda: psutil.cpu_times(percpu=True)) or ())
+    busy = (sum(s for kind, s in times._asdict().items() if kind not in IDLE) for times in own)
+    return sum(busy) if own else None
+
+
+def load_average() -> float | None:
+    """Mean number of runnable tasks over a minute; None where this process has some of the cores
+    only, because the system counts the tasks of all."""
+    every = range(cores(logical=True) or 0)
+    if len(_own(every)) < len(every):
+        return None
+    return _read(lambda: psutil.getloadavg()[0])
+
+
+def memory(kind: str) -> int | None:
+    """Bytes of the machine's memory: ``total``, ``available`` or ``used``."""
+    return whole_or_none(_read(lambda: getattr(psutil.virtual_memory(), kind)))
+
+
+def temperatures() -> dict[str, list[Any]]:
+    """Readings by driver; none on macOS and in most containers."""
+    return _read(lambda: psutil.sensors_temperatures()) or {}
+
+
+def plugged_in() -> bool | None:
+    """Whether the machine with a battery has power; None without one."""
+    battery = _read(lambda: psutil.sensors_battery())
+    return None if battery is None else battery.power_plugged

@@ -1,0 +1,182 @@
+"""What cannot be read is unknown, and what was read of something else is not this machine's."""
+
+import os
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from bench_agent.machine import cgroup, counters, linux, sensors
+from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
+from bench_agent.machine.topology import read_topology
+from bench_protocol.payload.hardware import clean
+
+ARM = "processor\t: {}\nCPU implementer\t: {}\nCPU part\t: {}\n"
+CPUS = "sys/devices/system/cpu"
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content + "\n")
+    return root
+
+
+def arm(*kinds: str, name: str = "") -> str:
+    named = f"model name\t: {name}\n" if name else ""
+    return "".join(ARM.format(n, *kind.split(":")) + named for n, kind in enumerate(kinds))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name", "lscpu", "brand"),
+    [
+        (
+            ["0x41:0xd07", "0x4e:0x003"],
+            "ARMv8 Processor rev 3 (v8l)",
+            "",
+            "Cortex-A57 and NVIDIA Denver 2",
+        ),
+        (["0x41:0xd0c"], "AArch64 Processor rev 1 (aarch64)", "", "Neoverse-N1"),
+        (["0x41:0xd0c"], "", "BIOS Model name: NotSpecified  CPU @ 2.0GHz", "Neoverse-N1"),
+        (["0x41:0xd0c"], "", "BIOS Model name: Ampere(R) Altra(R) Processor", "Neoverse-N1"),
+        (["0x99:0x1"], "", "BIOS Model name: Not Specified\nModel name: Odd-1", "Odd-1"),
+        (
+            ["0x41:0xd81", "0x41:0xd82", "0x41:0xd85"],
+            *("", "", "Cortex-X925 and Cortex-X4 and Cortex-A720"),
+        ),
+        (["0x41:0xd85", "0x41:0xfff"], "", "", "Cortex-X925 and Arm core 0x41:0xfff"),
+    ],
+)
+def test_a_processor_is_named_by_all_its_cores_and_no_placeholder(
+    kinds: list[str], name: str, lscpu: str, brand: str
+) -> None:
+    assert brand_of(parse_cpuinfo(arm(*kinds, name=name)), "", lscpu) == brand
+
+
+@pytest.mark.parametrize("board", ["NVIDIA DGX Spark", "Somebody's Desk AI 1", ""])
+def test_one_chip_has_one_name_whatever_the_board_is_called(board: str) -> None:
+    info = parse_cpuinfo(arm("0x41:0xd85", "0x41:0xd87"))
+    assert brand_of(info, board, "") == "NVIDIA GB10"
+
+
+def test_a_mark_inside_of_a_name_leaves_no_blank() -> None:
+    assert clean("AMD FX(tm)-8350 Eight-Core Processor") == "AMD FX-8350"
+    assert clean("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz") == "Intel Core i7-8700"
+
+
+def test_cores_of_three_kinds_add_up(tmp_path: Path) -> None:
+    files = {f"{CPUS}/cpu{n}/topology/core_cpus_list": str(n) for n in range(16)}
+    files |= {f"{CPUS}/online": "0-15", "sys/devices/cpu_core/cpus": "0-5"}
+    files |= {"sys/devices/cpu_atom/cpus": "6-13", "sys/devices/cpu_lowpower/cpus": "14-15"}
+    found = read_topology(tree(tmp_path, files))
+    assert (found.performance, found.efficiency, found.physical) == (6, 10, 16)
+
+
+@pytest.mark.parametrize(("tree_is_there", "sockets"), [(True, None), (False, 2)])
+def test_clusters_of_a_board_are_no_sockets(
+    tmp_path: Path, tree_is_there: bool, sockets: int | None
+) -> None:
+    files = {f"{CPUS}/cpu{n}/topology/physical_package_id": str(n // 4) for n in range(8)}
+    files |= {f"{CPUS}/online": "0-7", "proc/cpuinfo": arm("0x41:0xd42")}
+    files |= {"proc/device-tree/model": "A board"} if tree_is_there else {}
+    assert linux.cpu(tree(tmp_path, files)).sockets == sockets
+
+
+def supply(name: str, **facts: str) -> dict[str, str]:
+    return {f"sys/class/power_supply/{name}/{fact}": value for fact, value in facts.items()}
+
+
+MOUSE = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", online="1")
+OWN = {"type": "Battery", "present": "1"}
+FALLING = supply("BAT0", **OWN, status="Discharging")
+
+
+@pytest.mark.parametrize(
+    ("files", "on_battery"),
+    [
+        (MOUSE, None),
+        ({}, None),
+        (MOUSE | FALLING, True),
+        (MOUSE | supply("BAT0", **OWN, status="Charging"), False),
+        (supply("BAT1", type="Battery", present="0", status="Discharging"), None),
+        (
+            supply("macsmc", **OWN, status="Discharging") | supply("ac", type="Mains", online="1"),
+            False,
+        ),
+        (
+            supply("BAT0", **OWN, status="Discharging") | supply("ac", type="Mains", online="0"),
+            True,
+        ),
+        (supply("BAT0", **OWN, status="Unknown"), None),
+    ],
+)
+def test_a_mouse_is_no_battery_of_the_machine(
+    tmp_path: Path, files: dict[str, str], on_battery: bool | None
+) -> None:
+    assert sensors._on_battery("Linux", tree(tmp_path, files)) is on_battery
+
+
+Heat = namedtuple("Heat", "label current high critical")
+
+
+@pytest.mark.parametrize(
+    ("reading", "heat"),
+    [
+        (Heat("", 45.0, -273.15, -273.15), (45.0, False)),
+        (Heat("", 45.0, 40.0, 0.0), (45.0, False)),
+        (Heat("", 80.0, 80.0, 100.0), (80.0, False)),
+        (Heat("", 97.0, 80.0, 100.0), (97.0, True)),
+        (Heat("", -273.15, None, None), (None, False)),
+        (Heat("", 50.0, None, None), (50.0, False)),
+    ],
+)
+def test_a_limit_that_is_not_set_is_none(
+    monkeypatch: pytest.MonkeyPatch, reading: Any, heat: tuple[float | None, bool]
+) -> None:
+    monkeypatch.setattr(
+        psutil, "sensors_temperatures", lambda: {"coretemp": [reading]}, raising=False
+    )
+    assert sensors.cpu_heat() == heat
+
+
+def test_controllers_that_share_a_mount_are_found(tmp_path: Path) -> None:
+    mount = "sys/fs/cgroup/cpu,cpuacct"
+    files = {
+        "proc/self/cgroup": "4:cpu,cpuacct:/",
+        "proc/self/mountinfo": f"40 39 0:30 / /{mount} ro - cgroup cgroup rw,cpu,cpuacct",
+        f"{mount}/cpu.cfs_quota_us": "200000",
+        f"{mount}/cpu.cfs_period_us": "100000",
+    }
+    assert cgroup.quota_cores(tree(tmp_path, files)) == 2.0
+
+
+def test_memory_that_is_left_is_the_groups(tmp_path: Path) -> None:
+    files = {"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/memory.max": str(4 << 30)}
+    files |= {"sys/fs/cgroup/a/memory.current": str(1 << 30)}
+    assert cgroup.available_bytes(tree(tmp_path, files)) == 3 << 30
+    assert cgroup.available_bytes(tree(tmp_path / "none", {"proc/self/cgroup": "0::/"})) is None
+
+
+def test_a_container_on_a_shared_node_reads_its_own_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 idle cores of 64, of which others keep 55 busy."""
+    Times = namedtuple("Times", "user idle")
+    busy = [Times(0.0, 10.0)] * 4 + [Times(10.0, 0.0)] * 55 + [Times(0.0, 10.0)] * 5
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda: None)
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical: 64)
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: busy)
+    monkeypatch.setattr(psutil, "cpu_percent", lambda *_, percpu: [100 * t.user / 10 for t in busy])
+    monkeypatch.setattr(psutil, "getloadavg", lambda: (57.3, 0.0, 0.0))
+    assert (counters.busy_seconds(), counters.busy_percent(), counters.load_average()) == (
+        0,
+        0,
+        None,
+    )
+    # A share of the time of all cores: what others do on them says nothing.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda: 4.0)
+    unknown = (counters.busy_seconds(), counters.busy_percent(), counters.load_average())
+    assert unknown == (None, None, None)
