@@ -10,7 +10,7 @@ from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.doctor import frameworks, gpu, storage, system
 from bench_agent.doctor.finding import Finding, exit_code
-from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software, at_least, release
+from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe, Software
 from bench_agent.doctor.gpu import Nvidia
 from bench_agent.machine.sensors import Power
 
@@ -26,6 +26,7 @@ NEW, MIDDLE, OLD = (
 )
 PRESENT = Nvidia(present=True)
 MISMATCH = Nvidia(present=True, problem="Driver/library version mismatch")
+NO_PACKAGES: Mapping[str, str] = {}
 ONLY_MLX, BOTH = {"mlx": "0.32.4"}, "--no-deps mlx==0.32.4 mlx-cpu==0.32.4"
 X = Path("/x")
 Found = Iterable[Finding]
@@ -41,6 +42,21 @@ def only(findings: Found) -> tuple[str, str]:
     (finding,) = findings
     assert finding.verdict in ("ok", "skip") or finding.hint
     return finding.verdict, finding.hint or ""
+
+
+def pair(tensorflow: str, plugin: str, numpy: str, on_mac: bool = True) -> Found:
+    named = {"tensorflow": tensorflow, "tensorflow-metal": plugin, "numpy": numpy}
+    software = Software({name: version for name, version in named.items() if version})
+    return gpu.check_pair(software, apple_silicon=on_mac)
+
+
+def cuda(
+    facts: Nvidia, name: str, seen: FrameworkProbe, packages: Mapping[str, str] = NO_PACKAGES
+) -> Found:
+    own = {"mlx": {"mlx": "0.32.4"}, "tensorflow": {"tensorflow": "2.21.0"}}.get(name, {})
+    if "tensorflow-cpu" in packages:
+        own = {}
+    return gpu.check_cuda(facts, {name: replace(seen, software=Software({**own, **packages}))})
 
 
 def backend(packages: Mapping[str, str]) -> Found:
@@ -74,6 +90,7 @@ def backend(packages: Mapping[str, str]) -> Found:
         (system.check_glibc, ("Darwin", ()), "skip", ""),
         (system.check_power, (Power(), "Linux"), "skip", ""),
         (system.check_power, (Power(False, False), "Darwin"), "ok", ""),
+        (system.check_energy, (None, "not readable", "Linux"), "skip", ""),
         (system.check_energy, ("nvml", None, "Linux"), "ok", ""),
         (system.check_energy, (None, "no library", "Darwin"), "warn", "locks/energy.txt"),
         (storage.check_disk, (X, None), "skip", ""),
@@ -98,6 +115,44 @@ def backend(packages: Mapping[str, str]) -> Found:
         (gpu.check_driver, (PRESENT, True, ()), "warn", "--gpus all"),
         (gpu.check_driver, (PRESENT, False, ("apt-get",)), "warn", "nvidia-driver"),
         (gpu.check_driver, (PRESENT, False, ("apt-get", "ubuntu-drivers")), "warn", "ubuntu-dr"),
+        (pair, ("2.18.1", "1.2.0", "2.0.2"), "ok", ""),
+        (pair, ("2.19.1", "1.2.0", "2.1.3"), "ok", ""),
+        (pair, ("2.18.1", "1.2.0", "2.1.3"), "warn", "'numpy<2.1'"),
+        (pair, ("2.19.0", "1.2.0", "2.2.0"), "warn", "'numpy<2.2'"),
+        (pair, ("2.20.0", "1.2.0", ""), "fail", "'tensorflow>=2.18,<2.20'"),
+        (pair, ("2.21.0rc1", "1.2.0", ""), "fail", "<2.20"),
+        (pair, ("2.21.0", "1.1.0", ""), "fail", "<2.20' tensorflow-metal==1.2.0"),
+        (pair, ("2.18.0", "1.1.0", ""), "fail", "tensorflow-metal==1.2.0"),
+        (pair, ("2.16.2", "1.2.0", ""), "warn", "tensorflow>=2.18"),
+        (pair, ("odd", "1.2.0", ""), "warn", "tensorflow>=2.18"),
+        (pair, ("", "1.2.0", ""), "fail", "tensorflow>=2.18,<2.20"),
+        (pair, ("2.19.1", "", ""), "warn", "tensorflow-metal==1.2.0"),
+        (pair, ("2.21.0", "", ""), "warn", "tensorflow>=2.18,<2.20"),
+        (pair, ("", "", ""), "skip", ""),
+        (pair, ("2.19.1", "", "", False), "skip", ""),  # elsewhere no plug-in is missed
+        (cuda, (Nvidia(), "mlx", GOOD), "skip", ""),
+        (cuda, (NEW, "mlx", ABSENT), "skip", ""),
+        (cuda, (NEW, "mlx", CUDA_CPU, {"mlx-cuda-13": "0.32.4"}), "ok", ""),
+        (cuda, (NEW, "mlx", GOOD, {"mlx-cpu": "0.32.4"}), "warn", "mlx[cuda12]==0.32.4"),
+        (cuda, (NEW, "mlx", GOOD, {"nvidia-cudnn-cu13": "9.20"}), "warn", "mlx[cuda13]==0.32.4"),
+        (cuda, (MIDDLE, "mlx", GOOD, {"mlx-cpu": "0.32.4"}), "warn", "mlx[cuda12]==0.32.4"),
+        (cuda, (MIDDLE, "mlx", BROKEN, {"mlx-cuda-13": "0.32.4"}), "fail", "clean install"),
+        (cuda, (OLD, "mlx", BROKEN, {"mlx-cuda-12": "0.32.4"}), "fail", "nvidia-driver"),
+        (cuda, (OLD, "mlx", GOOD, {"mlx-cpu": "0.32.4"}), "warn", "nvidia-driver"),
+        (cuda, (NEW, "mlx", GOOD, {"mlx-cuda-13": "0.32.4"}), "warn", "reinstall --no-deps mlx="),
+        (cuda, (Nvidia(driver="580.1", capabilities=("6.1",)), "mlx", GOOD), "skip", ""),
+        (cuda, (NEW, "tensorflow", CUDA_CPU), "ok", ""),
+        (
+            cuda,
+            (NEW, "tensorflow", GOOD, {"tensorflow-cpu": "2.21.0"}),
+            "warn",
+            "tensorflow-cuda.txt",
+        ),
+        (cuda, (NEW, "tensorflow", GOOD), "warn", "tensorflow[and-cuda]==2.21.0"),
+        (cuda, (NEW, "tensorflow", GOOD, {"nvidia-cudnn-cu13": "9.20"}), "warn", "clean install"),
+        (cuda, (NEW, "jax", CUDA_CPU), "ok", ""),
+        (cuda, (NEW, "jax", BROKEN), "skip", ""),
+        (cuda, (NEW, "torch", GOOD), "warn", "frameworks"),
     ],
 )
 def test_a_check_of_one_finding(
@@ -112,44 +167,6 @@ def test_a_check_of_one_finding(
     assert finding.verdict == verdict
     assert hint in (finding.hint or "")
     assert bool(finding.hint) == bool(hint)
-
-
-@pytest.mark.parametrize(
-    ("tensorflow", "plugin", "numpy", "verdict", "hint"),
-    [
-        ("2.18.1", "1.2.0", "2.0.2", "ok", ""),
-        ("2.19.1", "1.2.0", "2.1.3", "ok", ""),
-        ("2.18.1", "1.2.0", "2.1.3", "warn", "'numpy<2.1'"),
-        ("2.19.0", "1.2.0", "2.2.0", "warn", "'numpy<2.2'"),
-        ("2.20.0", "1.2.0", "", "fail", "'tensorflow>=2.18,<2.20'"),
-        ("2.21.0rc1", "1.2.0", "", "fail", "<2.20"),
-        ("2.21.0", "1.1.0", "", "fail", "<2.20' tensorflow-metal==1.2.0"),
-        ("2.18.0", "1.1.0", "", "fail", "tensorflow-metal==1.2.0"),
-        ("2.16.2", "1.2.0", "", "warn", "tensorflow>=2.18"),
-        ("odd", "1.2.0", "", "warn", "tensorflow>=2.18"),
-        ("", "1.2.0", "", "fail", "tensorflow>=2.18,<2.20"),
-        ("2.19.1", "", "", "warn", "tensorflow-metal==1.2.0"),
-        ("2.21.0", "", "", "warn", "tensorflow>=2.18,<2.20"),
-        ("", "", "", "skip", ""),
-    ],
-)
-def test_pairs_of_tensorflow_and_its_plug_in(
-    tensorflow: str, plugin: str, numpy: str, verdict: str, hint: str
-) -> None:
-    named = {"tensorflow": tensorflow, "tensorflow-metal": plugin, "numpy": numpy}
-    software = Software({name: version for name, version in named.items() if version})
-    actual, actual_hint = only(gpu.check_pair(software, apple_silicon=True))
-    assert actual == verdict
-    assert hint in actual_hint
-    if not plugin:  # elsewhere no plug-in is missed
-        assert only(gpu.check_pair(software, apple_silicon=False))[0] == "skip"
-
-
-def test_versions() -> None:
-    assert release("2.19.1rc0+cu12") == (2, 19, 1)
-    assert at_least("580.65.06", "580")
-    assert not at_least("550.54", "550.54.14")
-    assert not at_least("odd", "1")
 
 
 def test_frameworks() -> None:
@@ -198,52 +215,6 @@ def test_frameworks_on_a_mac(name: str, seen: FrameworkProbe, verdict: str, word
     (finding,) = gpu.check_metal({name: seen}, apple_silicon=True)
     assert (finding.id, finding.verdict) == (name, verdict)
     assert words in finding.sentence
-
-
-@pytest.mark.parametrize(
-    ("facts", "name", "seen", "packages", "verdict", "hint"),
-    [
-        (Nvidia(), "mlx", GOOD, {}, "skip", ""),
-        (NEW, "mlx", ABSENT, {}, "skip", ""),
-        (NEW, "mlx", CUDA_CPU, {"mlx-cuda-13": "0.32.4"}, "ok", ""),
-        (NEW, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
-        (NEW, "mlx", GOOD, {"nvidia-cudnn-cu13": "9.20"}, "warn", "mlx[cuda13]==0.32.4"),
-        (MIDDLE, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
-        (MIDDLE, "mlx", BROKEN, {"mlx-cuda-13": "0.32.4"}, "fail", "clean install"),
-        (OLD, "mlx", BROKEN, {"mlx-cuda-12": "0.32.4"}, "fail", "nvidia-driver"),
-        (OLD, "mlx", GOOD, {"mlx-cpu": "0.32.4"}, "warn", "nvidia-driver"),
-        (NEW, "mlx", GOOD, {"mlx-cuda-13": "0.32.4"}, "warn", "reinstall --no-deps mlx="),
-        (Nvidia(driver="580.1", capabilities=("6.1",)), "mlx", GOOD, {}, "skip", ""),
-        (NEW, "tensorflow", CUDA_CPU, {}, "ok", ""),
-        (NEW, "tensorflow", GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "tensorflow-cuda.txt"),
-        (NEW, "tensorflow", GOOD, {}, "warn", "tensorflow[and-cuda]==2.21.0"),
-        (NEW, "tensorflow", GOOD, {"nvidia-cudnn-cu13": "9.20"}, "warn", "clean install framew"),
-        (NEW, "jax", CUDA_CPU, {}, "ok", ""),
-        (NEW, "jax", BROKEN, {}, "skip", ""),
-        (NEW, "torch", GOOD, {}, "warn", "frameworks"),
-    ],
-)
-def test_frameworks_beside_an_nvidia_gpu(
-    facts: Nvidia,
-    name: str,
-    seen: FrameworkProbe,
-    packages: Mapping[str, str],
-    verdict: str,
-    hint: str,
-) -> None:
-    own = {"mlx": {"mlx": "0.32.4"}, "tensorflow": {"tensorflow": "2.21.0"}}.get(name, {})
-    if "tensorflow-cpu" in packages:
-        own = {}
-    having = {name: replace(seen, software=Software({**own, **packages}))}
-    actual, actual_hint = only(gpu.check_cuda(facts, having))
-    assert actual == verdict
-    assert hint in actual_hint
-
-
-def test_a_missing_energy_counter_is_explained() -> None:
-    (finding,) = system.check_energy(None, "RAPL counters are for administrators only", "Linux")
-    assert (finding.verdict, finding.hint) == ("skip", None)
-    assert "administrators" in finding.sentence
 
 
 def test_checks_of_several_findings() -> None:

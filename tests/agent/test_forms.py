@@ -33,12 +33,7 @@ from bench_agent.run.context import RunContext
 from bench_agent.run.forms import Forms, earlier_choice
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
-from bench_agent.run.patience import (
-    FORM_SECONDS,
-    PTX_SECONDS,
-    Place,
-    form_limits,
-)
+from bench_agent.run.patience import FORM_SECONDS, PTX_SECONDS, Place, form_limits
 from bench_agent.run.run import run_plan
 from bench_agent.run.worker_process import Limits, run_task
 from bench_agent.worker import forms as worker_forms
@@ -110,14 +105,8 @@ class Machine:
 def test_the_fastest_right_form_is_chosen_and_all_are_told() -> None:
     answers = {PLAIN: figures(900), GRAPH: figures(80.04), COMPILED: figures(95)}
     machine = Machine(answers)
-    choice = machine.choice()
-    assert choice is not None
-    assert choice.name == GRAPH
-    assert choice.tried == {
-        PLAIN: "900.0 us a step",
-        GRAPH: "80.0 us a step",
-        COMPILED: "95.0 us a step",
-    }
+    tried = {PLAIN: "900.0 us a step", GRAPH: "80.0 us a step", COMPILED: "95.0 us a step"}
+    assert machine.choice() == FormChoice(name=GRAPH, tried=tried)
     assert machine.ran == [PLAIN, GRAPH, COMPILED]
     assert any("form cuda_graph" in line and "95.0 us" in line for line in machine.said)
 
@@ -262,19 +251,13 @@ def formed(engine: FakeEngine) -> FormedEngine:
 def test_the_time_of_a_step_is_without_its_compilation(engine: FakeEngine) -> None:
     fake = formed(engine)
     fake.session.step_ns = chain([60_000_000_000], repeat(250_000))
-    answer = worker_forms.measure(fake, FORM_TASK, fake.clock)
+    # Its readings are compared with figures of generated data, also where the cell's are real.
+    real = FORM_TASK.model_copy(update={"cell": cell_of(TINY).model_copy(update={"data": "real"})})
+    answer = worker_forms.measure(fake, real, fake.clock)
     assert answer.step_ns == 250_000
     assert answer.witness is not None
     assert len(answer.witness.readings) == 3
-    assert fake.form == GRAPH
-    assert fake.session.closed
-
-
-def test_a_form_is_read_on_generated_data(engine: FakeEngine) -> None:
-    """Its readings are compared with figures of generated data, also where the cell's are real."""
-    fake = formed(engine)
-    real = FORM_TASK.model_copy(update={"cell": cell_of(TINY).model_copy(update={"data": "real"})})
-    assert worker_forms.measure(fake, real, fake.clock).witness is not None
+    assert (fake.form, fake.session.closed) == (GRAPH, True)
 
 
 def test_a_form_that_raises_is_an_answer(monkeypatch: Any, engine: FakeEngine) -> None:

@@ -28,6 +28,7 @@ from bench_agent.run.run import run_plan
 from bench_agent.run.summary import RunSummary
 from bench_agent.run.telemetry import Reading
 from bench_protocol.catalogue import nonces
+from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import Measured, Result
 
@@ -68,8 +69,13 @@ class Quiet:
         self.notes.append(text)
 
 
+def measured(cell: Cell, **figures: Any) -> Answer:
+    measurement = make_measurement(cell, **figures)
+    return Answer(outcome=Measured(measurement=measurement), environment=None)
+
+
 def measure(job: Job, *others: Any) -> Answer:
-    return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
+    return measured(job.cell)
 
 
 def stop_at(number: int, how: Callable[[], Answer]) -> Callable[..., Answer]:
@@ -114,29 +120,30 @@ def go_on(
     return run_plan(waiting, RunContext(home, quiet, run_job=run_job, gate=gate)), quiet
 
 
-def test_where_nothing_is_cut_off_a_line_says_that_a_new_run_starts(
+def test_a_run_begins_with_what_its_results_cannot_have_and_what_it_resumes(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing_to_plan(*_: object) -> None:
+    def nothing_to_plan(*_: object, **__: object) -> None:
         raise UsageProblem("planned")
 
     monkeypatch.setenv("BENCH_HOME", str(home.root))
     monkeypatch.setattr("bench_agent.cli.run.planned", nothing_to_plan)
+    monkeypatch.setattr("bench_agent.cli.run.consent_before", lambda *_: True)
 
     def said(*options: str) -> str:
-        first, second, *_ = (
-            CliRunner().invoke(app, ["run", "--resume", *options]).stderr.split("\n")
-        )
-        assert first.startswith("Without --server these results can be shown later, but never")
-        return second
+        return CliRunner().invoke(app, ["run", *options]).stderr
 
-    assert said() == "There is no run yet: --resume starts a new one, with --preset quick."
+    first, second, *_ = said("--resume").split("\n")
+    assert first.startswith("Without --server these results can be shown later, but never ranked")
+    assert "add --server URL" in first
+    assert second == "There is no run yet: --resume starts a new one, with --preset quick."
+    assert "ranked" not in said("--server", "http://server.test")
     put(Outbox(home.outbox), make_result())
     words = "The last run is complete: --resume starts a new one, with --preset smoke."
-    assert said("--preset", "smoke") == words
+    assert said("--resume", "--preset", "smoke").split("\n")[1] == words
     begun(home)
     monkeypatch.setattr("bench_agent.cli.run.run_plan", nothing_to_plan)
-    assert "new one" not in said()
+    assert "new one" not in said("--resume")
 
 
 @pytest.mark.parametrize("cut_at", range(1, 9))
@@ -157,25 +164,6 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert journal.unfinished(home) is None
 
 
-def test_only_a_run_without_a_server_begins_with_what_it_can_never_have(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise UsageProblem("enough")
-
-    monkeypatch.setenv("BENCH_HOME", str(home.root))
-    monkeypatch.delenv("BENCH_SERVER", raising=False)
-    monkeypatch.setattr("bench_agent.cli.run.planned", refused)
-    monkeypatch.setattr("bench_agent.cli.run.consent_before", lambda *_: True)
-    without, with_one = (
-        CliRunner().invoke(app, ["run", *options]).stderr
-        for options in ((), ("--server", "http://server.test"))
-    )
-    assert without.startswith("Without --server these results can be shown later, but never ranked")
-    assert "add --server URL" in without
-    assert "ranked" not in with_one
-
-
 def test_a_run_beside_a_server_that_is_away_says_what_it_can_never_have(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,12 +176,10 @@ def test_a_run_beside_a_server_that_is_away_says_what_it_can_never_have(
     assert said[0].endswith("away; what is measured without its challenge can never be ranked")
 
 
-BUSY = Conditions(cpu_utilisation_percent=97.0)
-
-
 def test_a_run_on_a_busy_machine_says_what_it_does(home: Home) -> None:
     begun(home)
-    _, quiet = go_on(home, gate=IdleGate(look=lambda device: BUSY))
+    busy = Conditions(cpu_utilisation_percent=97.0)
+    _, quiet = go_on(home, gate=IdleGate(look=lambda device: busy))
     (note,) = quiet.notes  # between repeats only heat counts
     assert note == (
         "the processor was 97 % busy before the start: measuring anyway, with this warning"
@@ -252,12 +238,8 @@ def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measur
 
 
 def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) -> None:
-    def three_blocks(job: Job, *others: Any) -> Answer:
-        measurement = make_measurement(job.cell, block_count=3)
-        return Answer(outcome=Measured(measurement=measurement), environment=None)
-
     begun(home)
-    summary, _ = go_on(home, three_blocks)
+    summary, _ = go_on(home, lambda job, *_: measured(job.cell, block_count=3))
     assert set(estimates.load(home.measured_times).cells) == {
         digest for digest, _ in stored_repeats(home)
     }
@@ -265,6 +247,10 @@ def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) ->
 
 
 def test_a_run_keeps_none_of_its_results_in_memory(home: Home) -> None:
+    def results_in_memory() -> int:
+        gc.collect()
+        return sum(isinstance(each, Result) for each in gc.get_objects())
+
     before = results_in_memory()
     begun(home)
     go_on(home, stop_at(5, interrupt))
@@ -272,11 +258,6 @@ def test_a_run_keeps_none_of_its_results_in_memory(home: Home) -> None:
     assert len(summary.entries) == 8
     assert results_in_memory() - before <= 1
     assert len(summary.results) == 8
-
-
-def results_in_memory() -> int:
-    gc.collect()
-    return sum(isinstance(each, Result) for each in gc.get_objects())
 
 
 def test_without_a_server_the_runs_own_nonce_seeds_sessions(home: Home) -> None:
@@ -315,9 +296,7 @@ def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
 
     def ask() -> Answer:
         stop.requested = True
-        return Answer(
-            outcome=Measured(measurement=make_measurement(waiting.cells[2].cell)), environment=None
-        )
+        return measured(waiting.cells[2].cell)
 
     waiting = begun(home)
     context = RunContext(home, Quiet(), stop=stop, run_job=stop_at(3, ask), gate=OPEN)
