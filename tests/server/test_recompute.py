@@ -16,6 +16,7 @@ from tests.fakes.said import rotated
 from tests.fakes.seeding import invented
 
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.acts import first_owner
 from bench_protocol.payload.result import Failed
 from bench_protocol.signing import envelope
 from bench_protocol.training import recomputation
@@ -24,7 +25,7 @@ from bench_server.checks import table as result_checks
 from bench_server.checks import verdicts
 from bench_server.checks.case import PENDING
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, Measurement, RecomputeJob, Submission
+from bench_server.db.tables import LogEntry, Measurement, Owner, RecomputeJob, Submission
 from bench_server.ingest.columns import stored_result
 from bench_server.projection.projector import Projector
 from bench_server.projection.reindex import clear
@@ -149,6 +150,30 @@ def test_no_job_is_taken_twice(post: object, store: Store) -> None:
     assert len({job.id for job in taken if job}) == 4
     assert jobs.take(store, NOW + jobs.LEASE) is None
     assert jobs.take(store, NOW + jobs.LEASE + timedelta(seconds=1)) is not None
+
+
+def test_owners_take_turns_and_those_of_one_area_together(post: Poster, store: Store) -> None:
+    """A crowd of keys of one area fills no day: an honest owner's job is the second."""
+    keys = [results.private_key(number) for number in range(2, 8)]
+    for key in keys:
+        post.enroll(key)
+        for _ in range(2):
+            trusted.send(store, key, [1_000_000], projected=False)
+    project(store)
+    *crowd, honest = map(results.key_id, keys)
+    with store.writing() as session:
+        for key_id in crowd:
+            session.get_one(Owner, first_owner(key_id)).area = 7
+        session.get_one(Owner, first_owner(honest)).area = 8
+    taken = []
+    for _ in range(4):
+        job = jobs.take(store, NOW)
+        assert job is not None
+        taken.append(job.key_id == honest)
+        with store.writing() as session:
+            row = session.get_one(RecomputeJob, job.id)
+            row.processor_seconds, row.settled_at, row.logged_index = 20.0, NOW, 10**6
+    assert taken == [False, True, False, True]
 
 
 def test_a_lease_from_before_the_clock_was_set_back_has_ended(

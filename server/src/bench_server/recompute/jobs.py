@@ -10,8 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
-from sqlmodel import Session, col, func
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    bindparam,
+    cast,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlmodel import Session, func
 
 from bench_protocol.catalogue.matrix import DataKind
 from bench_protocol.payload.result import Measured, Result
@@ -21,13 +31,14 @@ from bench_protocol.training.recomputation import JobKey, Recomputation
 
 from ..db.lists import among
 from ..db.store import Store
-from ..db.tables import LogEntry, RecomputeJob, table_of
+from ..db.tables import LogEntry, Owner, RecomputeJob, SigningKey, table_of
 from ..db.upsert import insert_new
 from ..ingest.key_registry import rotations
 
 # Lease: after this time a killed worker's job is free again. Jobs take seconds; on a busy
 # machine, at the lowest priority, minutes.
 LEASE = timedelta(minutes=10)
+DAY = timedelta(days=1)
 # The ``logged_index`` of a job on real data that nothing was stated about.
 ON_REAL_DATA = -1
 
@@ -101,29 +112,30 @@ def before(known: Mapping[JobKey, Stated], index: int) -> dict[JobKey, Recomputa
 
 
 def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob | None:
-    """Lease the oldest job that nobody has; None if there is none.
+    """Lease a job that nobody has; None if there is none. Owners take turns, those of one area
+    (:mod:`..ranking.owners`) together: the next one is who took the least time of the last day, so
+    that no crowd of keys fills it, and its oldest job.
 
     Args:
         real: workloads whose real data the worker has.
     """
     with store.writing() as session:
-        oldest = [
-            session.exec(
-                select(RecomputeJob)  # type: ignore[call-overload]
-                .where(*free)
-                .order_by(col(RecomputeJob.first_index), col(RecomputeJob.id))
-                .limit(1)
-                .with_for_update(skip_locked=True)
-            ).scalar_one_or_none()
+        connection = session.connection()
+        spent = {row.turn: row.seconds for row in connection.execute(SPENT, {"since": now - DAY})}
+        waiting = [
+            (spent.get(row.turn, 0.0), row.first_index, row.turn, free)
             for free in _queues(now, real)
+            for row in connection.execute(FIRSTS.where(*free))
         ]
-        free_jobs = [job for job in oldest if job is not None]
-        if not free_jobs:
-            return None
-        job = min(free_jobs, key=lambda job: job.first_index)
-        job.leased_until = now + LEASE
-        session.add(job)
-        return RecomputeJob(**job.model_dump())
+        for _, _, turn, free in sorted(waiting, key=lambda one: one[:2]):
+            oldest = OLDEST.where(*free, turn == TURN).with_for_update(of=_JOBS, skip_locked=True)
+            identity = connection.scalar(oldest)
+            if identity is not None:  # else another worker has it
+                job = session.get_one(RecomputeJob, identity)
+                job.leased_until = now + LEASE
+                session.add(job)
+                return RecomputeJob(**job.model_dump())
+        return None
 
 
 def release(store: Store, job_id: str) -> None:
@@ -193,7 +205,28 @@ def _said(raw: bytes) -> Recomputation:
     return recomputation.parse(envelope.read(raw).payload)
 
 
-_JOBS, _LOG = map(table_of, (RecomputeJob, LogEntry))
+_JOBS, _LOG, _KEYS, _OWNERS = map(table_of, (RecomputeJob, LogEntry, SigningKey, Owner))
+# Whose turn a job is: an area's, else its owner's.
+TURN = func.coalesce(
+    literal("area ") + cast(_OWNERS.c.area, String), _OWNERS.c.label, _JOBS.c.key_id
+)
+_WITH_TURN = _JOBS.outerjoin(_KEYS, _KEYS.c.key_id == _JOBS.c.key_id).outerjoin(
+    _OWNERS, _OWNERS.c.label == _KEYS.c.owner
+)
+SPENT = (
+    select(TURN.label("turn"), func.sum(_JOBS.c.processor_seconds).label("seconds"))
+    .select_from(_WITH_TURN)
+    .where(_JOBS.c.settled_at >= bindparam("since"), _JOBS.c.processor_seconds.is_not(None))
+    .group_by(TURN)
+)
+FIRSTS = (
+    select(TURN.label("turn"), func.min(_JOBS.c.first_index).label("first_index"))
+    .select_from(_WITH_TURN)
+    .group_by(TURN)
+)
+OLDEST = (
+    select(_JOBS.c.id).select_from(_WITH_TURN).order_by(_JOBS.c.first_index, _JOBS.c.id).limit(1)
+)
 NOTE = update(_JOBS).where(_JOBS.c.id == bindparam("of"), _waits())
 STATED = (
     select(_LOG.c.log_index, _LOG.c.envelope)

@@ -217,6 +217,7 @@ class RecomputeJob(Table, table=True):
     __table_args__ = (
         Index("ix_recompute_job_queue", "logged_index", "first_index", "id"),
         Index("ix_recompute_job_spent", "key_id", "settled_at"),
+        Index("ix_recompute_job_settled", "settled_at"),
     )
 
     id: str = Field(primary_key=True, max_length=64)
