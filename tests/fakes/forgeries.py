@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Challenge, Result
-from bench_protocol.payload.witness import Witness
+from bench_protocol.payload.witness import Reading, Witness
 from bench_server.checks.verdicts import CheckVerdict, from_text
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
@@ -28,6 +28,7 @@ from .trusted import BEGAN, TOOK, TOOK_NS, challenge_of
 NAME = "mnist-dense"
 DIGEST = workload_named(NAME).digest
 OTHER_NONCE = "0f" * 32
+Readings = tuple[Reading, ...]
 KEY, OTHER_KEY = results.private_key(), results.private_key(2)
 
 
@@ -85,6 +86,12 @@ def changed(result: Result, change: Callable[[Witness], Witness]) -> Result:
     )
 
 
+def each_reading(witness: Witness, change: Callable[[Reading], dict[str, object]]) -> Witness:
+    """A witness with the same change of every reading."""
+    readings = tuple(one.model_copy(update=change(one)) for one in witness.readings)
+    return witness.model_copy(update={"readings": readings})
+
+
 def with_readings(witness: Witness, *fields: str, of: Witness) -> Witness:
     """A witness whose readings have these fields of another one's."""
     readings = (
@@ -92,6 +99,13 @@ def with_readings(witness: Witness, *fields: str, of: Witness) -> Witness:
         for one, other in zip(witness.readings, of.readings, strict=True)
     )
     return witness.model_copy(update={"readings": tuple(readings)})
+
+
+def with_list(result: Result, change: Callable[[Readings], Readings]) -> Result:
+    """The result with other readings."""
+    return changed(
+        result, lambda right: right.model_copy(update={"readings": change(right.readings)})
+    )
 
 
 def others_witness(scene: Scene) -> Witness:
@@ -112,14 +126,9 @@ def invented(scene: Scene) -> Result:
 
 def invented_movements(scene: Scene) -> Result:
     """Right losses: somebody computed a forward pass only."""
-
-    def guessed(witness: Witness) -> Witness:
-        readings = (
-            one.model_copy(update={"movements": witness.movements}) for one in witness.readings
-        )
-        return witness.model_copy(update={"readings": tuple(readings)})
-
-    return changed(scene.honest(), guessed)
+    return changed(
+        scene.honest(), lambda right: each_reading(right, lambda _: {"movements": right.movements})
+    )
 
 
 def start_only(scene: Scene) -> Result:
@@ -153,35 +162,22 @@ def replayed_movements(scene: Scene) -> Result:
 
 def copied_readings(scene: Scene) -> Result:
     """One reading is trained, and sent in place of each other one."""
-
-    def copied(witness: Witness) -> Witness:
-        first, *others = witness.readings
-        same = {"loss": first.loss, "movements": first.movements}
-        readings = (first, *(one.model_copy(update=same) for one in others))
-        return witness.model_copy(update={"readings": readings})
-
-    return changed(scene.honest(), copied)
+    same = {"loss", "movements"}
+    return changed(
+        scene.honest(),
+        lambda right: each_reading(right, lambda _: right.readings[0].model_dump(include=same)),
+    )
 
 
 def exchanged_readings(scene: Scene) -> Result:
     """The reading from an empty optimiser state in place of the other short one, and vice versa."""
-
-    def exchanged(witness: Witness) -> Witness:
-        first, *others = witness.readings
-        return witness.model_copy(update={"readings": (first, *reversed(others))})
-
-    return changed(scene.honest(), exchanged)
+    return with_list(scene.honest(), lambda right: (right[0], *reversed(right[1:])))
 
 
 def short_readings_only(scene: Scene) -> Result:
     """The long reading is not trained: it is another session's."""
     other = others_witness(scene)
-
-    def short(witness: Witness) -> Witness:
-        readings = (other.readings[0], *witness.readings[1:])
-        return witness.model_copy(update={"readings": readings})
-
-    return changed(scene.honest(), short)
+    return with_list(scene.honest(), lambda right: (other.readings[0], *right[1:]))
 
 
 def precomputed(scene: Scene) -> Result:
@@ -211,34 +207,24 @@ def challenge_of_another_key(scene: Scene) -> Result:
 
 
 def no_readings(scene: Scene) -> Result:
-    return changed(scene.honest(), lambda right: right.model_copy(update={"readings": ()}))
+    return with_list(scene.honest(), lambda right: ())
 
 
 def one_reading_left_out(scene: Scene) -> Result:
-    return changed(
-        scene.honest(), lambda right: right.model_copy(update={"readings": right.readings[:-1]})
-    )
+    return with_list(scene.honest(), lambda right: right[:-1])
 
 
 def no_movements(scene: Scene) -> Result:
-    def without(witness: Witness) -> Witness:
-        readings = (one.model_copy(update={"movements": ()}) for one in witness.readings)
-        return witness.model_copy(update={"readings": tuple(readings)})
-
-    return changed(scene.honest(), without)
+    return changed(scene.honest(), lambda right: each_reading(right, lambda _: {"movements": ()}))
 
 
 def slept(scene: Scene) -> Result:
     """The blocks trained nothing: they took a twenty-fifth of the time of the readings' steps."""
 
-    def slower(witness: Witness) -> Witness:
-        readings = (
-            one.model_copy(update={"durations_ns": tuple(25 * ns for ns in one.durations_ns)})
-            for one in witness.readings
-        )
-        return witness.model_copy(update={"readings": tuple(readings)})
+    def slower(reading: Reading) -> dict[str, object]:
+        return {"durations_ns": tuple(25 * ns for ns in reading.durations_ns)}
 
-    return changed(scene.honest(), slower)
+    return changed(scene.honest(), lambda right: each_reading(right, slower))
 
 
 Forgery = Callable[[Scene], Result]

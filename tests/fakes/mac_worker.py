@@ -1,10 +1,5 @@
-"""A worker as on a Mac: a real worker process around a fake engine on a Metal device.
+"""A worker as on a Mac: a real worker process around a fake engine on a Metal device."""
 
-``OMP_FAKE_DIES`` names a framework whose worker dies when it trains on Metal.
-"""
-
-import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +32,6 @@ class MacEngine(FakeEngine):
         return [gpu, cpu] if self.name in ON_METAL else [cpu]
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        if os.environ.get("OMP_FAKE_DIES") == self.name and cell.device.kind == "metal":
-            print("Traceback (most recent call last):\nRuntimeError: planted death", flush=True)
-            os.kill(os.getpid(), signal.SIGKILL)
         self.session.place = f"fake {'gpu' if cell.device.kind == 'metal' else 'cpu'}"
         super().load(workload, cell)
 

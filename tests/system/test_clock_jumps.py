@@ -23,7 +23,7 @@ from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
 from bench_agent.run.sign import RunClock
 from bench_agent.run.summary import RunSummary
-from bench_protocol.payload.result import Challenge, Result
+from bench_protocol.payload.result import Challenge
 from bench_server.checks.submission import SubmissionFacts, of_submission
 
 HOUR = 3600.0
@@ -50,19 +50,21 @@ SHORT_SLEEP = Jump(3, 0, 3)  # shorter than what the server lets pass in a long 
 class World:
     """Clocks, a server that checks what arrives, and repeats in which clocks jump.
 
-    ``jumps``: by the number of the measurement in which they happen. ``away_at``: the numbers of
-    the challenges that the server is asked for in vain.
+    ``jumps``: by the number of the measurement in which they happen; ``after``: by the number of
+    results that have arrived. ``away_at``: the numbers of the challenges that the server is asked
+    for in vain; ``takes_nothing_at``: that of a measurement whose result is sent in vain.
     """
 
     jumps: dict[int, tuple[Jump, ...]] = field(default_factory=dict)
+    after: dict[int, Jump] = field(default_factory=dict)
     away_at: tuple[int, ...] = ()
+    takes_nothing_at: int = 0
     wall: datetime = AWAKE
     monotonic_ns: int = 10**12
     server: datetime = AWAKE + timedelta(seconds=7)
     measured: int = 0
     issued: dict[str, datetime] = field(default_factory=dict)
     asked: int = 0
-    arrived: list[Result] = field(default_factory=list)
     effects: list[tuple[str, ...]] = field(default_factory=list)
 
     def passes(self, jump: Jump) -> None:
@@ -90,6 +92,8 @@ class World:
         return IssuedChallenge(made, FRESH_SECONDS)
 
     def submitted(self, _client: Any, outbox: Outbox) -> Iterator[Delivery]:
+        if self.measured == self.takes_nothing_at:
+            raise ServerUnreachable("away")
         for entry in list(outbox.pending()):
             result = entry.result()
             facts = SubmissionFacts(self.server)
@@ -98,9 +102,10 @@ class World:
                     facts, challenge="fresh", issued_at=self.issued[result.challenge.id]
                 )
             failed = [one.effect for one in of_submission(result, facts) if not one.passed]
-            self.arrived.append(result)
             self.effects.append(tuple(failed))
             yield Delivery(outbox.move(entry, "sent", {}), "sent", {"id": "r"})
+        if jump := self.after.pop(len(self.effects), None):
+            self.passes(jump)
 
     def run(
         self,
@@ -211,21 +216,17 @@ def test_a_repeat_is_kept_where_its_second_measurement_is_interrupted(
     assert world.effects == [(), ("stale",)]
 
 
-@pytest.mark.parametrize("jump", [SET_FORWARD, SET_BACK, SLEEP])
-def test_a_jump_between_two_repeats_costs_none(
-    home: Home, world: World, jump: Jump, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def sent(client: Any, outbox: Outbox) -> Iterator[Delivery]:
-        yield from world.submitted(client, outbox)
-        if len(world.arrived) == 3:
-            world.passes(jump)
+each_jump = pytest.mark.parametrize("jump", [SET_FORWARD, SET_BACK, SLEEP])
 
-    monkeypatch.setattr(posting, "submit", sent)
+
+@each_jump
+def test_a_jump_between_two_repeats_costs_none(home: Home, world: World, jump: Jump) -> None:
+    world.after[3] = jump
     world.run(home)
     assert (world.effects, world.measured, world.asked) == ([()] * 8, 8, 2)
 
 
-@pytest.mark.parametrize("jump", [SET_FORWARD, SET_BACK, SLEEP])
+@each_jump
 def test_a_run_that_is_resumed_after_a_jump(home: Home, world: World, jump: Jump) -> None:
     def cut_off(job: Job, *others: Any) -> Answer:
         return interrupt() if world.measured == 3 else world.run_job(job)
@@ -279,15 +280,9 @@ def test_a_server_that_is_away_after_a_sleep_gives_a_challenge_when_it_is_back(
 
 
 def test_after_a_sleep_a_server_that_did_not_answer_is_asked_again(
-    home: Home, world: World, monkeypatch: pytest.MonkeyPatch
+    home: Home, world: World
 ) -> None:
-    def sent(client: Any, outbox: Outbox) -> Iterator[Delivery]:
-        if world.measured == 3:
-            raise ServerUnreachable("away")
-        yield from world.submitted(client, outbox)
-
-    monkeypatch.setattr(posting, "submit", sent)
-    world.jumps = {5: (SLEEP,)}
+    world.takes_nothing_at, world.jumps = 3, {5: (SLEEP,)}
     summary, _ = world.run(home)
     assert (len(world.effects), world.measured, world.asked) == (8, 9, 2)
     assert not any("stale" in effects for effects in world.effects)
