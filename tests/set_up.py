@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,58 +28,28 @@ FONTS = Path("/usr/share/fonts")
 DOWNLOAD_SECONDS = 600.0
 
 
-@dataclass(frozen=True)
-class Manager:
-    """A system's package manager: its commands, and its names of the packages."""
-
-    refresh: tuple[str, ...]
-    install: tuple[str, ...]
-    download_only: str
-    compiler: str
-    fonts: tuple[str, str]
-    browser: str = "chromium"
-
-
-MANAGERS = (
-    Manager(
-        ("apt-get", "update"),
-        ("apt-get", "install", "-y", "--no-install-recommends"),
-        "--download-only",
-        compiler="g++",
-        fonts=("fonts-liberation", "fonts-dejavu-core"),
-    ),
-    Manager(
-        ("dnf", "makecache"),
-        ("dnf", "install", "-y"),
-        "--downloadonly",
-        compiler="gcc-c++",
-        fonts=("liberation-fonts", "dejavu-sans-fonts"),
-    ),
-)
+REFRESH = ("apt-get", "update")
+INSTALL = ("apt-get", "install", "-y", "--no-install-recommends")
+COMPILER, BROWSER = "g++", "chromium"
+FONT_PACKAGES = ("fonts-liberation", "fonts-dejavu-core")
 
 
 def bring_compiler() -> bool:
     """MLX compiles with g++ on Linux; its tests take twice as long without."""
-    if sys.platform == "darwin" or shutil.which("g++"):
-        return True
-    manager = _manager()
-    return manager is not None and _install(manager, manager.compiler)
+    return sys.platform == "darwin" or bool(shutil.which(COMPILER)) or _install(COMPILER)
 
 
 def bring_fonts(folder: Path = FONTS) -> bool:
     """The fonts of pages' tests: Liberation Sans and DejaVu Sans."""
-    if all(any(folder.rglob(f"{name}*")) for name in ("LiberationSans-", "DejaVuSans.")):
-        return True
-    manager = _manager()
-    return manager is not None and _install(manager, *manager.fonts)
+    names = ("LiberationSans-", "DejaVuSans.")
+    return all(any(folder.rglob(f"{name}*")) for name in names) or _install(*FONT_PACKAGES)
 
 
 def fonts_command() -> str:
     """The command that installs the fonts, for a user who can enter a password."""
-    manager = _manager()
-    if manager is None:
+    if not _has_manager():
         return "install the fonts Liberation and DejaVu"
-    return shlex.join([*_sudo(), *manager.install, *manager.fonts])
+    return shlex.join([*_sudo(), *INSTALL, *FONT_PACKAGES])
 
 
 def bring_browser(starts: Callable[[], bool]) -> bool:
@@ -91,17 +60,15 @@ def bring_browser(starts: Callable[[], bool]) -> bool:
         starts() or (run("playwright", "install-deps", "chromium", seconds=None) and starts())
     ):
         return True
-    manager = _manager()
-    return manager is not None and _install(manager, manager.browser) and starts()
+    return _install(BROWSER) and starts()
 
 
 def browser_command() -> str:
     """The command that installs a browser, for a user who can enter a password."""
-    manager = _manager()
     # Ubuntu's package of Chromium is an empty one that needs snapd.
-    if manager is None or _system() == "ubuntu":
+    if not _has_manager() or _system() == "ubuntu":
         return f"{BIN / 'playwright'} install --with-deps --only-shell chromium"
-    steps = (manager.refresh, (*manager.install, manager.browser))
+    steps = (REFRESH, (*INSTALL, BROWSER))
     return " && ".join(shlex.join([*_sudo(), *step]) for step in steps)
 
 
@@ -153,17 +120,18 @@ def run(*command: str, seconds: float | None = DOWNLOAD_SECONDS) -> bool:
                 os.killpg(process.pid, signal.SIGTERM)
 
 
-def _manager() -> Manager | None:
-    return next((each for each in MANAGERS if shutil.which(each.install[0])), None)
+def _has_manager() -> bool:
+    return shutil.which(INSTALL[0]) is not None
 
 
-def _install(manager: Manager, *packages: str) -> bool:
-    """Install system packages, as root or with a passwordless sudo."""
+def _install(*packages: str) -> bool:
+    """Install system packages with apt-get, as root or with a passwordless sudo."""
     quiet = (*_sudo("-n"), "env", "DEBIAN_FRONTEND=noninteractive")
     return (
-        run(*quiet, *manager.refresh)
-        and run(*quiet, *manager.install, manager.download_only, *packages)
-        and run(*quiet, *manager.install, *packages, seconds=None)
+        _has_manager()
+        and run(*quiet, *REFRESH)
+        and run(*quiet, *INSTALL, "--download-only", *packages)
+        and run(*quiet, *INSTALL, *packages, seconds=None)
     )
 
 

@@ -20,6 +20,7 @@ from .projected import settle
 from .seeding import under_nonce
 
 JSON = {"Content-Type": "application/json"}
+NO_LIMITS = Settings(address_rate="off", key_rate="off", enroll_rate="off", challenge_rate="off")
 
 
 class Poster:

@@ -1,7 +1,5 @@
 """What a reader does on pages of 47 hardware, in a real browser."""
 
-import csv
-import io
 import re
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,40 +8,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import Fleet
-
-from bench_protocol.base import format as people
-
-
-@pytest.mark.parametrize("workload", ["mnist-cnn", "fashion-mlp"])
-def test_a_board_is_by_speed_and_a_pair_has_one_ratio(fleet: Fleet, workload: str) -> None:
-    """On board, comparison and in a notebook; and the heading names the fastest that is ranked."""
-    api = f"{fleet.address}/api/v1"
-    asked = {"workload": workload, "limit": "500"}
-    rows = httpx.get(f"{api}/leaderboard", params=asked).json()["rows"]
-    by_sort = {**asked, "sort": "-samples_per_second"}
-    assert httpx.get(f"{api}/leaderboard", params=by_sort).json()["rows"] == rows
-    speeds = [row["samples_per_second"] for row in rows]
-    assert speeds == sorted(speeds, reverse=True)
-    ranked = [row for row in rows if row["rank"]]
-    assert [row["rank"] for row in ranked] == [*range(1, len(ranked) + 1)]
-    assert all(row["held"] or row["published"] for row in rows if not row["rank"])
-    page = httpx.get(f"{fleet.address}/", params={"workload": workload}).text
-    first = ranked[0]
-    rate = people.rate(first["samples_per_second"])
-    assert f"{workload}: {first['hardware']} is fastest, {rate} images/s</h1>" in page
-    text = httpx.get(f"{api}/leaderboard.csv", params={**asked, "group": "setup"}).text
-    best: dict[str, float] = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        if row["rank"]:
-            speed = float(row["samples_per_second"])
-            best[row["hardware_slug"]] = max(speed, best.get(row["hardware_slug"], 0))
-    slugs = [row["hardware_slug"] for row in ranked[::4]][:10]
-    compared = httpx.get(f"{api}/compare", params={"ids": ",".join(slugs)}).json()
-    (cells,) = (row["cells"] for row in compared["rows"] if row["workload"] == workload)
-    for row, cell in zip(ranked[::4], cells, strict=False):
-        ratio = row["samples_per_second"] / ranked[0]["samples_per_second"]
-        assert cell["speed_up"] == pytest.approx(ratio)
-        assert best[row["hardware_slug"]] / best[slugs[0]] == pytest.approx(ratio)
 
 
 def test_with_script_the_board_follows_what_is_typed(page: Page, fleet: Fleet) -> None:

@@ -95,8 +95,3 @@ def test_four_runs_on_a_side_are_needed() -> None:
     assert change_points([100.0] * 20 + [200.0] * 4) == [20]
     assert change_points([100.0] * 3 + [200.0] * 3) == []
     assert change_points([]) == []
-
-
-def test_equal_times_have_equal_changes() -> None:
-    times = runs(np.random.default_rng(3), 30, 0.02).tolist()
-    assert change_points(times) == change_points(list(times))

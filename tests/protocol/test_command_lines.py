@@ -1,6 +1,7 @@
 """Help and wrong command lines of both programs, whose commands ``base/lazy_commands.py`` lists."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ SUBCOMMANDS = [
 HELPED = [*PROGRAMS, *LISTED, *SUBCOMMANDS]
 
 
+@cache
 def help_of(line: str, columns: int = 80) -> str:
     program, *command = line.split()
     asked = [*command, "--help"]

@@ -4,6 +4,7 @@ import base64
 import importlib.resources
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -92,15 +93,6 @@ def test_what_was_sealed_comes_back(kind: str, payload: bytes, signers: Any) -> 
     assert envelope.encode(again) == raw
 
 
-def refused_or_the_same(raw: bytes, payload: bytes) -> bool:
-    """Whether altered bytes were refused; opening to anything but the payload fails the test."""
-    try:
-        assert opened(raw) == payload
-    except ProtocolError:
-        return True
-    return False
-
-
 def test_every_bit_of_an_envelope() -> None:
     payload = b'{"time_ns":12345678901}'
     raw = envelope.seal(KIND, payload, KEY_1)
@@ -109,7 +101,8 @@ def test_every_bit_of_an_envelope() -> None:
         for bit in range(8):
             altered = bytearray(raw)
             altered[position] ^= 1 << bit
-            if not refused_or_the_same(bytes(altered), payload):
+            with suppress(ProtocolError):
+                assert opened(bytes(altered)) == payload
                 harmless.append(position)
     # Base64 does not use the last bits of the signature's 86th character (4 bits) and of the
     # payload's last one; nothing else may pass.
@@ -117,27 +110,6 @@ def test_every_bit_of_an_envelope() -> None:
     payload_end = raw.index(b'=","payloadType"') - 1
     assert set(harmless) <= {signature_end, payload_end}
     assert harmless, "the test has to reach the base64 case it is about"
-
-
-@settings(max_examples=300)
-@given(st.data())
-def test_altered_bytes_never_open_to_another_payload(data: st.DataObject) -> None:
-    payload = data.draw(st.binary(max_size=40), label="payload")
-    raw = bytearray(
-        envelope.seal(KIND, payload, *data.draw(st.sampled_from([[KEY_1], [KEY_1, KEY_2]])))
-    )
-    for _ in range(data.draw(st.integers(1, 3), label="edits")):
-        at = data.draw(st.integers(0, max(0, len(raw) - 1)), label="at")
-        kind = data.draw(st.sampled_from(["set", "insert", "delete", "copy"]), label="edit")
-        if kind == "set" and raw:
-            raw[at] = data.draw(st.integers(0, 255))
-        elif kind == "insert":
-            raw[at:at] = data.draw(st.binary(max_size=4))
-        elif kind == "delete":
-            del raw[at : at + data.draw(st.integers(1, 8))]
-        else:
-            raw[at:at] = raw[at : at + data.draw(st.integers(1, 100))]
-    refused_or_the_same(bytes(raw), payload)
 
 
 def test_base64_variants_open_to_the_same_payload_and_have_one_form_afterwards() -> None:

@@ -21,8 +21,6 @@ from bench_protocol.catalogue.layers import (
 )
 from bench_protocol.catalogue.workloads import SGD, Adam, DataSet, RMSprop, Workload
 
-CONVOLUTION = Conv2D(filters=6, kernel=3, padding="same")
-
 
 def tiny(**overrides: Any) -> Workload:
     fields: dict[str, Any] = {
@@ -65,21 +63,6 @@ def tiny(**overrides: Any) -> Workload:
 )
 def test_output_shape(layer: Layer, inputs: Shape, output: Shape) -> None:
     assert layer.output_shape(inputs) == output
-
-
-@pytest.mark.parametrize(
-    ("layer", "inputs", "weights"),
-    [
-        (CONVOLUTION, (8, 8, 5), {"kernel": (3, 3, 5, 6), "bias": (6,)}),
-        (Dense(units=7), (9,), {"kernel": (9, 7), "bias": (7,)}),
-        (LSTM(units=4), (10, 3), {"kernel": (3, 16), "recurrent_kernel": (4, 16), "bias": (16,)}),
-        (MaxPool2D(), (8, 8, 5), {}),
-        (Flatten(), (8, 8, 5), {}),
-        (Dropout(rate=0.1), (8,), {}),
-    ],
-)
-def test_weight_shapes(layer: Layer, inputs: Shape, weights: dict[str, Shape]) -> None:
-    assert layer.weight_shapes(inputs) == weights
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,3 @@ def test_dropout_and_convolutions_of_frozen_layers_do_not_count() -> None:
     assert not reading.convolves(resnet)
     assert reading.convolves(variant(resnet, frozen_layers=0))
     assert reading.convolves(vgg)
-
-
-def test_a_restart_counts_on_but_for_first_steps() -> None:
-    assert reading.restarted(7, first=False) == 7 + reading.COUNTED_ON
-    assert reading.restarted(7, first=True) == 0
-    assert reading.mean_square(first=False) == reading.MEAN_SQUARE
-    assert reading.mean_square(first=True) == 0

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import postgres
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.client import Poster
+from tests.fakes.client import NO_LIMITS, Poster
 from tests.fakes.live import running_server
 from tests.fakes.projected import Projected
 
@@ -124,10 +124,8 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    rates = dict.fromkeys(("address_rate", "key_rate", "enroll_rate", "challenge_rate"), "off")
-    settings = Settings(**rates)  # type: ignore[arg-type]
     store = Store("sqlite:///:memory:")
-    return create_app(settings, store, authority=AUTHORITY, stale_seconds=0)
+    return create_app(NO_LIMITS, store, authority=AUTHORITY, stale_seconds=0)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 from tests.fakes import results
-from tests.fakes.client import Poster
-from tests.fakes.loopback import NO_LIMITS
+from tests.fakes.client import NO_LIMITS, Poster
 from typer.testing import CliRunner
 
 from bench_server.app import create_app

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from tests.fakes.client import get, pages
 from tests.fakes.quick_agent import REPEATS, a_plan
 from tests.system.conftest import Server
 
@@ -65,18 +66,11 @@ def posted(address: str) -> Counter[tuple[str, str, int]]:
     """How often the server has each repeat of each run."""
     counts: Counter[tuple[str, str, int]] = Counter()
     with httpx.Client(base_url=address) as http:
-        cursor: str | None = None
-        while True:
-            query = {"limit": "100"} | ({"cursor": cursor} if cursor else {})
-            page = http.get("/api/v1/results", params=query).raise_for_status().json()
+        for page in pages(http, "/results?limit=100"):
             for row in page["results"]:
-                result = http.get(f"/api/v1/results/{row['id']}").raise_for_status().json()
-                signed = result["result"]
-                cell = str(signed["cell"])
-                counts[(signed["run_id"], cell, signed["repeat"])] += 1
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return counts
+                signed = get(http, f"/results/{row['id']}")["result"]
+                counts[(signed["run_id"], str(signed["cell"]), signed["repeat"])] += 1
+    return counts
 
 
 def test_two_hundred_kills_lose_and_double_nothing(

@@ -1,10 +1,9 @@
 """A private server, and two agent processes that submit one outbox."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from tests.fakes.outboxes import put_new
-from tests.system.conftest import Agent, Ran, Server
+from tests.system.conftest import Agent, Server
 
 from bench_agent.base.home import Home
 
@@ -35,21 +34,3 @@ def test_an_agent_enrolls_at_a_private_server_and_submits(
     assert looked.code == 0, looked.stderr
     for path in agent.home.rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
-
-
-def test_two_processes_submit_one_outbox(agent: Agent, make_server: Callable[[], Server]) -> None:
-    address = make_server().start()
-    outbox = put_new(Home(agent.home), 40)
-    assert agent("enroll", "--server", address).code == 0
-
-    def submit(_: int) -> Ran:
-        return agent("submit", "--server", address, "--yes")
-
-    with ThreadPoolExecutor(2) as threads:
-        ended = list(threads.map(submit, range(2)))
-    for done in ended:
-        assert done.code == 0, done.stderr
-        assert "Traceback" not in done.stderr
-    assert not list(outbox.pending())
-    ids = {(entry.answer or {})["id"] for entry in outbox.sent()}
-    assert len(ids) == 40

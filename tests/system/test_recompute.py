@@ -5,13 +5,65 @@ from pathlib import Path
 import httpx
 import pytest
 from sqlmodel import select
+from tests.fakes import results
 from tests.fakes.live import Program, running_server
+from tests.fakes.outboxes import put
 from tests.fakes.projected import recomputed, settled
-from tests.system.test_reproduced import Owner
+from tests.fakes.seeding import seed_honestly
+from tests.system.conftest import Agent
 
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.remote.client import Client
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run.sign import RunClock
+from bench_protocol.payload.result import Agent as WireAgent
+from bench_protocol.payload.result import Startup
+from bench_protocol.signing.keys import key_id
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, RecomputeJob
 from bench_server.settings import Settings
+
+
+class Owner:
+    """A person with one machine: a real agent with an invented measurement and honest readings."""
+
+    def __init__(self, folder: Path, address: str, number: int) -> None:
+        self.home = Home(folder / f"agent-{number}")
+        self.agent, self.address, self.number = Agent(self.home.root), address, number
+        assert self.agent("enroll", "--server", address).code == 0
+
+    def send(self, step_us: int, wait: bool = True) -> str:
+        """Measure under a fresh challenge and submit by command; return the result's id.
+
+        Args:
+            wait: until the server has recomputed it.
+        """
+        key = load_or_create_key(self.home)
+        client = Client(self.address, key, self.home)
+        challenge, clock = client.challenge("a" * 32).challenge, RunClock()
+        client.close()
+        cell = results.make_cell("mnist-dense")
+        startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
+        measured = results.make_measurement(cell, step_us * 1_000, startup=startup)
+        timing_ns, took_ns = 50_000_000, 400_000_000
+        window = results.make_window(measured.blocks, timing_ns)
+        result = results.make_result(
+            agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
+            machine=results.make_machine(seed=self.number),
+            cell=cell,
+            measurement=results.with_witness(cell, measured, window=window),
+            challenge=challenge,
+            clocks=results.clocks_of(clock.started, took_ns),
+        )
+        put(Outbox(self.home.outbox), seed_honestly(result), key)
+        sent = self.agent("submit", "--server", self.address, "--yes", "--json")
+        assert sent.code == 0, sent.stderr
+        (answer,) = sent.json()["sent"]
+        identity: str = answer["id"]
+        if wait:
+            recomputed(self.address, identity)
+        return identity
 
 
 def recomputations(database: str) -> int:

@@ -5,11 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import loopback, results
+from tests.fakes import results
 
 from bench_protocol.payload.result import Asked
 
 from . import Line
+from .scene import scene as scene_of
 
 ASKER, HELPER = results.private_key(1), results.private_key(2)
 STEP_NS = 10_000_000
@@ -26,7 +27,7 @@ ATTACKS: dict[str, dict[str, Any]] = {
 
 def asks(folder: Path) -> Iterator[Line]:
     """One set-up is asked for. Each attack names that ask, or another one."""
-    with loopback.scene(f"sqlite:///{folder / 'asks.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'asks.db'}") as scene:
         scene.enroll(ASKER)
         scene.measure(ASKER, STEP_NS)
         scene.now += timedelta(days=1)

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import loopback, results
+from tests.fakes import results
 from tests.fakes.crowds import bounds, crowd
-from tests.fakes.loopback import Scene
 
 from bench_server.ranking.owners import ESTABLISHED_AFTER
 
 from . import Line
+from .scene import Scene
+from .scene import scene as scene_of
 
 HONEST_NS = 10_000_000
 # By how much two honest owners differ.
@@ -24,19 +25,19 @@ CROWDS = {20: range(100, 120), 100: range(120, 200)}
 
 def fresh_owners(folder: Path) -> Iterator[Line]:
     """Crowds beside confirmed owners, beside an established one, and beside fresh ones."""
-    with loopback.scene(f"sqlite:///{folder / 'confirmed.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'confirmed.db'}") as scene:
         scene.enroll(*OLD)
         for key in OLD:
             scene.measure(key, HONEST_NS)
         scene.confirm(*OLD)
         yield from _beside(scene, "two confirmed owners")
-    with loopback.scene(f"sqlite:///{folder / 'established.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'established.db'}") as scene:
         scene.enroll(OLD[0])
         scene.measure(OLD[0], HONEST_NS)
         scene.now += ESTABLISHED_AFTER
         scene.measure(OLD[0], HONEST_NS)
         yield from _beside(scene, "an established one")
-    with loopback.scene(f"sqlite:///{folder / 'fresh.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'fresh.db'}") as scene:
         for number, key in enumerate(OLD):
             # The server believes the proxy on its own machine.
             scene.http.headers["X-Forwarded-For"] = f"198.51.100.{number}"

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from tests.fakes import loopback, results
-from tests.fakes.loopback import Scene
+from tests.fakes import results
 
 from bench_protocol.payload.result import Asked
 from bench_server.ranking.owners import ESTABLISHED_AFTER
 
 from . import Line
+from .scene import Scene
+from .scene import scene as scene_of
 
 HONEST_NS = 10_000_000
 # The claim: 20 % too fast.
@@ -24,11 +25,11 @@ REPRODUCED = 4
 
 def reproduction(folder: Path) -> Iterator[Line]:
     """Each with a server of its own, whose owners are confirmed unless the line says otherwise."""
-    with loopback.scene(f"sqlite:///{folder / 'asked.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'asked.db'}") as scene:
         yield from _asked_for(scene)
-    with loopback.scene(f"sqlite:///{folder / 'one_address.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'one_address.db'}") as scene:
         yield from _of_one_address(scene)
-    with loopback.scene(f"sqlite:///{folder / 'colluding.db'}") as scene:
+    with scene_of(f"sqlite:///{folder / 'colluding.db'}") as scene:
         yield from _colluding(scene)
 
 
