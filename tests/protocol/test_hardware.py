@@ -109,6 +109,11 @@ def test_different_products_stay_apart() -> None:
     assert clean("Ampere Altra Max M128-30") != clean("Ampere Altra Q80-30")
 
 
+NESTED: list[dict[str, Any]] = [
+    {"virtual_machine": "kvm"},
+    {"container": "docker"},
+    {"virtual_machine": "kvm", "container": "docker"},
+]
 H200 = (gpu("NVIDIA H200", cores=132),)
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
 BOTH = (gpu("NVIDIA L4", index=1), gpu("H200"))
@@ -133,6 +138,8 @@ MACS = {
         (machine(gpus=BOTH), Device(kind="cuda", index=1), "NVIDIA L4"),
         (machine(gpus=BOTH), Device(kind="cuda", index=2), "unknown cuda GPU"),
         (machine(gpus=BOTH), METAL, "unknown metal GPU"),
+        # An NVIDIA GPU is one hardware bare and in a container or virtual machine.
+        *((machine(XEON, H200, **system), CUDA, "NVIDIA H200") for system in NESTED),
         # A slice of a GPU is not the GPU.
         (machine(gpus=(gpu("NVIDIA H200", mig=False),)), CUDA, "NVIDIA H200"),
         (machine(gpus=(gpu("NVIDIA H200", mig=True),)), CUDA, "NVIDIA H200 (MIG slice)"),
@@ -164,11 +171,6 @@ def test_the_name_of_a_device(of: Machine, device: Device, name: str) -> None:
     assert hardware_name(of, device) == name
 
 
-NESTED: list[dict[str, Any]] = [
-    {"virtual_machine": "kvm"},
-    {"container": "docker"},
-    {"virtual_machine": "kvm", "container": "docker"},
-]
 TRANSLATED: list[dict[str, Any]] = [
     {"wsl": True},
     {"wsl": True, "virtual_machine": "hyperv"},
@@ -190,14 +192,6 @@ TRANSLATED: list[dict[str, Any]] = [
 )
 def test_an_emulated_processor_is_other_hardware(brand: str, architecture: str, name: str) -> None:
     assert hardware_name(machine(brand, architecture=architecture), CPU) == name
-
-
-@pytest.mark.parametrize("system", NESTED, ids=str)
-def test_an_nvidia_gpu_is_one_hardware_bare_and_in_a_container_or_virtual_machine(
-    system: dict[str, Any],
-) -> None:
-    nested = machine(XEON, H200, **system)
-    assert hardware_name(nested, CUDA) == "NVIDIA H200"
 
 
 @pytest.mark.parametrize(

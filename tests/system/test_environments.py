@@ -71,8 +71,6 @@ def test_one_run_measures_across_environments(machine: Machine) -> None:
     plan: dict[str, Any] = json.loads(machine("plan", *CELL, "--json"))
     pythons = {cell["framework"]: cell["python"] for cell in plan["cells"]}
     assert pythons == {"jax": None, "mlx": str(machine.other)}
-    (mlx,) = (row for row in machine.devices() if row["framework"] == "mlx")
-    assert (mlx["python"], "mlx" in mlx["packages"]) == (str(machine.other), True)
 
     machine("run", *CELL, "--budget-seconds", "0.5", "--wait-seconds", "0", "--json")
     results = machine.results()
@@ -112,7 +110,6 @@ def test_list_check_and_doctor_show_both(machine: Machine) -> None:
     own, other = json.loads(machine("environments", "check", "--json"))["environments"]
     assert [device["kind"] for device in other["devices"]["mlx"]]
     assert own["devices"]["jax"]
-    assert "frameworks: mlx" in machine("environments", "list")
     only = ("--only", "environments", "--only", "frameworks", "--only", "mlx-backend")
     findings = {
         finding["id"]: finding
@@ -122,14 +119,3 @@ def test_list_check_and_doctor_show_both(machine: Machine) -> None:
     assert findings["mlx-backend"]["verdict"] == "ok"
     assert str(machine.other) in findings["frameworks.mlx"]["sentence"]
     assert str(machine.other) not in findings["frameworks.jax"]["sentence"]
-
-
-def test_an_environment_that_is_gone_is_named_and_the_rest_runs(machine: Machine) -> None:
-    machine("environments", "add", str(machine.other))
-    hidden = machine.other.rename(machine.other.with_name("hidden"))
-    try:
-        machine("environments", "check", code=1)
-        plan = json.loads(machine("plan", *CELL, "--json"))
-        assert {cell["framework"] for cell in plan["cells"]} == {"jax"}
-    finally:
-        hidden.rename(machine.other)
