@@ -5,17 +5,21 @@ folder COMMANDS, the installed packages are those of a Mac, and workers train a 
 (``mac_worker.py``). Everything else is the real agent.
 """
 
+import ctypes.util
 import os
+import platform
 import sys
+import sysconfig
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1]))
+import httpx
+import psutil
 
-from tests.fakes.mac_platform import become_a_mac  # noqa: E402
+HERE = Path(__file__).parent
 
 # A command of a stand-in that does not answer must not hold up a test.
 TIMEOUT_SECONDS = 0.5
@@ -28,6 +32,22 @@ PACKAGES = {
     "mlx": "0.32.4",
     "mlx-metal": "0.32.4",
 }
+
+
+# These choose their code for the real system when they are imported.
+_CHOSEN = (ctypes.util, urllib.request, httpx, psutil)
+MACOS = "26.2"
+
+
+def become_a_mac() -> None:
+    """From here on this process runs on macOS. Call it before the agent is imported."""
+    sysconfig.get_config_vars()  # read once, from a file named after the system
+    sys.platform = "darwin"
+    platform.system = lambda: "Darwin"
+    platform.machine = lambda: "arm64"
+    platform.release = lambda: "25.2.0"
+    platform.mac_ver = lambda *_: (MACOS, ("", "", ""), "arm64")
+    platform.libc_ver = lambda *_: ("", "")
 
 
 class AppleEnergyMonitor:

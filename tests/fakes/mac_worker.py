@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fakes.mac_platform import become_a_mac
+from tests.fakes.mac_agent import become_a_mac
 
 become_a_mac()
 

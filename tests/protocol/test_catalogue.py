@@ -33,14 +33,10 @@ DIGESTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_the_parameters_are_the_published_ones(name: str) -> None:
-    assert workload_named(name).parameter_count == PARAMETERS[name]
-
-
 @pytest.mark.parametrize("name", DIGESTS)
-def test_digests_stay(name: str) -> None:
-    assert workload_named(name).digest == DIGESTS[name]
+def test_the_parameters_are_the_published_ones_and_digests_stay(name: str) -> None:
+    workload = workload_named(name)
+    assert (workload.parameter_count, workload.digest) == (PARAMETERS[name], DIGESTS[name])
 
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)

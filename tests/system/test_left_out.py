@@ -49,7 +49,9 @@ def run(tmp_path: Path):
 
 
 @pytest.mark.parametrize("side_by_side", [(), ("-n", "2")])
-def test_the_last_lines_say_how_many_and_why(run, side_by_side: tuple[str, ...]) -> None:
+def test_the_last_lines_say_how_many_and_why_and_a_complete_run_fails_for_each(
+    run, side_by_side: tuple[str, ...]
+) -> None:
     done = run(*side_by_side)
     assert done.returncode == 0, done.stdout
     last = done.stdout.splitlines()[-4:]
@@ -59,10 +61,6 @@ def test_the_last_lines_say_how_many_and_why(run, side_by_side: tuple[str, ...])
         "Left out: 1 test, no module: pip install",
         "Left out: 3 tests, no browser: install one",
     ]
-
-
-@pytest.mark.parametrize("side_by_side", [(), ("-n", "2")])
-def test_a_complete_run_fails_for_each(run, side_by_side: tuple[str, ...]) -> None:
     partly = run("--complete", "test_partly.py", *side_by_side)
     assert partly.returncode == 1
     assert "1 failed, 1 passed" in partly.stdout
