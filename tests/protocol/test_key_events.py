@@ -5,16 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from tests.protocol.golden_result import GOLDEN, KEY_1, KEY_ID_1, PAYLOAD
+from tests.protocol.golden_result import GOLDEN, KEY_1, KEY_ID_1
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import (
-    BadSignature,
     InvalidField,
     ProtocolError,
     UnacceptableKey,
-    WrongPayloadType,
 )
 from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope, keys
@@ -84,23 +81,3 @@ def test_a_bad_key_event_is_refused(
     with pytest.raises(error) as caught:
         statement.parse_key_event(make())
     assert caught.value.field == field
-
-
-def test_neither_statement_passes_for_the_other() -> None:
-    def find(_: str) -> Ed25519PublicKey:
-        return KEY_1.public_key()
-
-    result = envelope.read(envelope.seal(statement.RESULT_PAYLOAD_TYPE, PAYLOAD, KEY_1))
-    event = envelope.read(envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1))
-    with pytest.raises(WrongPayloadType):
-        envelope.open_envelope(result, statement.KEY_EVENT_PAYLOAD_TYPE, find)
-    with pytest.raises(WrongPayloadType):
-        envelope.open_envelope(event, statement.RESULT_PAYLOAD_TYPE, find)
-    # A signature over one does not carry over either.
-    moved = envelope.Envelope(statement.RESULT_PAYLOAD_TYPE, event.payload, event.signatures)
-    with pytest.raises(BadSignature):
-        envelope.open_envelope(moved, statement.RESULT_PAYLOAD_TYPE, find)
-    with pytest.raises(InvalidField):
-        statement.parse_result(event.payload)
-    with pytest.raises(InvalidField):
-        statement.parse_key_event(result.payload)

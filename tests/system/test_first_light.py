@@ -1,7 +1,5 @@
 """End to end: the command line trains real models, signs, posts, and the page shows the results."""
 
-import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +8,7 @@ from html import unescape
 import httpx
 import pytest
 from tests.fakes.projected import settled
-from tests.fakes.waiting import wait_for
-from tests.system.conftest import BIN, Agent, Server
+from tests.system.conftest import Agent, Server
 
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
@@ -102,32 +99,3 @@ def test_help_imports_nothing_heavy_and_a_run_no_framework(
     code = f"import sys, bench_agent.cli.main;{imported}print({{*{heavy}}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
-)
-def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
-    process = subprocess.Popen(
-        [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, *MLX_NAIVE, "--repeats", "2"],
-        env=agent.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    pending = agent.home / "outbox" / "pending"
-    wait_for(lambda: any(pending.glob("*.json")), 120)
-    process.send_signal(how)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == (130 if how == signal.SIGINT else -9), output
-    done = len(list(pending.glob("*.json")))
-    assert done == 1
-    ran = agent("run", "--resume", *AT_ONCE, "--json")
-    assert ran.code == 0, ran.stderr
-    assert len(ran.json()["results"]) == 2
-    repeats = [json.loads(path.read_bytes()) for path in pending.glob("*.json")]
-    results = [
-        statement.parse_result(envelope.read(json.dumps(r).encode()).payload) for r in repeats
-    ]
-    assert len({(r.cell.digest, r.repeat) for r in results}) == len(results) == 2
-    assert len({r.run_id for r in results}) == 1
