@@ -15,6 +15,7 @@ from tests.pages.conftest import WITHOUT_SCRIPT
 from tests.pages.looking import THREE, Fleet
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+VIOLATIONS = "options => axe.run(options).then(found => found.violations)"
 # What axe looks for at each width, in each scheme. A phone's colours in light are those of 1440.
 FOUND: dict[str, Any] = {"resultTypes": ["violations"]}
 AXE: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
@@ -193,7 +194,7 @@ def test_axe_finds_nothing(browser: Browser, fleet: Fleet) -> None:
         for width, scheme, options in AXE:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
-            for violation in page.evaluate("options => axe.run(options)", options)["violations"]:
+            for violation in page.evaluate(VIOLATIONS, options):
                 where = [node["target"] for node in violation["nodes"][:3]]
                 violations.append((address, width, scheme, violation["id"], where))
     context.close()
