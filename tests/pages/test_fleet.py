@@ -37,7 +37,7 @@ FIVE_BOARDS = """() => {
 }"""
 # The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
-    const later = 'tbody tr:nth-child(n+6), .operation ~ .operation';
+    const later = 'tbody tr:nth-child(n+6), li:nth-child(n+8), .operation ~ .operation';
     document.querySelectorAll(later).forEach(part => part.remove());
     document.querySelectorAll('details').forEach(part => part.open = true);
 }"""
