@@ -233,8 +233,8 @@ def test_every_page_begins_with_its_question_or_its_finding(texts: dict[str, str
         assert "?" in words or finding in words, address
 
 
-def test_no_page_has_an_inline_script_or_style(texts: dict[str, str]) -> None:
-    """The policy, which tests/server/test_api.py has, lets none in."""
+def test_policy_lets_no_inline_script_or_style_in(texts: dict[str, str]) -> None:
+    """tests/server/test_api.py has the policy itself."""
     for address, page in texts.items():
         assert not re.search(r"<script(?![^>]*\ssrc=)|\sstyle=|\son[a-z]+=\"", page), address
 
