@@ -281,7 +281,7 @@ def _row(result: Result) -> dict[str, Any]:
     facts = submission_checks.SubmissionFacts(BEGAN, "fresh", BEGAN - took)
     entry = SimpleNamespace(
         log_index=0,
-        submission_id="0" * 16,
+        submission_id=f"{result.repeat:016x}",  # each repeat counts
         received_at=BEGAN,
         challenge_id=None,
         outlier=None,
