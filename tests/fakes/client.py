@@ -20,7 +20,9 @@ from .projected import settle
 from .seeding import under_nonce
 
 JSON = {"Content-Type": "application/json"}
-NO_LIMITS = Settings(address_rate="off", key_rate="off", enroll_rate="off", challenge_rate="off")
+NO_LIMITS = Settings(
+    address_rate="off", key_rate="off", enroll_rate="off", challenge_rate="off", act_rate="off"
+)
 
 
 class Poster:

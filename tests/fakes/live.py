@@ -19,7 +19,7 @@ START_SECONDS = 30
 COMMAND_SECONDS = 240
 # Settings without any rate limit.
 NO_LIMITS = {
-    f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL", "CHALLENGE")
+    f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL", "CHALLENGE", "ACT")
 }
 STARTING = "Starting Trainmark's server ...\n"
 FORKS = multiprocessing.get_context("forkserver")

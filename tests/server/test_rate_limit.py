@@ -14,6 +14,7 @@ from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from tests.fakes.projected import project
 from tests.fakes.results import enrollment, key_id, make_result, private_key, sealed
+from tests.fakes.said import ORIGIN, act, rotated
 
 from bench_agent.remote.connection import LONGEST_WAIT_SECONDS
 from bench_server.app import create_app
@@ -69,6 +70,19 @@ def test_a_key_is_held_back_and_no_other(store: Store) -> None:
     assert post.made(key=other)
     project(store)
     assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
+
+
+def test_acts_and_events_of_a_key_are_held_back(store: Store) -> None:
+    """Each is a log entry for ever. What is refused has changed nothing; another key may."""
+    post = Poster(client(store, act_rate="2/hour", origin=ORIGIN))
+    post.enroll()
+    identity = post.made()
+    size = post.http.get("/api/v1/log").json()["size"]
+    acted = [act(post, kind, result=identity).status_code for kind in ("hide", "show", "hide")]
+    assert acted == [200, 200, 429]
+    assert post.http.get("/api/v1/log").json()["size"] == size + 2
+    post.enroll(private_key(2))
+    assert [rotated(post, n, n + 1).status_code for n in (2, 3, 4)] == [201, 201, 429]
 
 
 def test_a_batch_says_when_its_refused_lines_may_be_sent_again(store: Store) -> None:

@@ -79,6 +79,7 @@ def create_app(
     app.state.key_rate = Rate(settings.key_rate)
     app.state.enroll_rate = Rate(settings.enroll_rate)
     app.state.challenge_rate = Rate(settings.challenge_rate)
+    app.state.act_rate = Rate(settings.act_rate)
     app.state.metrics = registry(lambda: app.state.store)
     app.state.paths = frozenset(
         route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)

@@ -121,6 +121,8 @@ class Settings(BaseSettings):
     """keys an address may enroll without an invitation, such as 20/day, or off for no limit"""
     challenge_rate: RateLimit = "600/hour"
     """challenges an address may ask for, such as 600/hour, or off for no limit"""
+    act_rate: RateLimit = "300/hour"
+    """acts, rotations and revocations a key may send, such as 300/hour, or off for no limit"""
     trusted_proxies: Proxies = ""
     """addresses or networks whose X-Forwarded-For is believed, with commas: 10.0.0.7,
     10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy"""

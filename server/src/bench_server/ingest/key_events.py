@@ -54,6 +54,7 @@ def accept(
     now: datetime,
     area: int | None = None,
     spend: Callable[[], None] = lambda: None,
+    spend_event: Callable[[str], None] = lambda _: None,
 ) -> KeyEventResult:
     """Verify a key event, apply and log it.
 
@@ -63,6 +64,7 @@ def accept(
             locates it.
         spend: counts a new key that nobody invited in the rate of its address; it may raise an
             error, and then nothing has happened.
+        spend_event: does so for each rotation and revocation, by the first key of their chain.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
@@ -99,6 +101,8 @@ def accept(
                 there: dict[str, Any] = {"owner": key.owner, "area": area}
                 located = moderation.operators(authority, now, "locate", **there)
                 leaves.append(writer.Leaf("act", located))
+        else:
+            spend_event(key.first_key_id)
         receipt = writer.append(session, authority, leaves, now)[0]
         return KeyEventResult(key, receipt, created=True)
 

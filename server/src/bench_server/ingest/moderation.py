@@ -59,8 +59,18 @@ class ActResult:
     receipt: Receipt | None
 
 
-def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> ActResult:
+def perform(
+    raw: bytes,
+    store: Store,
+    authority: Authority,
+    now: datetime,
+    spend: Callable[[str], None] = lambda _: None,
+) -> ActResult:
     """Verify, apply and log an act. A repeated act changes nothing.
+
+    Args:
+        spend: counts an act of a sender in the rate of its key; it may raise an error, and then
+            nothing has happened.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
@@ -78,6 +88,7 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
             return ActResult(act, None)
         require_possible(session, act)
         if act.act in OF_SENDER and act.key_id != authority.identity.operator_key_id:
+            spend(act.key_id)
             _count_withdrawn(session, act)
         change_keys(session, act, body.display_name)
         leaf = writer.Leaf(

@@ -65,9 +65,14 @@ async def submit_key_event(
     def spend() -> None:
         rate.spend(address, "an address may enroll")
 
+    def spend_event(key_chain: str) -> None:
+        request.app.state.act_rate.spend(key_chain, "acts and events that a key may send:")
+
     def accept() -> tuple[key_events.KeyEventResult, Owner]:
         where = area(host_of(request), authority)
-        event = key_events.accept(raw, store, authority, settings.enrollment, now, where, spend)
+        event = key_events.accept(
+            raw, store, authority, settings.enrollment, now, where, spend, spend_event
+        )
         with store.reading() as session:
             return event, session.get_one(Owner, event.key.owner)
 

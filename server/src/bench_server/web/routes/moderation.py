@@ -57,14 +57,19 @@ async def issue_challenge(
 @router.post(
     "/acts",
     summary="List, export, hide, show or withdraw a key's results, or change the displayed name",
-    responses=problems(400, 403, 404, 409, 410, 413, 415, 422),
+    responses=problems(400, 403, 404, 409, 410, 413, 415, 422, 429),
     openapi_extra=json_body(
         moderation.ActBody.model_json_schema(),
         {"envelope": envelope_example(ACT_PAYLOAD_TYPE), "display_name": None},
     ),
 )
-async def perform_act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> ActAnswer:
-    done = await run_in_threadpool(moderation.perform, raw, store, authority, now)
+async def perform_act(
+    request: Request, store: StoreDep, authority: AuthorityDep, raw: Body, now: Now
+) -> ActAnswer:
+    def spend(key_id: str) -> None:
+        request.app.state.act_rate.spend(key_id, "acts and events that a key may send:")
+
+    done = await run_in_threadpool(moderation.perform, raw, store, authority, now, spend)
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):
         whole = done.act.act == "export"
