@@ -239,7 +239,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if not stays:
             print("The server stops at the end; make demo at a terminal keeps it up.", flush=True)
         before = stored_results(environ)
-        code = measure(address, environ, options if stays else ("--no-links", *options))
+        code = measure(address, environ, options)
         if code == INTERRUPTED:
             return code
         every = stored_results(environ)

@@ -34,14 +34,10 @@ from bench_protocol.training.measured_limits import limits_of
 
 
 def said_at_the_end(
-    summary: RunSummary,
-    *server: str,
-    home: str = "/h",
-    links: bool = True,
-    verbose: bool = False,
+    summary: RunSummary, server: str | None = None, home: str = "/h", verbose: bool = False
 ) -> str:
     stream = io.StringIO()
-    show_end(Console(file=stream), summary, Home(Path(home)), *server, links=links, verbose=verbose)
+    show_end(Console(file=stream), summary, Home(Path(home)), server, verbose)
     return stream.getvalue()
 
 
@@ -262,9 +258,8 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path
     assert lines[0].startswith("Worth sharing")
     assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
-    assert said_at_the_end(summary, links=False).splitlines() == lines[:-1]
     summary.waiting = 2
-    (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test", links=False)
+    (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test", advise=False)
     assert last == "The outbox has 2 pending results."
     summary.interrupted = True
     (*_, last) = what_is_where(summary, Home(Path("/h")), "http://server.test")

@@ -89,14 +89,6 @@ Verbose = Annotated[
         "--verbose", help="At the end, print every kind of warning, not one for each cause."
     ),
 ]
-Links = Annotated[
-    bool,
-    typer.Option(
-        "--links/--no-links",
-        hidden=True,  # for make demo ONCE=1, which stops its server after the run
-        help="Name the server's pages at the end.",
-    ),
-]
 NEVER_RANKED = (
     "Without --server these results can be shown later, but never ranked. For a rank, press "
     "Ctrl-C and add --server URL."
@@ -116,7 +108,6 @@ def run(
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
     verbose: Verbose = False,
-    links: Links = True,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them. What was measured without a
@@ -158,11 +149,11 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(shown, summary, home, server, links, verbose)
+        show_end(shown, summary, home, server, verbose)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
-    if summary.server_unreachable:
-        stop_unreachable(home, server if links else None)
+    if server and summary.server_unreachable:
+        stop_unreachable(home, server)
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -190,10 +181,10 @@ def measured(
         return run_plan(journal, context)
 
 
-def stop_unreachable(home: Home, server: str | None) -> NoReturn:
-    """End a run whose server did not answer. ``server``: None names no command to send later."""
-    submit = f" To send them:\n  {home.command(f'submit --server {server}')}" if server else ""
-    stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox.{submit}")
+def stop_unreachable(home: Home, server: str) -> NoReturn:
+    submit = home.command(f"submit --server {server}")
+    why = f"The results are safe in the outbox. To send them:\n  {submit}"
+    stop(Exit.SERVER_UNREACHABLE, why)
 
 
 def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:

@@ -184,5 +184,5 @@ def _leave(start: Start, home: Home, server: str | None) -> None:
         raise typer.Exit(Exit.SOME_FAILED)
     if start.not_idle:
         raise typer.Exit(Exit.NOT_IDLE)
-    if summary.server_unreachable:
+    if server and summary.server_unreachable:
         stop_unreachable(home, server)

@@ -44,7 +44,6 @@ def show_end(
     summary: RunSummary,
     home: Home,
     server: str | None = None,
-    links: bool = True,
     verbose: bool = False,
 ) -> None:
     """Print whether the figures are worth sharing and what was found, then the figures, remarks and
@@ -61,12 +60,12 @@ def show_end(
         say(console, f"{headline(report)}.")
         show_figures(console, report)
         show_remarks(console, report, verbose)
-    where = what_is_where(summary, home, server, advise=not disturbed, links=links)
+    where = what_is_where(summary, home, server, advise=not disturbed)
     say(console, "\n".join(where))
     if report:
         say(console, f"A page with charts and every warning:\n  {home.command('report')}")
     if summary.rank:
-        say(console, "\n".join(rank_lines(summary.rank, links)))
+        say(console, "\n".join(rank_lines(summary.rank)))
 
 
 def worth_line(report: Report, sent: bool) -> str:
@@ -129,40 +128,35 @@ def show_remarks(console: Console, report: Report, verbose: bool) -> None:
 
 
 def what_is_where(
-    summary: RunSummary,
-    home: Home,
-    server: str | None = None,
-    advise: bool = True,
-    links: bool = True,
+    summary: RunSummary, home: Home, server: str | None = None, advise: bool = True
 ) -> list[str]:
     """Where the results are. A command is on a line of its own, to copy.
 
     Args:
         advise: name the command that sends them; not for figures that are not worth sharing.
-        links: name the server: the page of the last result, and the command.
     """
     stored = len(summary.results)
     results = people.plural(stored, "result")
     earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
-    if links and not summary.rank and summary.addresses:
+    if not summary.rank and summary.addresses:
         lines += ["The last result, not on a leaderboard yet:", f"  {summary.addresses[-1]}"]
     pending = people.plural(summary.waiting, "pending result")
-    if summary.waiting and advise and links:
+    if summary.waiting and advise:
         submit = home.command(f"submit --server {server or 'URL'}")
         unranked = "" if server else "; what was measured without --server is never ranked"
         lines += [f"To send the {pending}{unranked}:", f"  {submit}"]
     elif summary.waiting:
         lines += [f"The outbox has {pending}."]
     if summary.interrupted:
-        to = f" --server {server}" if server and links else ""
+        to = f" --server {server}" if server else ""
         lines += ["Interrupted. To continue:", f"  {home.command(f'run --resume{to}')}"]
     return lines
 
 
-def rank_lines(rank: MachineRank, links: bool = True) -> list[str]:
+def rank_lines(rank: MachineRank) -> list[str]:
     words = f"is {rank.words}" if rank.words else "has no rank yet"
-    return [f"This hardware {words}.", *([f"  {rank.address}"] if links else [])]
+    return [f"This hardware {words}.", f"  {rank.address}"]
 
 
 def device_lines(report: Report) -> list[str]:
