@@ -123,11 +123,9 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     assert row["cells"][1]["verdict"] == "no verdict yet: 1 and 1 runs, needs 3 a side"
     assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
     assert get(post.http, f"/compare?ids={I7},{ids[0]}")["rows"][0]["framework"] == "tensorflow"
-
-
-def test_set_ups_that_differ_in_more_have_names_of_their_own(post: Poster) -> None:
-    ids = [post.made(cell=results.make_cell(batch_size=size)) for size in (64, 256)]
-    answer = get(post.http, f"/compare?ids=setup-{ids[0]},setup-{ids[1]}")
+    # Set-ups that differ in more have it in their names.
+    larger = post.made(cell=results.make_cell(batch_size=256))
+    answer = get(post.http, f"/compare?ids=setup-{ids[0]},setup-{larger}")
     assert answer["common_cells"] == 0
     first, second = (thing["name"] for thing in answer["things"])
     assert "batch 64, generated data, on cpu" in first
@@ -150,11 +148,10 @@ def test_a_loop_that_we_could_not_measure_is_marked(post: Poster) -> None:
 
 
 def test_unsteady_rows_are_marked_and_ranked(post: Poster) -> None:
-    cell = results.make_cell()
-    steady = post.made(cell=cell, machine=M2, step_ns=2_000_000)
-    blocks = results.make_measurement(cell).blocks
+    steady = post.made(machine=M2, step_ns=2_000_000)
+    blocks = results.make_measurement(cell := results.make_cell()).blocks
     rough = blocks.model_copy(update={"durations_ns": (10_000_000, 13_000_000, 16_000_000) * 4})
-    shaky = post.made(cell=cell, measurement=results.make_measurement(cell, blocks=rough))
+    shaky = post.made(measurement=results.make_measurement(cell, blocks=rough))
     rows = get(post.http, "/leaderboard?workload=mnist-cnn")["rows"]
     assert [(row["result_id"], row["unsteady"]) for row in rows] == [(shaky, True), (steady, False)]
     for identity, marked in ((shaky, True), (steady, False)):
@@ -172,11 +169,12 @@ def test_results_page_by_page_while_more_arrive(post: Poster) -> None:
     assert seen == posted[::-1]
 
 
-def test_result_filters(post: Poster) -> None:
-    made, failed, run = post.made(), post(results.make_failure()), post.made(run_id="e" * 32)
+def test_results_and_their_filters(post: Poster) -> None:
+    result = results.make_result(run_id="e" * 32)
+    made, failed, run = post.made(), post(results.make_failure()), post(result)
     for query, ids in {
         "status=failed": [failed],
-        "ranked=false": [failed],
+        "ranked=false": [run, failed],
         "status=failed&ranked=true": [],
         f"run_id={'e' * 32}": [run],
         f"key_id={results.key_id(results.private_key())}": [run, failed, made],
@@ -184,11 +182,7 @@ def test_result_filters(post: Poster) -> None:
     }.items():
         found = get(post.http, f"/results?{query}")["results"]
         assert [one["id"] for one in found] == ids, query
-
-
-def test_one_result(post: Poster) -> None:
-    result = results.make_result()
-    answer = get(post.http, f"/results/{post(result)}")
+    answer = get(post.http, f"/results/{run}")
     assert answer["result"] == result.model_dump(mode="json")
     assert answer["cell"] == result.cell.model_dump(mode="json")
     assert answer["samples_per_second"] == pytest.approx(64_000)
@@ -197,29 +191,19 @@ def test_one_result(post: Poster) -> None:
 
 @ON_SQLITE
 def test_the_description_is_complete(http: TestClient) -> None:
-    document = http.get("/openapi.json").json()
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            assert re.fullmatch(r"[A-Z].{10,}", operation["summary"]), (method, path)
-            for parameter in operation.get("parameters", ()):
-                assert parameter.get("description"), (path, parameter["name"])
-    page = http.get("/docs").text
+    """Each value of an example is accepted, with or without results."""
+    document, page = http.get("/openapi.json").json(), http.get("/docs").text
     assert cursors.write("apple-m2-max-30-core-gpu") in page  # letter by letter
     for limits in ("integer, 1 to 200; default 50", "at most 100"):
         assert limits in page
-    for path in document["paths"]:
+    for path, methods in document["paths"].items():
         assert f"<code>{path}</code>" in page
-
-
-@ON_SQLITE
-def test_every_parameter_and_body_has_an_example(http: TestClient) -> None:
-    """Each value of an example is accepted, with or without results."""
-    for path, methods in http.get("/openapi.json").json()["paths"].items():
         for method, operation in methods.items():
-            if "requestBody" in operation:
-                content = operation["requestBody"]["content"]
-                assert all(form["example"] for form in content.values()), path
+            assert re.fullmatch(r"[A-Z].{10,}", operation["summary"]), (method, path)
+            bodies = operation.get("requestBody", {}).get("content", {})
+            assert all(form["example"] for form in bodies.values()), path
             parameters = operation.get("parameters", ())
+            assert all(one.get("description") for one in parameters), path
             examples = {(p["in"], p["name"]): p["schema"]["examples"] for p in parameters}
             if method == "get":
                 check_examples(http, path, examples)

@@ -17,6 +17,8 @@ from bench_server.ranking.score import Score
 from bench_server.web.pages.board_finding import finding
 from bench_server.web.pages.board_links import METRICS
 
+# No query here is unlike those of other tests.
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 SCORE = Score(3, 31.0, None, None, "Intel Core i7-8700", "i7", "several", 5, 5, ())
 BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE)
 BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=SCORE)
@@ -84,15 +86,16 @@ def test_a_finding_within_some_rows_names_them(filters: dict[str, Any], begins: 
     assert heading(BEST, BASE, **filters).startswith(begins)
 
 
-def test_home_has_a_chart_from_the_second_hardware_on(http: TestClient, post: Poster) -> None:
+@ON_SQLITE
+def test_home_has_a_chart_from_the_second_hardware_on(post: Poster) -> None:
     post.made()
-    alone = http.get("/").text
+    alone = post.http.get("/").text
     assert "is the only hardware so far</h1>" in alone
     assert '<figure class="dots">' not in alone
     post.enroll(results.private_key(2))
     post.made(key=results.private_key(2))
     post.made(machine=results.make_machine("AMD Ryzen 9", seed=8))
-    both = re.sub(r"\s+", " ", http.get("/").text)
+    both = re.sub(r"\s+", " ", post.http.get("/").text)
     assert '<figure class="dots">' in both
     assert "hollow: one owner, or not all workloads" in both
     assert 'class="board"' not in both
@@ -103,16 +106,18 @@ M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 
 
 @pytest.fixture
-def both_kinds(post: Poster) -> None:
+def both_kinds(post: Poster) -> Poster:
     """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
     post.baseline("intel-core-i7-8700")
     post.made()
     post.made(cell=results.make_cell(**MLX), machine=M2, step_ns=500_000)
+    return post
 
 
-@pytest.mark.usefixtures("both_kinds")
-def test_a_score_that_rests_on_one_owner_in_part_says_so(http: TestClient, post: Poster) -> None:
+@ON_SQLITE
+def test_a_score_that_rests_on_one_owner_in_part_says_so(both_kinds: Poster) -> None:
     """A second owner of the GPU comes first in one workload, then in the other."""
+    post, http = both_kinds, both_kinds.http
     post.made(cell=results.make_cell("fashion-mlp"))
     post.made(cell=results.make_cell("fashion-mlp", **MLX), machine=M2, step_ns=500_000)
     second = results.private_key(2)
@@ -129,11 +134,11 @@ def test_a_score_that_rests_on_one_owner_in_part_says_so(http: TestClient, post:
     assert found == [", measured by one owner", ", in part measured by one owner", ""]
 
 
-@pytest.mark.usefixtures("both_kinds")
-def test_one_hardware_is_charted_against_the_baseline(http: TestClient) -> None:
+@ON_SQLITE
+def test_one_hardware_is_charted_against_the_baseline(both_kinds: Poster) -> None:
     for query in ("device=metal", "framework=mlx", "family=apple-m"):
-        page = http.get(f"/?{query}").text
+        page = both_kinds.http.get(f"/?{query}").text
         assert "trains about 2.00 times as fast as" in page
         assert '<figure class="dots">' in page
-    page = http.get("/?group=setup").text
+    page = both_kinds.http.get("/?group=setup").text
     assert "<h1>Apple M2 Max (30-core GPU) trains mnist-cnn fastest, measured by one owner" in page

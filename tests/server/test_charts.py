@@ -2,50 +2,34 @@
 
 import pytest
 
-from bench_server.web.dots import DotPlot, Row, Value, dot_plot
-from bench_server.web.plots import (
-    BASELINE,
-    BEFORE,
-    LETTER,
-    LINE,
-    SIZES,
-    Box,
-    Plot,
-    Point,
-    Series,
-    plot,
-    scale,
+from bench_server.web import plots
+from bench_server.web.dots import Row, Value, dot_plot
+
+
+@pytest.mark.parametrize(
+    ("speeds", "labels"),
+    [((2.0, 0.04), "0.05× 0.1× 0.2× 0.5× 1× 2×"), ((3.4,), "1× 1.5× 2× 3×")],
 )
-
-
-def made(*speeds: float) -> DotPlot:
-    plot = dot_plot("", [Row("", "", (Value(at, None, None, "", ""),), "") for at in speeds])
+def test_labels_of_an_axis_are_ratios(speeds: tuple[float, ...], labels: str) -> None:
+    """A short axis has three ticks or more."""
+    rows = [Row("", "", (Value(at, None, None, "", ""),), "") for at in speeds]
+    plot = dot_plot("", rows)
     assert plot
-    return plot
-
-
-def test_labels_of_an_axis_are_ratios() -> None:
-    assert [tick.label for tick in made(2.0, 0.04).ticks] == [
-        *("0.05×", "0.1×", "0.2×", "0.5×", "1×", "2×")
-    ]
-
-
-def test_a_short_axis_has_three_ticks_or_more() -> None:
-    assert [tick.label for tick in made(3.4).ticks] == ["1×", "1.5×", "2×", "3×"]
+    assert [tick.label for tick in plot.ticks] == labels.split()
 
 
 def test_a_short_axis_without_round_ratios_has_even_steps() -> None:
-    assert scale([91, 109], 0, 100, log=True).ticks() == [95, 100, 105]
+    assert plots.scale([91, 109], 0, 100, log=True).ticks() == [95, 100, 105]
 
 
-def boxes(drawn: Plot, size: str) -> list[Box]:
+def boxes(drawn: plots.Plot, size: str) -> list[plots.Box]:
     """The labels of a plot in pixels, each inside the drawing."""
-    width, height = SIZES[size]
+    width, height = plots.SIZES[size]
     found = []
     for label in drawn.labels[size]:
-        length, depth = LETTER * max(map(len, label.lines)), LINE * len(label.lines)
-        left = label.x / 100 * width + label.dx - length * BEFORE[label.anchor]
-        top = label.y / 100 * height + label.dy - BASELINE
+        length, depth = plots.LETTER * max(map(len, label.lines)), plots.LINE * len(label.lines)
+        left = label.x / 100 * width + label.dx - length * plots.BEFORE[label.anchor]
+        top = label.y / 100 * height + label.dy - plots.BASELINE
         assert left >= -0.2
         assert left + length <= width + 0.2
         assert top >= 0
@@ -54,17 +38,17 @@ def boxes(drawn: Plot, size: str) -> list[Box]:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", plots.SIZES)
 def test_labels_of_a_plot_cover_neither_points_nor_each_other(size: str) -> None:
     points = tuple(
-        Point(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), "", label=f"GeForce RTX {n}090")
+        plots.Point(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), "", label=f"GeForce RTX {n}090")
         for n in range(30)
     )
-    drawn = plot("", [Series("", points)], x_words=str, y_words=str)
+    drawn = plots.plot("", [plots.Series("", points)], x_words=str, y_words=str)
     found = boxes(drawn, size)
     assert 2 < len(found) < len(points)
     assert drawn.nameless
-    width, height = SIZES[size]
+    width, height = plots.SIZES[size]
     dots = [(p.x / 100 * width, p.y / 100 * height) for p in drawn.lines[0].points]
     for number, (left, top, right, bottom) in enumerate(found):
         covered = [1 for x, y in dots if left < x < right and top < y < bottom]
@@ -74,15 +58,15 @@ def test_labels_of_a_plot_cover_neither_points_nor_each_other(size: str) -> None
             assert apart or other[1] >= bottom or top >= other[3]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", plots.SIZES)
 @pytest.mark.parametrize("x", [100, 104, 108])
 @pytest.mark.parametrize(
     "name",
     ["Apple M2 Max (30-core GPU)", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"],
 )
 def test_what_a_plot_is_about_has_its_whole_name_in_a_crowd(name: str, x: int, size: str) -> None:
-    crowd = tuple(Point(100 + n % 9, 100 + n // 9, "", label="x" * 30) for n in range(81))
-    own = Series(name, (Point(x, 104, "", label=name),))
-    drawn = plot("", [own, Series("", crowd)], x_words=str, y_words=str)
+    crowd = tuple(plots.Point(100 + n % 9, 100 + n // 9, "", label="x" * 30) for n in range(81))
+    own = plots.Series(name, (plots.Point(x, 104, "", label=name),))
+    drawn = plots.plot("", [own, plots.Series("", crowd)], x_words=str, y_words=str)
     assert " ".join(drawn.labels[size][0].lines) == name
     assert boxes(drawn, size)

@@ -47,13 +47,10 @@ def test_a_pill_says_what_its_size_is(measured: Poster) -> None:
 
 def test_home_and_boards_say_which_kinds_of_models_they_train(post: Poster) -> None:
     """No layer of the catalogue is of another kind: a transformer would need another word."""
-    kinds = {"conv2d", "residual", "lstm", "dense"}
     others = {"max_pool2d", "flatten", "dropout", "zero_pad2d", "global_average_pool2d"}
-    layers = {layer.kind for one in CATALOGUE for layer in one.layers}
-    assert layers - others - {"batch_norm"} == kinds
-    nobody_yet = page(post, "/")
-    post.made()
-    for shown in (nobody_yet, page(post, "/"), page(post, "/?group=setup")):
+    layers = {layer.kind for one in CATALOGUE for layer in one.layers} - others
+    assert layers - {"batch_norm"} == {"conv2d", "residual", "lstm", "dense"}
+    for shown in (page(post, "/"), page(post, "/?group=setup")):
         lead = shown.partition('class="lead"')[2].partition("</div>")[0]
         assert "train small image, dense and LSTM models?" in lead
         assert "neural network" not in shown
@@ -124,25 +121,18 @@ def followed(post: Poster, address: str, link: str) -> str:
     return page(post, html.unescape(found[1]))
 
 
-def test_rows_of_machines_have_no_column_of_ranks(measured: Poster) -> None:
-    board = "/?workload=mnist-cnn"
-    machines = followed(measured, board, "Every machine")
-    assert '<td role="cell" class="rank">' not in machines
-    assert 'aria-label="Rank"' not in machines
-    assert '<td role="cell" class="rank">1</td>' in page(measured, board)
-
-
-def test_what_all_rows_share_is_said_once(measured: Poster) -> None:
-    board = page(measured, "/?workload=mnist-cnn")
+def test_a_board_says_once_what_its_rows_share(measured: Poster) -> None:
+    """Rows of machines have no column of ranks, and only confirmed ones rank anew."""
+    address = "/?workload=mnist-cnn"
+    board = page(measured, address)
     table = board[board.index("<tbody") : board.index("</tbody>")]
-    assert "Short timings" in board
-    assert "All data is generated." in board
+    for words in ("Short timings", "All data is generated.", "Measured by one owner."):
+        assert words in board, words
     for mark in (">short<", ">generated<", "untested loop", "level"):
         assert mark not in table, mark
-
-
-def test_only_confirmed_ranks_anew(measured: Poster) -> None:
-    board = "/?workload=mnist-cnn"
-    assert "Measured by one owner." in page(measured, board)
-    confirmed = followed(measured, board, "Only confirmed")
+    assert '<td role="cell" class="rank">1</td>' in table
+    machines = followed(measured, address, "Every machine")
+    assert '<td role="cell" class="rank">' not in machines
+    assert 'aria-label="Rank"' not in machines
+    confirmed = followed(measured, address, "Only confirmed")
     assert "<h1>Only confirmed: no ranked results yet</h1>" in confirmed
