@@ -20,15 +20,6 @@ from bench_server.db.store import Store, open_engine
 from bench_server.export import daily
 from bench_server.settings import Settings
 
-ADDRESSES = [
-    "/checkpoint",
-    "/api/v1/leaderboard",
-    "/api/v1/results",
-    "/api/v1/machines",
-    "/api/v1/hardware/intel-core-i7-8700",
-    "/api/v1/published",
-]
-
 
 def run(*arguments: str, url: str) -> str:
     done = CliRunner().invoke(cli, [*arguments, "--database-url", url])
@@ -52,7 +43,9 @@ def test_restored_server_answers_the_same(
     run("import-published", url=database_url)
     copy = tmp_path / "backup.db"
     assert "rows" in run("backup", str(copy), url=database_url)
-    addresses = [*ADDRESSES, *(f"/api/v1/results/{last}{end}" for end in ("/envelope", "/receipt"))]
+    paths = ("leaderboard", "results", "machines", "hardware/intel-core-i7-8700", "published")
+    result = (f"results/{last}/envelope", f"results/{last}/receipt")
+    addresses = ["/checkpoint", *(f"/api/v1/{path}" for path in paths + result)]
     before = [post.http.get(address) for address in addresses]
     assert all(answer.status_code == 200 for answer in before)
     run("migrate", url=empty_database_url)
@@ -110,32 +103,26 @@ def test_a_backup_is_of_one_moment(post: Poster, store: Store, tmp_path: Path) -
 def test_what_cannot_be_backed_up_or_restored(
     store: Store, database_url: str, tmp_path: Path
 ) -> None:
-    taken = tmp_path / "taken.db"
+    taken, older, elsewhere = (tmp_path / f"{name}.db" for name in ("taken", "older", "elsewhere"))
     taken.write_text("mine")
-    older = tmp_path / "older.db"
     engine = open_engine(f"sqlite:///{older}")
     migrate.migrate(engine)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
     engine.dispose()
-    elsewhere = tmp_path / "elsewhere.db"
-    with sqlite3.connect(elsewhere) as theirs:
-        theirs.execute("CREATE TABLE something (id)")
-    for arguments, said in (
-        (["backup", str(taken)], "exists; name another file"),
-        (["restore", str(tmp_path / "none.db")], "there is no file"),
-        (["restore", str(tmp_path)], "there is no file"),
-        (
-            ["restore", str(taken)],
-            "taken.db is no backup: file is not a database; name a file that",
-        ),
-        (
-            ["restore", str(elsewhere)],
-            "elsewhere.db is no backup: nothing of this program is in it",
-        ),
-        (["restore", str(older)], "bench-server migrate --database-url sqlite:////"),
+    for path, statement in (
+        (older, "UPDATE alembic_version SET version_num = '0000'"),
+        (elsewhere, "CREATE TABLE something (id)"),
     ):
-        assert said in refused(*arguments, url=database_url)
+        with sqlite3.connect(path) as database:
+            database.execute(statement)
+    for command, path, said in (
+        ("backup", taken, "exists; name another file"),
+        ("restore", tmp_path / "none.db", "there is no file"),
+        ("restore", tmp_path, "there is no file"),
+        ("restore", taken, "taken.db is no backup: file is not a database; name a file that"),
+        ("restore", elsewhere, "elsewhere.db is no backup: nothing of this program is in it"),
+        ("restore", older, "bench-server migrate --database-url sqlite:////"),
+    ):
+        assert said in refused(command, str(path), url=database_url)
     assert taken.read_text() == "mine"
 
 

@@ -1,5 +1,6 @@
 """Results that wait are saved together; what one of them does to the saving is its own affair."""
 
+import itertools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -39,60 +40,40 @@ class Saver:
 def saved_by_many(saver: Saver, count: int) -> list[int | str]:
     """What each of several gets, of whom all but the first come while the first is saved."""
     commit = GroupCommit(saver)
-    first = commit.save([0])
+    waiting = commit.save([0])
     assert saver.begun.wait(30)
-    others = [commit.save([item]) for item in range(1, count)]
+    waiting += [one for item in range(1, count) for one in commit.save([item])]
     saver.go_on.set()
-
-    def answer(waiting: Future[int]) -> int | str:
-        try:
-            return waiting.result(30)
-        except ArithmeticError as error:
-            return str(error)
-
-    return [answer(waiting) for own in (first, *others) for waiting in own]
+    return [str(one.exception()) if one.exception(30) else one.result() for one in waiting]
 
 
-def test_what_waits_is_saved_in_one_group() -> None:
+@pytest.mark.parametrize(
+    ("count", "groups"),
+    [(CLIENTS, [1, CLIENTS - 1]), (MOST_TOGETHER + 6, [1, MOST_TOGETHER, 5])],
+)
+def test_what_waits_is_saved_in_one_group_of_a_limited_size(count: int, groups: list[int]) -> None:
     saver = Saver()
-    assert saved_by_many(saver, CLIENTS) == list(range(CLIENTS))
-    assert saver.groups[0] == [0]
-    assert len(saver.groups) == 2
-    assert sorted(saver.groups[1]) == list(range(1, CLIENTS))
-
-
-def test_a_group_is_not_larger_than_it_may_be() -> None:
-    saver = Saver()
-    count = MOST_TOGETHER + 6
     assert saved_by_many(saver, count) == list(range(count))
-    assert sorted(map(len, saver.groups)) == [1, 5, MOST_TOGETHER]
+    assert [len(group) for group in saver.groups] == groups
+    assert sorted(itertools.chain(*saver.groups)) == list(range(count))
 
 
-def test_who_comes_while_others_come_is_saved_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("comes", [True, False])
+def test_who_comes_while_others_come_is_saved_with_them(
+    monkeypatch: pytest.MonkeyPatch, comes: bool
+) -> None:
+    """Nobody is waited for who does not come."""
     saver = Saver()
     saver.go_on.set()
     commit = GroupCommit(saver)
     for waiting in commit.save([1, 2, 3]):
         waiting.result(30)
-    answers = []
-
-    def another_comes(_: float) -> None:
-        answers.extend(commit.save([5]))
-
-    monkeypatch.setattr(commit._enough_came, "wait", another_comes)
+    answers: list[Future[int]] = []
+    if comes:
+        monkeypatch.setattr(commit._enough_came, "wait", lambda _: answers.extend(commit.save([5])))
     assert commit.save([4])[0].result(30) == 4
-    assert [waiting.result(30) for waiting in answers] == [5, 5]
-    assert saver.groups == [[1, 2, 3], [4, 5, 5]]
-
-
-def test_nobody_is_waited_for_who_does_not_come() -> None:
-    saver = Saver()
-    saver.go_on.set()
-    commit = GroupCommit(saver)
-    for waiting in commit.save([1, 2, 3]):
-        waiting.result(30)
-    assert commit.save([4])[0].result(30) == 4
-    assert saver.groups == [[1, 2, 3], [4]]
+    assert [waiting.result(30) for waiting in answers] == [5, 5] * comes
+    assert saver.groups == [[1, 2, 3], [4] + [5, 5] * comes]
 
 
 def test_an_item_that_cannot_be_saved_fails_alone() -> None:

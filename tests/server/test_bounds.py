@@ -55,19 +55,15 @@ def test_a_training_far_above_its_own_matrix_product(
     assert found.figures["ratio"] == pytest.approx(ratio, rel=1e-3)
 
 
-def test_without_a_matrix_product_of_its_format_there_is_a_doubt() -> None:
-    other = product(1).model_copy(update={"precision": "bfloat16"})
-    for gemm in (None, other):
-        found = judged(results.make_complete(gemm=gemm), "own_product")
-        assert (found.passed, found.effect, found.checked) == (False, "doubtful", False)
-
-
 @pytest.mark.parametrize(("precision", "wanted"), PRODUCTS.items())
 def test_the_product_has_the_number_format_of_the_cell(precision: Any, wanted: str) -> None:
+    """Without one of its format there is a doubt."""
     cell = results.make_cell(precision=precision)
-    gemm = product(1).model_copy(update={"precision": wanted})
-    found = judged(results.make_complete(cell, measured={"gemm": gemm}), "own_product")
-    assert (found.passed, found.checked) == (True, True)
+    right = product(1).model_copy(update={"precision": wanted})
+    other = product(1).model_copy(update={"precision": "float64"})
+    for gemm, checked in ((right, True), (other, False), (None, False)):
+        found = judged(results.make_complete(cell, gemm=gemm), "own_product")
+        assert (found.passed, found.effect, found.checked) == (checked, "doubtful", checked)
 
 
 def blocks(durations_ns: tuple[int, ...], last: LastBlock | None = None) -> Blocks:

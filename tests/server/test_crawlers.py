@@ -13,19 +13,14 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "SECURITY.md"
 
 
-def test_robots_leave_the_api_alone_and_find_the_pages(http: TestClient) -> None:
-    answer = http.get("/robots.txt")
-    assert answer.headers["content-type"].startswith("text/plain")
-    lines = answer.text.splitlines()
-    assert lines[:2] == ["User-agent: *", "Disallow: /api/"]
-    assert lines[-1] == "Sitemap: http://testserver/sitemap.xml"
-
-
-def test_the_sitemap_has_every_page_once(post: Poster) -> None:
+def test_robots_find_every_page_once_and_leave_the_api_alone(post: Poster) -> None:
     post.made()
-    answer = post.http.get("/sitemap.xml")
-    assert answer.headers["content-type"].startswith("application/xml")
-    addresses = re.findall("<loc>http://testserver(.*?)</loc>", answer.text)
+    robots, site = post.http.get("/robots.txt"), post.http.get("/sitemap.xml")
+    assert robots.headers["content-type"].startswith("text/plain")
+    assert robots.text.startswith("User-agent: *\nDisallow: /api/\n")
+    assert robots.text.splitlines()[-1] == "Sitemap: http://testserver/sitemap.xml"
+    assert site.headers["content-type"].startswith("application/xml")
+    addresses = re.findall("<loc>http://testserver(.*?)</loc>", site.text)
     assert len(addresses) == len(set(addresses))
     some = {"/", "/compare", "/methodology", "/verdicts", "/trust", "/docs", "/submit", "/log"}
     assert some | {"/workloads/mnist-cnn", "/hardware/intel-core-i7-8700"} <= set(addresses)

@@ -17,15 +17,14 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 LINK = re.compile(r'href="(?!https?:|mailto:|#)([^"#]+)')
 
 
-@pytest.fixture
-def pages(http: TestClient) -> dict[str, str]:
-    """The page of each document of the project, by its name."""
-    names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
-    return {name: http.get(f"/documents/{name}").raise_for_status().text for name in names}
+def document(http: TestClient, name: str) -> str:
+    return http.get(f"/documents/{name}").raise_for_status().text
 
 
-def test_each_document_leads_on(pages: dict[str, str]) -> None:
+def test_each_document_leads_on(http: TestClient) -> None:
     """Links between documents lead to their pages, and every head of a table names a column."""
+    names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
+    pages = {name: document(http, name) for name in names}
     linked = set()
     for name, page in pages.items():
         assert not re.search(r"<th[^>]*>\s*</th>", page), name
@@ -36,21 +35,18 @@ def test_each_document_leads_on(pages: dict[str, str]) -> None:
     assert {"protocol", "results", "faults"} <= named <= pages.keys()
 
 
-def test_a_title_has_no_marks_of_markdown(pages: dict[str, str]) -> None:
-    page = pages["adr/0025-forms-measured-on-the-machine"]
+def test_a_title_has_no_marks_of_markdown_and_sections_are_listed_once(http: TestClient) -> None:
+    page = document(http, "adr/0025-forms-measured-on-the-machine")
     title = "ADR 0025: tuned on CUDA measures its forms on the machine"
     assert f"<title>{title}" in page
     assert re.search(rf"<h1[^>]*>\s*{re.escape(title)}", page)
+    for name, section in (("threat-model", "assets"), ("faults", "last-run")):
+        assert document(http, name).count(f'href="#{section}"') == 1
 
 
-def test_sections_are_listed_once(pages: dict[str, str]) -> None:
-    """The threat model lists its own."""
-    assert pages["threat-model"].count('href="#assets"') == 1
-    assert pages["faults"].count('href="#last-run"') == 1
-
-
-def test_each_part_of_the_method_begins_with_its_question(pages: dict[str, str]) -> None:
-    parts = re.split(r"<h[23] ", pages["methodology"].partition('<article class="prose">')[2])[1:]
+def test_each_part_of_the_method_begins_with_its_question(http: TestClient) -> None:
+    article = document(http, "methodology").partition('<article class="prose">')[2]
+    parts = re.split(r"<h[23] ", article)[1:]
     assert len(parts) > 25
     question = re.compile(r".*?</h[23]>\s*<p><em>.+?\?</em></p>", re.DOTALL)
     bare = [part for part in parts if not question.match(part)]
@@ -59,10 +55,10 @@ def test_each_part_of_the_method_begins_with_its_question(pages: dict[str, str])
     assert titles == ["Comparing", "Trust"]
 
 
-@pytest.mark.parametrize("name", ["nothing", "../README", "adr", "%2e%2e/README", ""])
-def test_no_other_file_is_a_page(http: TestClient, name: str) -> None:
-    answer = http.get(f"/documents/{name}", headers={"accept": "application/json"})
-    assert answer.status_code == 404
+def test_no_other_file_is_a_page(http: TestClient) -> None:
+    for name in ("nothing", "../README", "adr", "%2e%2e/README", ""):
+        answer = http.get(f"/documents/{name}", headers={"accept": "application/json"})
+        assert answer.status_code == 404, name
 
 
 def test_a_page_answers_one_question_in_few_words(http: TestClient) -> None:

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from sqlmodel import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
-from tests.fakes.client import Poster
+from tests.fakes.client import Poster, get
 
 from bench_protocol.base import strict_json
 from bench_protocol.signing import envelope, merkle, note, receipts, tiles
@@ -44,7 +44,7 @@ def receipt_of(answer: dict[str, object]) -> receipts.Receipt:
 
 def test_an_empty_log_is_signed(http: TestClient) -> None:
     assert checkpoint(http) == receipts.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT)
-    state = http.get("/api/v1/log").json()
+    state = get(http, "/log")
     assert (state["origin"], state["size"]) == (ORIGIN, 0)
     assert base64.b64decode(state["root"]) == merkle.EMPTY_ROOT
     assert http.get("/checkpoint").headers["content-type"] == "text/plain; charset=utf-8"
@@ -61,10 +61,8 @@ def test_the_receipt_proves_the_envelope_that_was_sent(post: Poster) -> None:
     for _ in range(3):
         post.made()
     again = post.raw(raw)
-    assert again.status_code == 200
-    assert again.json() == answer
-    alone = post.http.get(f"/api/v1/results/{answer['id']}/receipt").json()
-    assert alone == answer["receipt"]
+    assert (again.status_code, again.json()) == (200, answer)
+    assert get(post.http, f"/results/{answer['id']}/receipt") == answer["receipt"]
 
 
 def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
@@ -76,19 +74,14 @@ def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
     newest = checkpoint(post.http)
 
     def fetch(address: str) -> bytes:
-        answer = post.http.get(address)
-        assert answer.status_code == 200, address
+        answer = post.http.get(address).raise_for_status()
         assert "immutable" in answer.headers["cache-control"]
         return answer.content
 
-    entries = [
-        entry
-        for address in tiles.entries_addresses(newest.size)
-        for entry in tiles.decode_entries(fetch(address))
-    ]
     frontier = merkle.Frontier()
-    for entry in entries:
-        frontier.add(merkle.leaf_hash(entry))
+    for address in tiles.entries_addresses(newest.size):
+        for entry in tiles.decode_entries(fetch(address)):
+            frontier.add(merkle.leaf_hash(entry))
     assert (frontier.size, frontier.root) == (302, newest.root)
     for old in sizes:
         ranges = merkle.consistency_ranges(old.size, newest.size)

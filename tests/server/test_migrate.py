@@ -8,51 +8,35 @@ from typer.testing import CliRunner
 
 from bench_server.cli.main import main
 from bench_server.db import migrate
-from bench_server.db.store import open_engine
+from bench_server.db.store import Store, open_engine
 from bench_server.db.tables import Table
 
 
-def test_an_empty_database_gets_the_newest_version_once(empty_database_url: str) -> None:
+def test_migrations_make_the_tables_once(empty_database_url: str) -> None:
     engine = open_engine(empty_database_url)
     for _ in range(2):
         migrate.migrate(engine)
         assert migrate.current(engine) == migrate.head()
-    assert {"signing_key", "submission", "measurement"} <= set(inspect(engine).get_table_names())
+    options = {"compare_type": True, "compare_server_default": True}
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, Table.metadata) == []
+        schema = inspect(connection)
+        for table in Table.metadata.sorted_tables:
+            checks = (one for one in table.constraints if isinstance(one, CheckConstraint))
+            named = {check["name"] for check in schema.get_check_constraints(table.name)}
+            assert named == {str(check.name) for check in checks}
     engine.dispose()
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_postgresql_compresses_payloads_with_lz4(database_url: str) -> None:
-    engine = open_engine(database_url)
-    with engine.connect() as connection:
-        built_in = connection.scalar(
-            text("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
-        )
-        method = connection.scalar(
-            text(
-                "SELECT attcompression FROM pg_attribute"
-                " WHERE attrelid = 'submission'::regclass AND attname = 'payload'"
-            )
-        )
+def test_postgresql_compresses_payloads_with_lz4(store: Store) -> None:
+    ask = "SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'"
+    how = "SELECT attcompression FROM pg_attribute WHERE attrelid = 'submission'::regclass"
+    with store.engine.connect() as connection:
+        built_in = connection.scalar(text(ask))
+        method = connection.scalar(text(f"{how} AND attname = 'payload'"))
     assert method == ("l" if "lz4" in built_in else "")
-    engine.dispose()
-
-
-def test_migrations_make_the_tables(database_url: str) -> None:
-    engine = open_engine(database_url)
-    with engine.connect() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"compare_type": True, "compare_server_default": True}
-        )
-        assert compare_metadata(context, Table.metadata) == []
-        schema = inspect(connection)
-        for table in Table.metadata.sorted_tables:
-            named = {check["name"] for check in schema.get_check_constraints(table.name)}
-            wanted = {
-                str(check.name) for check in table.constraints if isinstance(check, CheckConstraint)
-            }
-            assert named == wanted
-    engine.dispose()
 
 
 @pytest.mark.parametrize(
