@@ -44,7 +44,6 @@ def product(ratio: float) -> Gemm:
         (4.1, False, "doubtful"),
         (9.9, False, "doubtful"),
         (10.1, False, "quarantined"),
-        (1_515, False, "quarantined"),
     ],
 )
 def test_a_training_far_above_its_own_matrix_product(
@@ -85,7 +84,6 @@ def blocks(durations_ns: tuple[int, ...], last: LastBlock | None = None) -> Bloc
         (6.1, False, "doubtful"),
         (90, False, "doubtful"),
         (92, False, "quarantined"),
-        (440, False, "quarantined"),
     ],
 )
 def test_few_blocks_that_hold_most_of_the_time(slow: float, passes: bool, effect: str) -> None:

@@ -25,7 +25,6 @@ HEAT = {"share_of_samples": 0.4}
         (Warn(code="throttled", figures=HEAT | {"reason_bits": float(0x04)}), False),
         (Warn(code="few_blocks", figures={"blocks": 3.0}), False),
         (Warn(code="unsteady", figures={"spread": 0.4}), False),
-        (Warn(code="hot"), False),
         (Warn(code="of_another_version"), False),
     ],
 )
