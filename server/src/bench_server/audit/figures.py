@@ -24,8 +24,6 @@ class Compared(NamedTuple):
 
 
 class Level(NamedTuple):
-    """The ranking state of one result."""
-
     trust_level: int
     ranked: bool
 

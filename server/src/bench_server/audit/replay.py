@@ -137,11 +137,7 @@ class Replay:
                 yield _fault(item, ValueError("another entry has its payload, repeat or id"))
 
     def _is_new(self, issued: ChallengeIssued) -> bool:
-        """Whether a challenge was not shown before.
-
-        Raises:
-            ValueError: another one of its id was.
-        """
+        """Whether a challenge was not shown before; ValueError if another one of its id was."""
         shown = self._challenges.setdefault(issued.id, issued)
         if (shown.nonce, shown.key_id) != (issued.nonce, issued.key_id):
             raise ValueError("its challenge is of another result")
@@ -153,7 +149,6 @@ def _fault(item: Verified, error: Exception) -> Fault:
 
 
 def _accept(session: Session, identity: Identity, item: Verified) -> None:
-    """Apply an entry that is no result, as its acceptance did."""
     record, opened = item.record, item.opened
     if record["kind"] == "key_event":
         if key_events.apply(session, identity, opened, record["logged_at"]) is None:
@@ -172,7 +167,6 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
 
 
 def _entry(item: Verified) -> dict[str, Any]:
-    """The row of an entry, as far as the projector reads it."""
     record = item.record
     return {
         "log_index": record["log_index"],

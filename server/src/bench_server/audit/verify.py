@@ -56,18 +56,12 @@ class Report:
 
 
 class Shown(NamedTuple):
-    """The figures that boards show, and the number of log entries that they follow from."""
-
     boards: dict[str, Compared]
     as_of: int
 
 
 def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
-    """Audit a server.
-
-    Args:
-        fetch: returns the bytes at a path of the server.
-        witnesses: whose cosignatures are required.
+    """Audit a server, whose bytes at a path ``fetch`` returns; ``witnesses`` must have cosigned.
 
     Raises:
         ProtocolError: an answer is malformed.
@@ -144,9 +138,7 @@ def _draw_faults(
 ) -> Iterator[Fault]:
     """Find draws whose root is not that of the first checkpoint with the job's first result.
 
-    Args:
-        notes: the signed checkpoints, by the index of their last entry.
-        complete: every entry is shown. Else the first result may be one that is not.
+    ``notes``: by the index of their last entry. Unless ``complete``, that result may be hidden.
     """
     lasts = sorted(notes)
     for log_index, first_index, draw in left_out:
@@ -169,12 +161,7 @@ def _cosigned_faults(
     notes: Mapping[int, str],
     witnesses: Sequence[WitnessKey],
 ) -> Iterator[tuple[int | None, str]]:
-    """Faults, each with the log index that it concerns.
-
-    Args:
-        notes: checkpoints by the index of the last entry in them, which the audit compares with
-            the tree.
-    """
+    """Faults, each with its log index. ``notes``: the audited checkpoints, by last index."""
     seen: set[str] = set()
     for one in shown.read(shown.COSIGNED, COSIGNED_PATH, fetch(COSIGNED_PATH))["checkpoints"]:
         size, note = one["size"], one["checkpoint"]

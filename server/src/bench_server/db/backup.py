@@ -41,10 +41,7 @@ class NotEmpty(RuntimeError):
 
 
 def backup(engine: Engine, target: Path) -> int:
-    """Copy the database into a new file; it appears once it is complete.
-
-    Returns:
-        The number of rows.
+    """Copy the database into a new file, which appears once complete; returns the number of rows.
 
     Raises:
         NotEmpty: there is a file of this name.
@@ -75,12 +72,7 @@ def backup(engine: Engine, target: Path) -> int:
 
 
 def backup_daily(engine: Engine, folder: Path, day: date, keep_days: int) -> tuple[Path, int]:
-    """Write the backup of a day, in place of an earlier one of the same day; delete all but the
-    newest ``keep_days``.
-
-    Returns:
-        The file and its number of rows.
-    """
+    """Write a day's backup, over an earlier one of it; delete all but the newest ``keep_days``."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"backup-{day.isoformat()}.db"
     written = target.with_name(f"{target.name}.new")
@@ -94,9 +86,6 @@ def backup_daily(engine: Engine, folder: Path, day: date, keep_days: int) -> tup
 
 def restore(engine: Engine, source: Path) -> int:
     """Copy a backup into an empty database at the same version, all of it or nothing.
-
-    Returns:
-        The number of rows.
 
     Raises:
         NoBackup: there is no such file, it is something else, or it is damaged.
@@ -151,11 +140,6 @@ def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
 
 
 def _restored(reading: Connection, table: SqlTable, sink: Connection) -> int:
-    """Copy a table of a backup; returns the number of rows.
-
-    Raises:
-        NoBackup: a row is wrong.
-    """
     count = 0
     try:
         for rows in _parts(reading, table):
@@ -172,14 +156,7 @@ def _restored(reading: Connection, table: SqlTable, sink: Connection) -> int:
 
 
 def _require_valid(table: SqlTable, rows: Rows, first: int) -> None:
-    """Check what an SQLite file may hold in spite of its tables.
-
-    Args:
-        first: the number of the first row.
-
-    Raises:
-        ValueError: a value is of another type than its column, or is missing.
-    """
+    """Raise ValueError for a value that is missing or of another type than its column."""
     columns = [
         # A custom type does not name its Python type; the type that it wraps does.
         (c.name, c.nullable, getattr(c.type, "impl_instance", c.type).python_type)

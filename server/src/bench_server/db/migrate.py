@@ -48,8 +48,7 @@ def current(engine: Engine) -> str | None:
 
 
 def migrate(engine: Engine) -> None:
-    """Upgrade the database to :func:`head`. On PostgreSQL, then grant the server's role its
-    privileges on the tables.
+    """Upgrade the database to :func:`head`; on PostgreSQL, grant the server's role its privileges.
 
     Raises:
         SchemaMismatch: the database is at a version that this program does not know.

@@ -60,8 +60,6 @@ class Lock:
 
 
 class Store:
-    """Hands out sessions: ``reading()`` and ``writing()``."""
-
     def __init__(self, database_url: str) -> None:
         self.engine = open_engine(database_url)
         self._writer = self.engine.execution_options(write=True)
@@ -145,11 +143,7 @@ def _advisory_lock(connection: Connection, name: str) -> Iterator[Lock]:
 
 
 def _lock_file(path: str) -> IO[str]:
-    """An empty file beside the database, to lock.
-
-    Raises:
-        OperationalError: its disk is full, read-only or gone, and so is the database's.
-    """
+    """An empty file to lock. If its disk is full or gone, so is that of the database beside it."""
     try:
         return Path(path).open("w")
     except OSError as error:

@@ -17,11 +17,7 @@ def upsert(
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> set[Any]:
-    """Insert the rows that no constraint of the table refuses.
-
-    Returns:
-        The primary keys of the inserted rows, which are of one column.
-    """
+    """Insert the rows that no constraint refuses; returns their primary keys, of one column."""
     if not rows:
         return set()
     return set(connection.scalars(_insert_new(connection.dialect.name, table), list(rows)))

@@ -88,12 +88,11 @@ class Accepted:
 def accept_all(
     session: Session, authority: Authority, opened: Sequence[Opened]
 ) -> dict[str, Accepted | ProtocolError]:
-    """Store and log each result in the session's transaction, which holds the log's lock; a refused
-    result does not affect the others.
+    """Store and log each result in the session's transaction, which holds the log's lock.
 
     Returns:
-        The outcome of each by its future id. A payload that was accepted before has its first
-        outcome, but for ``created``.
+        The outcome of each by its future id; a refused one does not affect the others. A payload
+        that was accepted before has its first outcome, but for ``created``.
     """
     connection = session.connection()
     batch = Batch.read(connection, authority.origin, opened)
@@ -112,7 +111,6 @@ def accept_all(
 def _outcome(
     session: Session, item: Checked, receipts: Mapping[str, Receipt]
 ) -> Accepted | ProtocolError:
-    """The outcome of a result after those of its batch with a receipt were stored."""
     if item.refusal is not None:
         return item.refusal
     opened = item.opened
@@ -168,8 +166,7 @@ def _refused_by(connection: Connection, item: Checked) -> Conflict | NotReady:
 
 @dataclass(frozen=True)
 class Batch:
-    """The stored keys, challenges and payloads that a batch names.
-    ``withdrawn`` and ``stored``: digests of payloads."""
+    """The stored rows that a batch names. ``withdrawn`` and ``stored``: digests of payloads."""
 
     origin: str
     keys: Mapping[str, KeyStatus]

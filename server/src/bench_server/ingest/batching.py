@@ -24,15 +24,12 @@ RECENT = 4
 
 
 class PendingItem(NamedTuple, Generic[Item, Answer]):
-    """An item, and the future of its outcome."""
-
     item: Item
     future: "Future[Answer]"
 
 
 class Waiting(Generic[Item, Answer]):
-    """Pending items, from which senders take turns; an item of a sender is never before an earlier
-    one of it."""
+    """Pending items. Senders take turns, each with its oldest item."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -63,11 +60,9 @@ class Waiting(Generic[Item, Answer]):
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """Calls ``save_all`` with all pending items, one call at a time, in one thread: many threads
-    that wait for a lock would cost more than the saving.
+    """Calls ``save_all`` with all pending items in one thread: many would queue for the lock.
 
-    ``save_all`` returns an answer for each item in order. It saves all items, or raises and saves
-    none.
+    ``save_all`` returns an answer for each item in order, or raises and saves none.
     """
 
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
@@ -81,8 +76,7 @@ class GroupCommit(Generic[Item, Answer]):
         """Save items, together with other pending ones, of which senders take turns.
 
         Returns:
-            A future for each item: its answer, or the exception that saving it raised. One item's
-            exception does not affect the others.
+            A future for each item: its answer, or the exception that saving it alone raised.
         """
         pending = [PendingItem(item, Future[Answer]()) for item in items]
         for waiting in pending:
@@ -103,8 +97,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _let_come(self) -> None:
         """Wait up to 1 ms at a time while the batch is smaller than recent batches and still
-        growing. Clients that were answered together post again almost together; without the wait
-        they would be split into two batches."""
+        growing: clients that were answered together post again almost together."""
         came = 0
         while came < len(self._waiting) < max(self._recent):
             came = len(self._waiting)

@@ -49,7 +49,6 @@ def give(
     """Issue a challenge to the key that signed the request. It stays fresh for some hours.
 
     Raises:
-        ProtocolError: one of its kinds, naming what is wrong.
         UnknownKey, KeyNotActive: the key may send no results.
         Conflict: another key drew this id.
     """
@@ -115,10 +114,8 @@ class StoredChallenge(NamedTuple):
 
 
 def binds(row: StoredChallenge | ChallengeIssued | None, result: Result, origin: str) -> bool:
-    """Whether a challenge binds a result that names it: this server issued it to this key.
-
-    A challenge of another key binds nothing: its id is public, and anyone can copy it.
-    """
+    """Whether this server issued a challenge to the key of the result that names it. Ids are
+    public: anyone can copy another key's."""
     named = result.challenge
     return (
         named is not None
@@ -131,11 +128,7 @@ def binds(row: StoredChallenge | ChallengeIssued | None, result: Result, origin:
 def facts(
     result: Result, row: StoredChallenge | Row[Any] | None, received_at: datetime
 ) -> SubmissionFacts:
-    """The server's own observations of a submission.
-
-    Args:
-        row: the challenge that binds the result, if any.
-    """
+    """The server's observations of a submission; ``row``: the challenge that binds it, if any."""
     if row is None:
         return SubmissionFacts(received_at, "none" if result.challenge is None else "foreign")
     if received_at > row.expires_at:

@@ -101,11 +101,9 @@ class Inbox:
         spend: Spend = lambda _: None,
         network: str = "",
     ) -> list[Future[Accepted | ProtocolError]]:
-        """Verify, store and log envelopes. A bad one does not affect the others.
+        """Verify, store and log envelopes of at most 2 MiB. A bad one does not affect the others.
 
         Args:
-            raws: the lines of one request, each at most 2 MiB.
-            now: the time of receipt.
             spend: counts a verified result in the rate of its key; it may raise an error.
             network: the sender's; networks take turns.
 
@@ -117,14 +115,12 @@ class Inbox:
         return self._group_commit.save(received, network)
 
     def _accept_all(self, received: Sequence[Received]) -> list[Accepted | ProtocolError]:
-        """Open envelopes, and accept those without a fault in one transaction."""
         self._look_up(item.line for item in received)
         opened = [self._open(item) for item in received]
         outcomes = self._commit([item for item in opened if isinstance(item, Opened)])
         return [outcomes[item.id] if isinstance(item, Opened) else item for item in opened]
 
     def _open(self, received: Received) -> Opened | ProtocolError:
-        """Verify an envelope and parse its result, or return the error that refuses it."""
         sealed = received.line
         if isinstance(sealed, ProtocolError):
             return sealed
@@ -140,7 +136,6 @@ class Inbox:
         return Opened(identity, sealed, result, received.received_at)
 
     def _look_up(self, lines: Iterable[ReadLine]) -> None:
-        """Look up the keys of envelopes in one statement; those that are not enrolled stay out."""
         sealed = (line for line in lines if isinstance(line, Envelope))
         if missing := {one.signatures[0].key_id for one in sealed} - self._keys.keys():
             with self.store.reading() as session:

@@ -39,8 +39,6 @@ class Enrollment(Wire):
 
 @dataclass(frozen=True)
 class KeyEventResult:
-    """The outcome of a key event: its key, its receipt, and whether it is new."""
-
     key: SigningKey
     receipt: Receipt
     created: bool
@@ -60,14 +58,10 @@ def accept(
 
     Args:
         policy: who may enroll: ``open``, ``invite`` or ``approval``.
-        area: of the network that the event came from, if that is known. The first key of an owner
-            locates it.
+        area: of the event's network, if known. The first key of an owner locates it.
         spend: counts a new key that nobody invited in the rate of its address; it may raise an
             error, and then nothing has happened.
         spend_event: does so for each rotation and revocation, by the first key of their chain.
-
-    Raises:
-        ProtocolError: one of its kinds, naming what is wrong.
     """
     body = Enrollment.parse(raw)
     opened = envelope.read(strict_json.dumps(body.envelope))
@@ -110,14 +104,7 @@ def accept(
 def apply(
     session: Session, identity: Identity, opened: Envelope, now: datetime
 ) -> SigningKey | None:
-    """Verify a key event and apply it.
-
-    Returns:
-        The key of the event; None if it enrolls a key that is enrolled.
-
-    Raises:
-        ProtocolError: one of its kinds.
-    """
+    """Verify a key event and apply it; None if it enrolls a key that is enrolled."""
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
         _require_origin(key_registry.verified_rotation(session, opened).server_origin, identity)
@@ -146,10 +133,7 @@ def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
 def admit(
     session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime
 ) -> str | None:
-    """Apply the server's enrollment policy to a new key.
-
-    Returns:
-        The owner that its invitation names, if any.
+    """Apply the policy to a new key; returns the owner that its invitation names, if any.
 
     Raises:
         NotInvited: an invitation is needed, or the given one is invalid.
@@ -196,7 +180,6 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
 
 
 def _key_of(session: Session, opened: Envelope) -> SigningKey:
-    """The key that a logged event is about."""
     document = strict_json.loads(opened.payload)
     key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
     return session.get_one(SigningKey, key_id)
@@ -213,7 +196,7 @@ def _first_receipt(session: Session, key: SigningKey) -> Receipt:
 
 
 def _envelope(entry: LogEntry) -> Envelope:
-    """The envelope of a key event or of an act about a key. These are never erased."""
+    """These are never erased."""
     return envelope.read(entry.envelope or b"")
 
 

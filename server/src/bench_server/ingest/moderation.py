@@ -53,7 +53,7 @@ class ActBody(Wire):
 
 @dataclass(frozen=True)
 class ActResult:
-    """The outcome of an act. ``receipt`` is None if the act only reads and is not logged."""
+    """``receipt`` is None if the act only reads and is not logged."""
 
     act: Act
     receipt: Receipt | None
@@ -68,12 +68,9 @@ def perform(
 ) -> ActResult:
     """Verify, apply and log an act. A repeated act changes nothing.
 
-    Args:
-        spend: counts an act of a sender in the rate of its key; it may raise an error, and then
-            nothing has happened.
+    ``spend`` counts an act of a sender in the rate of its key; if it raises, nothing has happened.
 
     Raises:
-        ProtocolError: one of its kinds, naming what is wrong.
         NotYours: the key may not do this.
     """
     body = ActBody.parse(raw)
@@ -103,11 +100,7 @@ def perform(
 def decide(
     store: Store, authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
 ) -> ActResult:
-    """Perform an act of the operator.
-
-    Raises:
-        ProtocolError: one of its kinds.
-    """
+    """Perform an act of the operator."""
     sealed = envelope.encode(operators(authority, now, kind, **about))
     return perform(b'{"envelope":%s}' % sealed, store, authority, now)
 
@@ -131,7 +124,6 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
     """The act in an envelope, after checking that its signer may do it.
 
     Raises:
-        ProtocolError: one of its kinds.
         NotYours: an act of the operator, signed by another key.
     """
     if len(opened.signatures) != 1:
@@ -156,11 +148,8 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
 
 
 def require_possible(session: Session, act: Act) -> None:
-    """Refuse an act on a result that it cannot have an effect on.
-
-    Raises:
-        NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
-    """
+    """Refuse an act on a result that it cannot have an effect on, by ``NotFound``, ``Gone``,
+    ``NotYours``, ``Conflict`` or ``InvalidField``."""
     if act.act not in ABOUT_RESULTS:
         return
     result_id = _needed(act.result, "result")
@@ -182,11 +171,7 @@ def require_possible(session: Session, act: Act) -> None:
 
 
 def change_keys(session: Session, act: Act, display_name: str | None = None) -> None:
-    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none.
-
-    Raises:
-        UnknownKey, KeyNotActive, InvalidField: the act is impossible.
-    """
+    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none."""
     if act.act == "rename":
         key = key_registry.require_active(session, act.key_id)
         chain = col(SigningKey.first_key_id) == key.first_key_id
@@ -215,8 +200,7 @@ def newest_act(
 
 
 def results_of_chain(session: Session, key_id: str) -> list[Submission]:
-    """All results of a key's chain of rotations, hidden ones too, oldest first. A payload is read
-    when it is used."""
+    """All results of a key's rotations, hidden ones too, oldest first; a payload is read on use."""
     key = key_registry.key_with_id(session, key_id)
     rows = session.exec(
         select(Submission)

@@ -21,8 +21,6 @@ CHUNK_BYTES = 8 * 1024
 
 
 class Answer(NamedTuple):
-    """An HTTP status and body."""
-
     status: int
     body: bytes
 
@@ -55,10 +53,7 @@ class Cosigner:
         return self.key.name
 
     def sign(self, wanted: Wanted) -> str:
-        """Ask for a cosignature, with the proof that the log grew from what the witness signed.
-
-        Returns:
-            The signature line, verified.
+        """Ask for a cosignature, with the proof that the log grew; returns its line, verified.
 
         Raises:
             NoCosignature: there is no answer, or no cosignature of this witness in it.
@@ -94,11 +89,7 @@ class Cosigner:
 
 
 def parse(text: str) -> tuple[Cosigner, ...]:
-    """Read the setting: a verifier key and an address in turn, separated by spaces.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Read the setting: a verifier key and an address in turn, separated by spaces."""
     words = text.split()
     if len(words) % 2:
         raise ValueError("each witness is a verifier key and an address")
@@ -114,20 +105,15 @@ def parse(text: str) -> tuple[Cosigner, ...]:
 
 
 def _size(body: bytes) -> int | None:
-    """The size in a 409; None if there is none."""
     match = re.fullmatch(rb"(0|[1-9][0-9]{0,18})\n", body)
     return int(match[1]) if match else None
 
 
 def post(url: str, body: bytes, seconds: float = ANSWER_SECONDS) -> Answer:
-    """Post a text; an answer of any status is an answer.
-
-    Args:
-        seconds: the time that the whole answer may take.
+    """Post a text; an answer of any status is an answer, if it is whole within ``seconds``.
 
     Raises:
-        OSError, HTTPException, ValueError: the server cannot be reached, is too slow, or says too
-            much.
+        OSError, HTTPException, ValueError: the server is down, too slow, or says too much.
     """
     headers = {"Content-Type": "text/plain; charset=utf-8"}
     request = Request(url, body, headers)  # noqa: S310 - settings allow http(s)

@@ -29,10 +29,7 @@ def due(store: Store, cosigners: Sequence[Cosigner], now: datetime) -> tuple[Cos
 
 
 def cosign(store: Store, cosigner: Cosigner, now: datetime) -> int:
-    """Ask a witness for the newest checkpoint, and store its cosignature.
-
-    Returns:
-        The size of the checkpoint.
+    """Store a witness's cosignature of the newest checkpoint, whose size is returned.
 
     Raises:
         NoCosignature: it gave none.

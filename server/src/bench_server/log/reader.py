@@ -42,7 +42,6 @@ def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
 
 @cache
 def _nodes_of(levels: int) -> Executable:
-    """The statement for positions on N levels."""
     # SQLite uses no index for pairs of columns in a list, so compare each level by itself.
     places = [
         and_(
@@ -55,7 +54,6 @@ def _nodes_of(levels: int) -> Executable:
 
 
 def newest_checkpoint(session: Session) -> LogCheckpoint:
-    """The checkpoint over all entries."""
     return session.exec(
         select(LogCheckpoint).order_by(col(LogCheckpoint.size).desc()).limit(1)
     ).one()
@@ -83,7 +81,6 @@ def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
 
 
 def index_of_result(session: Session, submission_id: str) -> int:
-    """The index of the entry of a stored result."""
     of_result = select(LogEntry.log_index).where(LogEntry.submission_id == submission_id)
     return session.exec(of_result.where(LogEntry.kind == "result")).one()
 
@@ -121,11 +118,7 @@ def envelope_of_result(submission: Submission) -> Envelope:
 
 
 def hash_tile(session: Session, level: int, number: str) -> bytes:
-    """A tile of hashes.
-
-    Raises:
-        NotFound: the log has no such tile.
-    """
+    """A tile of hashes; ``NotFound`` if the log has none."""
     start, count = _place(number)
     hashes = session.exec(
         select(LogNode.hash)
@@ -139,11 +132,7 @@ def hash_tile(session: Session, level: int, number: str) -> bytes:
 
 
 def entry_tile(session: Session, number: str) -> bytes:
-    """An entry bundle.
-
-    Raises:
-        NotFound: the log has no such bundle.
-    """
+    """An entry bundle; ``NotFound`` if the log has none."""
     start, count = _place(number)
     commitments = session.exec(
         select(LogEntry.commitment)

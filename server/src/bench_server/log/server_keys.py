@@ -53,7 +53,6 @@ class Authority:
 
     @property
     def log_key(self) -> NoteKey:
-        """The key that verifies the log's checkpoints."""
         return note_key(self.origin, self.log)
 
     @property
@@ -83,7 +82,6 @@ def load_authority(origin: str, folder: Path) -> Authority:
 
 
 def _make(path: Path) -> None:
-    """Make a key, unless there is one."""
     key = Ed25519PrivateKey.generate()
     # The file appears complete: another server may start on this folder at the same time.
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as file:  # mode 0600

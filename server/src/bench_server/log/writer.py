@@ -52,12 +52,8 @@ def take_turn(session: Session) -> None:
 def append(
     session: Session, authority: Authority, leaves: Sequence[Leaf], now: datetime
 ) -> list[Receipt]:
-    """Append entries and sign one checkpoint over them all, in the session's transaction. It must
-    hold the log's lock (:func:`take_turn`).
-
-    Returns:
-        The receipts, in the order of the leaves.
-    """
+    """Append entries and sign one checkpoint over them all, in the session's transaction, which
+    holds the log's lock (:func:`take_turn`); returns their receipts in order."""
     connection = session.connection()
     first = reader.size(session)
     edge = merkle.subtrees(0, first)

@@ -39,8 +39,7 @@ def _add_results(
     connection: Connection, touched: Touched, entries: Sequence[ResultEntry]
 ) -> Touched:
     """Add results in parts, so that an outlier is compared with all earlier entries, however the
-    log is cut into batches.
-    """
+    log is cut into batches."""
     labels = {entry.subject.owner for entry in entries if entry.outlier is None}
     for part in compared.independent(entries, owners.first_trusted(connection, labels)):
         touched = refresh_owners(connection, touched)

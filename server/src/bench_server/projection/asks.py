@@ -58,12 +58,8 @@ class DayDraw(NamedTuple):
 
 
 def draw(connection: Connection, day: date, size: int) -> DayDraw | None:
-    """Draw the asks of a day from the present rows; None where they are drawn already, and before
-    the first entry.
-
-    Args:
-        size: entries that the rows follow from; their root is what is drawn from.
-    """
+    """Draw a day's asks from the present rows and the root of ``size`` entries, which these follow
+    from; None where they are drawn already, and before the first entry."""
     note = connection.scalar(NOTE, {"size": size})
     # An audit has no checkpoints.
     if size == 0 or note is None or not _is_new(connection, day):
@@ -75,8 +71,7 @@ def draw(connection: Connection, day: date, size: int) -> DayDraw | None:
 def store(connection: Connection, drawn: DayDraw) -> None:
     """Store the asks of a day, unless another projector has; delete those of a week ago.
 
-    A log without a new entry has the root of the day before, and so the same asks: they become
-    those of this day.
+    A log without a new entry has the same root, so yesterday's asks become those of this day.
     """
     if not _is_new(connection, drawn.day):
         return
@@ -91,12 +86,8 @@ def store(connection: Connection, drawn: DayDraw) -> None:
 
 
 def answered(connection: Connection, asked: Asked, subject: Subject) -> str | None:
-    """The id of the ask that a result names, if it was drawn for its cell and hardware.
-
-    Args:
-        subject: of the result. Its timing may be another one than the ask's: the agent's device
-            decides that.
-    """
+    """The id of the ask that a result names, if it was drawn for its cell and hardware. Its timing
+    may differ: the agent's device decides that."""
     named = {"root": asked.root, "reason": asked.reason, "hardware_slug": subject.hardware_slug}
     cell = {**subject.setup._asdict(), "workload_digest": subject.workload_digest}
     of_cell = {name: cell[name] for name in CELL_COLUMNS}

@@ -45,8 +45,7 @@ def independent(
 ) -> list[list[ResultEntry]]:
     """Cut entries into parts in which no result is compared with another one: whose finding is not
     stored yet, and that another owner's result of the same set-up on the same hardware precedes, or
-    a result that establishes its owner.
-    """
+    a result that establishes its owner."""
     parts: list[list[ResultEntry]] = [[]]
     of_hardware: dict[str, set[str]] = {}
     established: set[str] = set()
@@ -64,7 +63,6 @@ def independent(
 
 
 def _establishes(entry: ResultEntry, first_trusted: datetime | None) -> bool:
-    """Whether an owner may be established from this result on."""
     return (
         first_trusted is not None
         and entry.received_at - first_trusted >= owners.ESTABLISHED_AFTER

@@ -72,7 +72,6 @@ def _moderate(connection: Connection, made: Act) -> Touched:
 
 
 def _assign(connection: Connection, made: Act) -> Touched:
-    """Give a key's results to its owner; the owner before loses them."""
     of_key = RESULTS.c.key_id == made.key
     before = by_results(_rows(connection, of_key))
     owner = select(_KEYS.c.owner).where(_KEYS.c.key_id == made.key).scalar_subquery()

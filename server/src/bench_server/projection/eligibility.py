@@ -35,8 +35,6 @@ class Revocation(NamedTuple):
 
 
 class Eligibility(NamedTuple):
-    """Whether a result is ranked, why not, and its trust level."""
-
     rankable: bool
     unranked_reason: str | None
     trust_level: int
@@ -50,12 +48,7 @@ def eligibility(
     moderation: Moderation = Moderation(),
     revocation: Revocation = Revocation(),
 ) -> Eligibility:
-    """The eligibility of a result.
-
-    Args:
-        verdicts: of all checks; none where nothing was measured.
-        failure: why nothing was measured.
-    """
+    """``verdicts``: of all checks, empty after a ``failure``: why nothing was measured."""
     reason = failure or _unranked_reason(verdicts, log_index, moderation, revocation)
     return Eligibility(reason is None, reason, _level(verdicts, failure))
 

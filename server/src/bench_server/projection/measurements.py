@@ -80,12 +80,9 @@ def result_entry(
     verdicts: Sequence[CheckVerdict],
     jobs: Sequence[Mapping[str, Any]] = (),
 ) -> ResultEntry:
-    """A result of the log.
+    """A result of the log, with its rows of :data:`.entries.ENTRIES` and :data:`.entries.KEYS`.
 
-    Args:
-        entry: the log entry with its submission (:data:`.entries.ENTRIES`).
-        key: the key that signed it (:data:`.entries.KEYS`).
-        own: the columns that follow from its payload, with the displayed name of its hardware.
+    ``own``: the columns of its payload, with the displayed name of its hardware.
     """
     known_columns = {
         **own,
@@ -112,8 +109,7 @@ def result_entry(
 def machine_id(first_key_id: str, machine_hash: str) -> str:
     """The machine's public id, 16 hex digits.
 
-    The key is part of it: payloads are public, so anyone can copy a ``machine_hash``, but only
-    the holder of the key can add to the machine's history. It is the first key of a chain of
-    rotations, so that a machine keeps its history.
+    Payloads are public, so anyone can copy a ``machine_hash``: the key is part of it. It
+    is the first key of a chain of rotations, so that a machine keeps its history.
     """
     return hashlib.sha256(f"machine {first_key_id} {machine_hash}".encode()).hexdigest()[:16]

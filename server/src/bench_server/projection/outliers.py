@@ -108,7 +108,6 @@ def of_times(times_ns: Sequence[float]) -> OtherOwners:
 
 
 def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
-    """Statistics of owners from the quartiles of their times."""
     low, middle, high = map(math.log, quartiles_ns)
     return OtherOwners(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
 
@@ -118,8 +117,7 @@ def others(connection: Connection, places: Iterable[Place]) -> dict[Place, Other
 
     A confirmed owner is compared with confirmed ones, an established one with established and
     confirmed ones, so that no crowd of strangers holds back its results. A new one is compared with
-    the latter too if there are any, else with new ones. The answer is the same whether or not the
-    own one exists already.
+    the latter too if there are any, else with new ones.
     """
     return {place: _others(connection, place) for place in set(places)}
 

@@ -47,11 +47,7 @@ def take(connection: Connection) -> Position:
 
 
 def write(connection: Connection, next_index: int, stopped_reason: str | None = None) -> None:
-    """Store a position, in the transaction that applied the entries before it.
-
-    Args:
-        stopped_reason: why the entry at the position cannot be applied.
-    """
+    """Store a position, in the transaction that applied the entries before it."""
     row = {"id": 1, "position": next_index, "stopped_reason": stopped_reason}
     upsert(connection, _PROJECTION, [row])
 

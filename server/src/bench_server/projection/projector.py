@@ -36,17 +36,14 @@ class ProjectionStopped(RuntimeError):
 
 @dataclass(frozen=True)
 class Projector:
-    """Applies entries of one database."""
-
     store: Store
     batch: int = BATCH
     # The checkpoint's date draws the asks of days without any entry.
     clock: Callable[[], datetime] = utc_now
 
     def run(self, stop: Event) -> None:
-        """Follow the log until ``stop`` is set. Only one projector of a database does; others wait
-        for their turn. After an outage of the database they wait for their turn again, because its
-        lock has ended."""
+        """Follow the log until ``stop`` is set; other projectors of the database wait for a turn.
+        After an outage of the database this one does too, because its lock has ended."""
         while not stop.is_set():
             try:
                 self._follow(stop)
@@ -60,11 +57,8 @@ class Projector:
         """Apply the entries that the log has now, beside another projector if there is one. It ends
         while the log grows, however fast.
 
-        Args:
-            progress: is given the position after each batch.
-
         Returns:
-            The position: the log's size at the start, or a later one.
+            The position, as ``progress`` after each batch: the log's size at the start, or later.
 
         Raises:
             ProjectionStopped: an entry cannot be applied.
@@ -79,10 +73,7 @@ class Projector:
         return lag.position
 
     def step(self) -> int:
-        """Apply the next batch; if it fails, apply its entries one by one to find the bad one.
-
-        Returns:
-            The number of entries that were applied, erased ones included.
+        """Apply the next batch, or its entries one by one to find a bad one; returns their number.
 
         Raises:
             ProjectionStopped: the next entry cannot be applied.
@@ -160,11 +151,7 @@ class Projector:
         return is_next
 
     def _pause(self) -> float:
-        """Apply a batch.
-
-        Returns:
-            Seconds to wait before the next one.
-        """
+        """Apply a batch; returns the seconds to wait before the next one."""
         try:
             applied = self.step()
         except ProjectionStopped as stopped:

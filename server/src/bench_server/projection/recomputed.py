@@ -46,7 +46,6 @@ def judge_again(connection: Connection, entries: Sequence[RecomputationEntry]) -
 
 
 def _verdicts(row: Any, result: Result, known: Known) -> str:
-    """The verdicts of a stored result, those that follow from the result run again."""
     stored = check_verdicts.from_text(row.verdicts)
     bound = any(verdict.check == "challenge" and verdict.passed for verdict in stored)
     again = result_checks.of_result(result, known, bound)

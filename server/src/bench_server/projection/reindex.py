@@ -24,13 +24,7 @@ from .projector import Projector
 
 
 def reindex(store: Store, progress: Callable[[int], None] = lambda _: None) -> int:
-    """Project the log again. Meanwhile pages show the entries that are applied.
-
-    Args:
-        progress: is given the position after each batch.
-
-    Returns:
-        The number of entries.
+    """Project the log again; returns the number of entries. Pages show those that are applied.
 
     Raises:
         ProjectionStopped: an entry cannot be applied.
@@ -53,7 +47,6 @@ def clear(store: Store) -> None:
 
 
 def _rebuild_keys(session: Session) -> None:
-    """Apply the log's key events and acts to the keys again."""
     entries = session.exec(
         select(LogEntry)
         .where(col(LogEntry.kind).in_(("key_event", "act")), col(LogEntry.envelope).is_not(None))

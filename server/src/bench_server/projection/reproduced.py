@@ -43,7 +43,6 @@ class Group(NamedTuple):
 
 
 def setup_of(subject: Subject) -> HardwareSetup:
-    """The set-up and hardware of a result or an aggregate."""
     return HardwareSetup(subject.hardware_slug, subject.workload_digest, *subject.setup)
 
 
@@ -81,11 +80,7 @@ def update_levels(
     connection: Connection, setups: Iterable[HardwareSetup], confirmed: Set[str]
 ) -> list[Subject]:
     """Update the spreads between owners in these set-ups, then raise results to level 4 or lower
-    them to level 3: in these set-ups, and in all that share a spread that changed.
-
-    Returns:
-        The subjects of the results whose level changed.
-    """
+    them to level 3, also where a shared spread changed; returns the subjects of those."""
     touched = set(setups)
     groups = sorted(set(map(Group.of, touched)))
     before = [tau(connection, group) for group in groups]
@@ -115,9 +110,7 @@ def tau(connection: Connection, group: Group) -> float:
 
 
 def of_result(connection: Connection, result: Any) -> Reproduction | None:
-    """The comparison that the level of a stored result follows from; None for one that is not
-    ranked or has not reached level 3.
-    """
+    """The comparison behind a result's level; None unless it is ranked and has reached level 3."""
     if not result.rankable or result.trust_level < 3:
         return None
     values = {name: getattr(result, name) for name in HardwareSetup._fields}
@@ -155,7 +148,6 @@ def _changes(
 
 
 def _owner_times(members: Iterable[Row[Any]]) -> dict[str, int]:
-    """The log of each owner's median time."""
     of_owners: defaultdict[str, list[Row[Any]]] = defaultdict(list)
     for member in members:
         of_owners[member.owner].append(member)

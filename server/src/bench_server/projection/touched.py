@@ -57,12 +57,8 @@ def by_owner(connection: Connection, label: str) -> Touched:
 
 
 def refresh_owners(connection: Connection, touched: Touched) -> Touched:
-    """Update the kinds of the owners, then the aggregates up to these. The figures of owners are
-    what new results are compared with.
-
-    Returns:
-        What is left: hardware and trust levels.
-    """
+    """Update the kinds of the owners and the aggregates up to these, which new results are compared
+    with; returns what is left: hardware and trust levels."""
     stale = touched.stale
     if not stale.owners:
         return touched

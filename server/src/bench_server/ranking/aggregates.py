@@ -59,8 +59,7 @@ class Stale:
 
 
 def refresh(connection: Connection, stale: Stale, levels: Sequence[Level] = LEVELS) -> None:
-    """Compute the stale aggregates of some levels, the lowest first; one without children is
-    deleted."""
+    """Compute the stale aggregates of some levels, the lowest first; delete childless ones."""
     for level in levels:
         if subjects := stale.at(level):
             _refresh(connection, level, subjects)

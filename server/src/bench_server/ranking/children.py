@@ -162,8 +162,6 @@ class Group:
 
 
 class Place(NamedTuple):
-    """The id of the child in the middle, and the range of those that count."""
-
     middle_id: str
     range: Range
 
@@ -219,7 +217,6 @@ def _place_of_many(connection: Connection, table: ChildTable, group: Group) -> P
 
 
 def _children(c: ChildTable, which: ColumnElement[bool]) -> Subquery:
-    """Some ranked children, all columns by their names in the table."""
     columns = {name: getattr(c, name) for name in ChildTable._fields if name not in UNNAMED}
     named = (column.label(name) for name, column in columns.items())
     return select(*named).where(which, c.ranked).subquery()

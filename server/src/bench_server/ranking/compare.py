@@ -104,10 +104,9 @@ class Comparisons:
 def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> Comparison:
     """Compare two figures of the same workload, batch size and precision, alone.
 
-    The speed-up is the ratio of the figures. Its verdict follows from number and variance of the
-    values: runs if each side is one machine, machines if each side is one owner, and owners
-    otherwise, because runs on one machine do not show how machines differ.
-    See :mod:`bench_protocol.statistics.comparison`.
+    The verdict follows from number and variance of the values: runs if each side is one machine,
+    machines if each side is one owner, and owners otherwise, because runs on one machine do not
+    show how machines differ (:mod:`bench_protocol.statistics.comparison`).
 
     Args:
         machines: ids of machines by result, for figures that do not name their one machine.
@@ -170,8 +169,7 @@ def _alone(
 
 def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None) -> Comparisons:
     """Compare pairs of figures that are shown together: a verdict of a difference needs an adjusted
-    p-value of at most 0.05. A pair and its reverse are one comparison.
-    """
+    p-value of at most 0.05. A pair and its reverse are one comparison."""
     alone = {pair: compare(*pair, machines) for pair in pairs}
     p_values = {
         frozenset(pair): found.p_value for pair, found in alone.items() if found.p_value is not None
@@ -195,12 +193,9 @@ def verdict_bounds(a: Figure, b: Figure) -> tuple[float, float] | None:
 def compare_on_machines(pairs: Sequence[tuple[float, float, Bounds]]) -> Comparison:
     """Compare two conditions on the machines that have both: the speed-up is the geometric mean of
     the machines' ratios, with Student's t interval over three or more machines, and with fewer the
-    range of their own. So machines that have one condition only, faster or slower ones, change
-    nothing.
+    range of their own.
 
-    Args:
-        pairs: one or more, each of one machine: its time under each condition, in nanoseconds a
-            sample, and the range of the speed-up of the first over the second on it.
+    ``pairs``: of each machine the times in nanoseconds a sample, and the speed-up's range.
     """
     count = len(pairs)
     machines = f"on {count} machine{'s' * (count != 1)}"

@@ -180,11 +180,7 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
 def combined(
     children: Iterable[Figure], level: Level, facts: Mapping[str, OwnerFacts] = ALL_NEW
 ) -> list[Figure]:
-    """The figures of a level from those of the level below, or of some of them.
-
-    Args:
-        facts: about owners (:func:`.owners.facts_of`); others are new.
-    """
+    """The figures of a level from those of the level below; owners without ``facts`` are new."""
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for child in children:
         groups[at_level(level, child.subject)].append(child)
@@ -194,7 +190,6 @@ def combined(
 def of_machines(
     machines: Iterable[Figure], facts: Mapping[str, OwnerFacts] = ALL_NEW
 ) -> list[Figure]:
-    """Figures of hardware from figures of machines."""
     return combined(combined(machines, "owner"), "hardware", facts)
 
 

@@ -72,11 +72,7 @@ class OwnerCounts(NamedTuple):
         return ESTABLISHED if self.older else NEW
 
     def words(self, counted: int) -> str:
-        """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count".
-
-        Args:
-            counted: how many of the owners count in the figure.
-        """
+        """For example "3 confirmed, 2 established, 100 new; only the 3 confirmed count"."""
         numbers = zip(self, OWNER_KINDS, strict=True)
         kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
         if self.deciding == NEW and counted < self.new:
@@ -119,11 +115,8 @@ def first_trusted(connection: Connection, labels: Iterable[str]) -> dict[str, da
 
 
 def establish(connection: Connection, labels: Iterable[str]) -> list[str]:
-    """Store which of these owners are established by their present results.
-
-    Returns:
-        The labels of those that are now and were not before, and the other way round.
-    """
+    """Store which of these owners are established by their present results; returns the labels that
+    changed."""
     rows = connection.execute(SPANS, {"ids": sorted(set(labels))}).all()
     changed = [
         {"of": row.label, "established": not row.established}

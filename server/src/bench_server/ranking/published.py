@@ -27,11 +27,8 @@ COPIED = ("framework", "device", "recipe", "batch_size", "accuracy")
 
 
 def import_published(session: Session) -> tuple[int, int]:
-    """Import the data file's figures; stored ones do not change.
-
-    Returns:
-        The number of new figures, and the number of figures in the file.
-    """
+    """Import the data file's figures; stored ones do not change. Returns the numbers of new figures
+    and of all in the file."""
     document = published.document()
     rows = [_row(document["source"], copied) for copied in document["figures"]]
     stored_ids = set(session.scalars(select(PublishedFigure.id)))  # type: ignore[call-overload]
@@ -84,7 +81,7 @@ def figure(row: PublishedFigure) -> Figure:
 
 
 def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
-    """A figure of the file. Its timing is long: the source timed whole runs."""
+    """The timing is long: the source timed whole runs."""
     workload = workload_named(copied["workload"])
     named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}
     identity = strict_json.digest(named)

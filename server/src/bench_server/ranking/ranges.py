@@ -71,11 +71,7 @@ class Margins(NamedTuple):
 
 
 def of_figure(figure: Figure, own: bool = False) -> Margins:
-    """The margins of a figure that was measured.
-
-    Args:
-        own: of its machine alone, if it has one, and not of its hardware.
-    """
+    """The margins of a measured figure; ``own``: of its machine alone, and not of its hardware."""
     found = _without_lead(figure, own)
     return found._replace(slower=found.slower + figure.lead)
 
@@ -117,11 +113,7 @@ def between_repeats(ns_per_sample: float, fastest_ns: float, slowest_ns: float) 
 
 def of_speed_up(a: Figure, b: Figure, own: bool = False) -> Bounds | None:
     """The range of the speed-up of ``a`` over ``b``, from the margins of both; None where a side is
-    published: one number, of which nothing else is known.
-
-    Args:
-        own: both were measured on the same machine, and the speed-up is about it.
-    """
+    published. ``own``: both were measured on one machine, and the speed-up is about it."""
     if a.published or b.published:
         return None
     margins = _without_lead(a, own).over(_without_lead(b, own), one_sided(a, b))

@@ -36,8 +36,6 @@ class Overall:
 
 @dataclass(frozen=True)
 class Score:
-    """A hardware's score: the geometric mean of its speed-ups over the baseline's, with bounds."""
-
     version: int
     value: float | None
     value_low: float | None
@@ -70,7 +68,6 @@ def best_of(figures: Iterable[Figure]) -> Bests:
 
 
 def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
-    """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
     pairs = [(bests[workload], base) for workload, base in baseline.items() if workload in bests]
     found = overall([compare(own, base) for own, base in pairs])
     itself = all(own.id == base.id for own, base in pairs)
@@ -92,10 +89,9 @@ def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
 def overall(found: Sequence[Comparison]) -> Overall | None:
     """The geometric mean of speed-ups; None without any.
 
-    The bounds are the geometric means of theirs. The same machines are in all of them, so their
-    errors are not independent; but the standard error of a mean is at most the mean of the standard
-    errors, however they depend on each other (Minkowski's inequality). So the bounds hold at least
-    as often as those of each speed-up.
+    The bounds are the geometric means of theirs. Their errors are not independent, but the standard
+    error of a mean is at most the mean of the standard errors (Minkowski's inequality). So the
+    bounds hold at least as often as those of each speed-up.
     """
     if not found:
         return None
@@ -110,7 +106,6 @@ def overall(found: Sequence[Comparison]) -> Overall | None:
 
 
 def _least(figures: Sequence[Figure]) -> Backing | None:
-    """The weakest backing; None without figures, or of one that was published elsewhere."""
     backings = [figure.backing for figure in figures]
     if not backings or None in backings:
         return None

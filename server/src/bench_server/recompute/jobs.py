@@ -44,15 +44,12 @@ ON_REAL_DATA = -1
 
 
 class Stated(NamedTuple):
-    """A recomputation and the index of its entry."""
-
     log_index: int
     said: Recomputation
 
 
 def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
-    """The row of the job that a bound result adds, if it was measured and its seed follows from its
-    challenge's nonce."""
+    """The job's row of a bound result that was measured, with its challenge's seed."""
     job = recomputation.job(result)
     if job is None or not (
         recomputation.is_seeded(result) and isinstance(result.outcome, Measured)
@@ -67,7 +64,6 @@ def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, 
 
 
 def _row(key: JobKey, nonce: str, workload: str, digest: str, **others: Any) -> dict[str, Any]:
-    """The row of a job that nothing was stated about."""
     return {
         "id": key.text,
         "seed": key.seed,
@@ -114,11 +110,7 @@ def before(known: Mapping[JobKey, Stated], index: int) -> dict[JobKey, Recomputa
 def take(store: Store, now: datetime, real: Iterable[str] = ()) -> RecomputeJob | None:
     """Lease a job that nobody has; None if there is none. Owners take turns, those of one area
     (:mod:`..ranking.owners`) together: the next one is who took the least time of the last day, so
-    that no crowd of keys fills it, and its oldest job.
-
-    Args:
-        real: workloads whose real data the worker has.
-    """
+    that no crowd of keys fills it, and its oldest job. ``real``: workloads whose data is here."""
     with store.writing() as session:
         connection = session.connection()
         spent = {row.turn: row.seconds for row in connection.execute(SPENT, {"since": now - DAY})}

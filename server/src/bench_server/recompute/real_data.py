@@ -35,8 +35,8 @@ class _Checked(NamedTuple):
 class RealData:
     """The data sets of a folder, which has the layout of the agent's ``BENCH_DATA_DIR``.
 
-    Files are read whole, and their size and SHA-256 are checked, at the first question, after a
-    change of their size or time, and whenever a workload's samples are read.
+    Files are read whole, and size and SHA-256 checked, at first, after a change of size or time,
+    and whenever a workload's samples are read.
     """
 
     def __init__(

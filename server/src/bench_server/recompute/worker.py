@@ -42,14 +42,12 @@ logger = logging.getLogger(__name__)
 
 
 def compute(workload: Workload, nonce: str, batch_size: int, *real: Any) -> Figures:
-    """Recompute a session in NumPy; see :func:`bench_protocol.recompute.figures`."""
     from bench_protocol.recompute import figures  # here: only this needs NumPy
 
     return figures(workload, nonce, batch_size, *real)
 
 
 def generated_digest(data_set: DataSet) -> str:
-    """The digest of generated data; see :func:`bench_protocol.recompute.generated_digest`."""
     from bench_protocol import recompute
 
     return recompute.generated_digest(data_set)
@@ -57,11 +55,8 @@ def generated_digest(data_set: DataSet) -> str:
 
 @dataclass(frozen=True)
 class Recomputer:
-    """Works on the queue of one database; any number may do so at once.
-
-    ``budget_seconds``: processor seconds a key has each day (UTC). ``real``: the real data that is
-    here; jobs on other real data stay in the queue.
-    """
+    """Works on a database's queue; any number may. ``budget_seconds``: processor seconds of a key
+    a day (UTC). ``real``: the real data that is here; jobs on other real data stay in the queue."""
 
     store: Store
     authority: Authority
@@ -83,21 +78,16 @@ class Recomputer:
                 stop.wait(IDLE_SECONDS)
 
     def drain(self) -> int:
-        """Work until no job is free.
-
-        Returns:
-            The number of jobs.
-        """
+        """Work until no job is free; returns the number of jobs."""
         count = 0
         while self.step():
             count += 1
         return count
 
     def step(self) -> bool:
-        """Take one job and state its outcome. A job that fails is tried again when its lease ends.
+        """Take one job and state its outcome; False if there is none.
 
-        Returns:
-            Whether there was one.
+        A job that fails is tried again when its lease ends.
         """
         row = jobs.take(self.store, self.clock(), self.real.workloads if self.real else ())
         if row is None:
@@ -143,11 +133,7 @@ class Recomputer:
         self._state(row.id, said, seconds)
 
     def _samples(self, job: SessionJob) -> "RealSplit | None":
-        """The real data of a job; None if its data is generated.
-
-        Raises:
-            DataProblem: it is no longer here.
-        """
+        """The real data of a job; None if generated; ``DataProblem`` if it is no longer here."""
         if job.data == "generated":
             return None
         if self.real is None:
@@ -155,7 +141,6 @@ class Recomputer:
         return self.real.samples(job.workload)
 
     def _left_out(self, row: RecomputeJob) -> Draw | None:
-        """The draw that left a job out; None if it is computed."""
         midnight = self.clock().replace(hour=0, minute=0, second=0, microsecond=0)
         with self.store.reading() as session:
             spent = jobs.spent_seconds(session, row.key_id, midnight)
