@@ -28,11 +28,7 @@ class NoBrowser(Exception):
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """The first browser that starts.
-
-    Raises:
-        NoBrowser: none starts.
-    """
+    """The first browser that starts; raises NoBrowser if none does."""
     with sync_playwright() as playwright:
         opened = _start(playwright)
         yield opened
@@ -62,7 +58,6 @@ def _start(playwright: Playwright) -> Browser:
 
 
 def _paths() -> Iterator[str | None]:
-    """``$CHROME``, PATH, the applications of macOS, then None: the one Playwright installed."""
     if chosen := os.environ.get("CHROME"):
         yield chosen
     yield from filter(None, map(shutil.which, NAMES))

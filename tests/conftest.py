@@ -50,9 +50,7 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def default_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Default folders are the tests' own, so that no test uses keys, results or settings of the
-    user who runs it, or leaves any: Keras and Chromium write theirs, and so does rustup, which pip
-    starts. Caches stay the user's."""
+    """Keras, Chromium and rustup write default folders too. Caches stay the user's."""
     before = _hidden_in_home()
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("BENCH_")]:
@@ -66,7 +64,6 @@ def default_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file to copy from."""
     from bench_server.db import migrate  # here: most tests need no server
     from bench_server.db.store import Store
 

@@ -40,7 +40,6 @@ def bring_compiler() -> bool:
 
 
 def bring_fonts(folder: Path = FONTS) -> bool:
-    """The fonts of pages' tests: Liberation Sans and DejaVu Sans."""
     names = ("LiberationSans-", "DejaVuSans.")
     return all(any(folder.rglob(f"{name}*")) for name in names) or _install(*FONT_PACKAGES)
 
@@ -64,7 +63,6 @@ def bring_browser(starts: Callable[[], bool]) -> bool:
 
 
 def browser_command() -> str:
-    """The command that installs a browser, for a user who can enter a password."""
     # Ubuntu's package of Chromium is an empty one that needs snapd.
     if not _has_manager() or _system() == "ubuntu":
         return f"{BIN / 'playwright'} install --with-deps --only-shell chromium"
@@ -73,8 +71,7 @@ def browser_command() -> str:
 
 
 def bring_torch() -> bool:
-    """PyTorch, but never with CUDA beside TensorFlow's: two builds of cuDNN would install the same
-    files."""
+    """Never with CUDA beside TensorFlow's: two builds of cuDNN would install the same files."""
     if find_spec("torch"):
         return True
     install = ("pip", "install", "--no-input", "-r", str(ROOT / "locks" / "torch-cpu.txt"))
@@ -91,13 +88,7 @@ def bring_torch() -> bool:
 
 
 def run(*command: str, seconds: float | None = DOWNLOAD_SECONDS) -> bool:
-    """Whether a command ended well.
-
-    It cannot ask a question: it has no terminal and no input. Its output goes to ``LOG``.
-
-    Args:
-        seconds: the time it has; None for what must not be cut off half installed.
-    """
+    """No terminal, no input; ``seconds`` is None for what must not be left half installed."""
     print("  " + shlex.join(command), flush=True)
     with LOG.open("ab") as log:
         try:
@@ -147,7 +138,6 @@ def _system() -> str:
 
 
 def main() -> None:
-    """Install each part, and print the missing ones."""
     os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
     parts = {
         "C++ compiler": bring_compiler,

@@ -8,7 +8,6 @@ from bench_agent.worker import main as worker
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    """The engine of every framework."""
     clock = FakeClock()
     fake = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: fake)

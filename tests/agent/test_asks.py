@@ -62,7 +62,6 @@ def document(*asked_for: dict[str, Any]) -> bytes:
 
 
 def wanted_of(answer: Callable[[], httpx.Response]) -> list[tuple[remote.ServerAsk, Asked]]:
-    """What a server with this answer to each request wants; it is asked once."""
     asked_for: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -123,7 +122,6 @@ def test_a_server_with_another_answer_asks_for_nothing(
 
 
 def run_of(seconds: float) -> Plan:
-    """A run of one cell that takes so long."""
     (first, *_) = planned(frameworks=("mlx",), workloads=("mnist-cnn",), recipes=("naive",)).cells
     cell = first.model_copy(update={"estimate_seconds": seconds})
     return Plan(PRESETS["smoke"], (cell,), (), 1)

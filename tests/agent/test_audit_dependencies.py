@@ -42,8 +42,6 @@ LINE = (
 
 
 class Osv(http_stub.Handler):
-    """Knows one vulnerability, of one version."""
-
     asked: ClassVar[list[Any]] = []
     record: ClassVar[dict[str, Any]] = RECORD
 
@@ -74,7 +72,6 @@ def osv(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with three pins and the real rules about licences."""
     rules = (audit.ROOT / "deploy" / "dependencies.toml").read_text()
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "dependencies.toml").write_text(rules)

@@ -105,8 +105,7 @@ def test_the_macs_versions_are_constraints_under_linux_names_too(
 def test_the_agent_and_its_protocol_do_not_conflict(
     tmp_path: Path, pins: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent's own source of the protocol is the same folder, which is editable here. Without a
-    network the resolution ends there, or at the first package that is not in uv's cache."""
+    """Without a network the resolution ends there, or at the first package not in uv's cache."""
     asked: list[list[str]] = []
     monkeypatch.setattr(engines, "run", asked.append)
     engines.install(tmp_path / "engines")

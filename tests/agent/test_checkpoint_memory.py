@@ -33,7 +33,6 @@ def remembered(memory: CheckpointMemory) -> str:
 
 
 def grow(log: Log, count: int) -> list[int]:
-    """Log more envelopes; gives their indices."""
     return [log.add(raw) for raw in RAWS[len(log.entries) : len(log.entries) + count]]
 
 

@@ -62,7 +62,6 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
 def place(
     workload: str, rank: int | None, ranked: int, of_hardware: float = 1.0, machines: int = 1
 ) -> dict[str, Any]:
-    """A machine's place, as the server tells it."""
     told = {"workload": workload, "rank": rank, "ranked": ranked}
     return told | {"of_hardware": of_hardware, "machines": machines}
 

@@ -27,7 +27,6 @@ ARGUMENTS = ["conformance", "--workload", "mnist-dense", "--framework", "mlx", "
 
 
 def right(times: float = 1.0) -> Witness:
-    """The readings of a right session, or with losses that many times as large."""
     job = SessionJob(WORKLOAD, LOCAL_NONCE, CELL.batch_size)
     return witness_of(job, make_measurement(CELL), figures_of_job(job), times)
 

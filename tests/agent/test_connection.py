@@ -27,7 +27,6 @@ Handler = Callable[[httpx.Request], httpx.Response]
 def connection(
     handler: Handler, token: str | None = None
 ) -> tuple[Connection, list[float], list[str]]:
-    """A connection, what it slept, and what it said."""
     slept: list[float] = []
     lines: list[str] = []
     seams = {"now": lambda: NOW, "sleep": slept.append, "say": lines.append}

@@ -22,7 +22,6 @@ from bench_protocol.real_data.manifest import MANIFEST, RealData
 
 
 def write_all(folder: Path) -> tuple[RealData, ...]:
-    """All three data sets in a folder, and their manifest."""
     mnist, archive, four = datasets.npz(), datasets.cifar(), datasets.fashion()
     put(folder, "mnist.npz", mnist)
     put(folder, "cifar-100-python.tar.gz", archive)
@@ -129,8 +128,6 @@ def test_the_folder_is_chosen_by_the_environment(tmp_path: Path) -> None:
 
 
 class Evil:
-    """Runs a command where an ordinary unpickler meets it."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 

@@ -39,12 +39,10 @@ def file_at(*mirrors: Mirror | str) -> DataFile:
 
 
 def left(folder: Path) -> set[str]:
-    """Files below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def nobody() -> str:
-    """An address where nothing listens."""
     return f"http://127.0.0.1:{free_port()}/file"
 
 

@@ -30,7 +30,6 @@ class Bench:
         self.environment.pop("BENCH_SERVER", None)
 
     def doctor(self, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
-        """Exit code and findings."""
         done = subprocess.run(
             [sys.executable, "-c", MAIN, "doctor", "--json", *arguments],
             env=self.environment,

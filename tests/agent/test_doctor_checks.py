@@ -38,7 +38,6 @@ def verdicts(findings: Found) -> dict[str, str]:
 
 
 def only(findings: Found) -> tuple[str, str]:
-    """Verdict and fix of a single finding."""
     (finding,) = findings
     assert finding.verdict in ("ok", "skip") or finding.hint
     return finding.verdict, finding.hint or ""

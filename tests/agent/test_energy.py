@@ -35,7 +35,6 @@ def zone(root: Path, place: str, name: str, energy_uj: int, most_uj: int = 262_1
 
 @pytest.fixture
 def two_sockets(tmp_path: Path) -> Path:
-    """As the kernel shows two processors: packages with their parts beside them."""
     for number in (0, 1):
         zone(tmp_path, f"intel-rapl:{number}", f"package-{number}", 1_000_000 * number)
         zone(tmp_path, f"intel-rapl:{number}:0", "core", 7)
@@ -85,7 +84,6 @@ def test_no_rapl(tmp_path: Path) -> None:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Three GPUs: one with a counter, one too old for it, one that is divided."""
     fake = FakeNvml(
         h200(0, GetTotalEnergyConsumption=5_000),
         h200(1),
@@ -122,7 +120,6 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apple_library(monkeypatch: pytest.MonkeyPatch, *readings: object) -> None:
-    """A fake zeus-apple-silicon that returns these readings one after the other."""
     left = list(readings)
 
     class AppleEnergyMonitor:
@@ -200,8 +197,6 @@ def test_without_the_library_the_reason_names_it(monkeypatch: pytest.MonkeyPatch
 
 
 class Ramp:
-    """A meter of 40 W beside a clock that the test moves."""
-
     source: EnergySource = "rapl"
     scope = "cpu_package"
 
@@ -225,7 +220,6 @@ class Ramp:
 
 
 def window(ramp: Ramp, blocks: int) -> TimedPart:
-    """The messages of a worker: five seconds of start-up, blocks, three seconds of evaluation."""
     window = TimedPart(CPU, ramp.clock, lambda device: ramp)
     window.heard(PhaseBegan(phase="warm_up"))
     ramp.now_ns += 5 * SECOND

@@ -31,7 +31,6 @@ NUMBERS = {
 
 
 def written(engine: str, *options: str) -> str:
-    """The file that the command prints."""
     arguments = ["fleet", "--emit", engine, "--server", SERVER, *NEEDED[engine], *options]
     ended = CliRunner().invoke(app, arguments)
     assert ended.exit_code == 0, ended.exception
@@ -189,8 +188,7 @@ def test_no_file_has_a_token_or_a_code(engine: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with an agent that notes code and command, and stand-ins that start it: srun and
-    docker run the shell that they are given."""
+    """An agent that notes code and command; stand-ins for srun and docker run its shell."""
     folder = tmp_path / "bin"
     folder.mkdir()
     shell = '#!/bin/sh\nwhile [ "${1##*/}" != sh ]; do shift; done\n'

@@ -62,7 +62,6 @@ def figures(step_us: float, **changes: Any) -> FormAnswer:
 
 
 def readings(**first: Any) -> Witness:
-    """The readings of a form that trains right; ``first`` changes fields of the first one."""
     job = SessionJob(MLP, LOCAL_NONCE, MLP.batch_size)
     right = invented(MLP, LOCAL_NONCE, MLP.batch_size)
     made = witness_of(job, make_measurement(planned().cell), right)
@@ -79,14 +78,11 @@ FORM_TASK = FormTask(workload=TINY, cell=cell_of(TINY), form=GRAPH)
 
 
 def lost(kind: FailureKind, **more: Any) -> FormAnswer:
-    """The answer where the worker gave none."""
     return FORM_TASK.lost(Failed(kind=kind, phase="start", **more))
 
 
 @dataclass
 class Machine:
-    """What each form gives here."""
-
     answers: dict[str, FormAnswer]
     ran: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -291,7 +287,6 @@ def test_a_repeat_opens_its_form_and_its_result_tells_of_all(
 def test_a_real_worker_measures_a_form_and_one_runs_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The captured step of PyTorch, on a CPU: without a graph."""
     pytest.importorskip("torch", reason="torch is not installed: make frameworks")
     job = job_of(workload_named("mnist-dense"), "torch", budget_seconds=0.2, warm_up_seconds=0.1)
     job = job.model_copy(update={"cell": job.cell.model_copy(update={"recipe": "tuned"})})

@@ -13,7 +13,6 @@ from bench_agent.doctor.system import uv_command
 
 
 def make_checkout(folder: Path) -> Path:
-    """Make a folder look like a checkout."""
     (folder / "locks").mkdir()
     (folder / "locks" / "agent.txt").touch()
     return folder

@@ -45,7 +45,6 @@ def script(path: Path, text: str) -> Path:
 
 
 def answering(path: Path, **changes: object) -> Path:
-    """A stand-in for a Python, which gives the answer of this one with some members changed."""
     here = interpreters.own().description
     assert here is not None
     answer = here.model_dump(mode="json") | {"prefix": str(path)} | changes
@@ -181,7 +180,6 @@ def test_a_run_does_not_go_on_under_an_interpreter_that_broke(tmp_path: Path) ->
 
 
 def with_packages(folder: Path) -> Interpreter:
-    """This interpreter's answer, if its only packages were those of a folder."""
     found = interpreters._ask_interpreter.distributions(path=[str(folder)])
     shared = interpreters._ask_interpreter.shared_libraries(list(found))
     here = interpreters.own()

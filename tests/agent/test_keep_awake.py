@@ -14,10 +14,7 @@ from bench_agent.run.keep_awake import awake
 
 @pytest.fixture
 def caffeinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fake of macOS' program, first on the path; it writes its process id and waits.
-
-    Like the real one it ends with the process that ``-w`` names; others it outlives.
-    """
+    """A fake first on the path: it writes its process id, and ends with the process of ``-w``."""
     started = tmp_path / "started"
     program = tmp_path / "caffeinate"
     program.write_text(
@@ -30,7 +27,6 @@ def caffeinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def started(path: Path) -> int:
-    """The process that writes its number to a file as it starts."""
     return int(wait_for(lambda: path.exists() and path.read_text()))
 
 

@@ -23,8 +23,6 @@ LAST = datetime(2026, 11, 27, 15, 30, tzinfo=UTC)
 
 
 class Machine:
-    """A machine with MLX and JAX. ``answer`` is what each of them says; ``asked`` counts."""
-
     def __init__(self, home: Home) -> None:
         self.home, self.asked, self.answer = home, 0, CPU
         self.change: dict[str, object] = {"modules": ("mlx.core", "jax")}

@@ -69,7 +69,6 @@ def assigned(
 
 
 def logged(*sealed: bytes) -> list[dict[str, Any]]:
-    """The events as a server shows them after logging them in this order."""
     log = log_of(sealed)
     return [
         {"envelope": json.loads(raw), "receipt": log.receipt(index, len(sealed))}

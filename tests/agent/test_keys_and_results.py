@@ -93,8 +93,6 @@ def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
 
 
 class Server:
-    """A client whose server lists these results."""
-
     def __init__(self, *rows: dict[str, Any]) -> None:
         self._rows = list(rows)
 

@@ -35,7 +35,6 @@ class Clock:
 
 
 def a_run(reporter: Any, clock: Clock | None = None) -> None:
-    """Two repeats, the first doubtful, the second failed."""
     reporter.planned(PLAN, [NAIVE, TUNED])
     reporter.started(1, NAIVE)
     reporter.heard(PhaseBegan(phase="timing"))

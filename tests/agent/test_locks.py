@@ -91,12 +91,10 @@ FRAMEWORKS = {"tensorflow", "tensorflow-cpu", "keras", "mlx", "jax", "torch"}
 
 
 def declared(name: str) -> Iterable[str]:
-    """The requirements that a distribution declares."""
     return OURS[name]["dependencies"] if name in OURS else requires(name) or ()
 
 
 def installed_with(name: str) -> set[str]:
-    """Every distribution that comes with this one on this platform."""
     waiting, seen, names = [(name, "")], set[tuple[str, str]](), set[str]()
     while waiting:
         name, extra = waiting.pop()

@@ -25,7 +25,6 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> None:
-    """Read the clock twice a block, and keep when."""
     events: Iterator[int] = count()
 
     def clock() -> int:
@@ -52,7 +51,6 @@ def test_blocks_alternate_and_never_overlap() -> None:
 
 
 def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) -> None:
-    """Some blocks of warm-up, and then, where there are any, those that count."""
     read = LockstepClock(lambda: log.append(name), address)
     for number in range(warm_up + blocks):
         if number == warm_up:

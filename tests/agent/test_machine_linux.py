@@ -57,7 +57,6 @@ def arm(*parts: tuple[str, str]) -> str:
 
 
 def topology(cores: list[str], **extra: str) -> dict[str, str]:
-    """Files of /sys for cores, each given by the list of its threads."""
     base = "sys/devices/system/cpu"
     files = {f"{base}/online": f"0-{len(cores) - 1}\n"}
     for number, threads in enumerate(cores):

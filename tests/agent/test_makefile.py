@@ -16,14 +16,12 @@ SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
 
 
 def make(*arguments: str, folder: Path = ROOT, programs: str = "") -> str:
-    """The output of make; ``programs``: a folder on its path."""
     environ = os.environ | ({"PATH": f"{programs}:/usr/bin:/bin"} if programs else {})
     command = ["make", "--no-print-directory", *arguments]
     return subprocess.check_output(command, cwd=folder, env=environ, text=True)
 
 
 def linux(folder: Path, driver: bool) -> None:
-    """Write the programs by which make knows a Linux, with NVIDIA's driver or without."""
     programs = {"uname": "echo Linux"} | ({"nvidia-smi": "exit 9"} if driver else {})
     for name, line in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{line}\n")

@@ -78,7 +78,6 @@ def blocks_of(*durations_ns: int, last: LastBlock | None = None) -> Blocks:
 
 
 def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:
-    """The window of blocks (steps, nanoseconds) that were reported a second after each other."""
     clock = iter(range(5_000_000_000, 100_000_000_000, 1_000_000_000))
     window = TimedPart(Device(kind="cpu"), lambda: next(clock))
     window.heard(PhaseBegan(phase="warm_up"))

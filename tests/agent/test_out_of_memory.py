@@ -58,7 +58,6 @@ def test_the_kernels_count_of_its_kills(tmp_path: Path) -> None:
 
 @contextmanager
 def group_of(limit_bytes: int) -> Iterator[list[str]]:
-    """A command prefix that starts a process in a control group with so much memory."""
     group = GROUPS / f"trainmark-test-{os.getpid()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(limit_bytes))

@@ -29,7 +29,6 @@ def plan_on(kind: str, framework: str) -> Plan:
 
 
 def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[str]]:
-    """The limits of each repeat, and what the user was told."""
     limits_of: list[Limits] = []
 
     def run_job(job: Job, log: Path, limits: Limits, *others: Any) -> Answer:
@@ -64,7 +63,6 @@ TENSORFLOW = Place("tensorflow", Device(kind="cuda"), None)
 
 
 def times_under(python: str | None) -> MeasuredTimes:
-    """The times of one repeat under an interpreter."""
     planned = plan_on("cuda", "tensorflow").cells[0]
     measurement, timing = make_measurement(planned.cell), planned.timing
     times = cell_times_of(planned.cell, planned.workload, measurement, timing, 20.0, python)

@@ -24,7 +24,6 @@ WORKLOADS = ("mnist-cnn", "fashion-mlp", "cifar100-vgg16")
 
 
 def cells(preset: Preset, kind: str) -> list[PlannedCell]:
-    """The plan's cells with a timing of their own, and its accuracy passes."""
     device = FoundDevice(kind=kind, index=0, name="fast")
     framework = "tensorflow"
     probes = {framework: Probe(devices=(device,), environment=None)}
@@ -48,7 +47,6 @@ def timed(planned: PlannedCell) -> Blocks:
 
 @pytest.fixture(autouse=True)
 def metal_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metal's cells are planned on this system too."""
     monkeypatch.setattr(engines.engine_named("tensorflow"), "why_not", lambda *_: None)
 
 

@@ -24,8 +24,6 @@ with alone(Home(Path(sys.argv[1]))):
 
 
 def on(monkeypatch: pytest.MonkeyPatch, **facts: object) -> None:
-    """Let doctor see another system."""
-
     class Elsewhere(Surroundings):
         wsl = facts.get("wsl")
 

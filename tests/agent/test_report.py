@@ -162,8 +162,6 @@ def test_a_run_of_failures_only_is_reported_too() -> None:
 
 
 class Outline(HTMLParser):
-    """Balanced tags, and every address the page would load."""
-
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []

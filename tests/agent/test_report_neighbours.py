@@ -20,8 +20,7 @@ from bench_agent.remote.rank import MachineRank, next_to
 
 
 def test_the_nearest_published_figure_of_the_same_set_up_stands_beside_the_own_bars() -> None:
-    """64,000 samples/s of TensorFlow's naive loop: the fastest published one of that loop is the
-    nearest. MLX's is nearer still, but of another framework."""
+    """At 64,000 samples/s MLX's fastest is nearer, but of another framework."""
     report = report_of([make_result()])
     (other,) = published_beside(report)
     assert other.label == "NVIDIA GeForce RTX 4070 SUPER, tensorflow naive, published"
@@ -52,7 +51,6 @@ def test_workloads_without_a_published_figure_have_no_such_bar() -> None:
 
 
 def board(request: httpx.Request) -> httpx.Response:
-    """Four ranked rows; the machine's hardware is the second."""
     if "/machines/" in request.url.path:
         return httpx.Response(200, json={"places": [{"workload": "mnist-cnn", "rank": 2}]})
     assert request.url.params["workload"] == "mnist-cnn"

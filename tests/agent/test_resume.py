@@ -40,8 +40,6 @@ CLOSED = IdleGate(strict=True, look=lambda device: Conditions(on_battery=True))
 
 
 class Quiet:
-    """A reporter that counts calls and keeps the messages to the user."""
-
     def __init__(self) -> None:
         self.skips = 0
         self.notes: list[str] = []
@@ -79,7 +77,6 @@ def measure(job: Job, *others: Any) -> Answer:
 
 
 def stop_at(number: int, how: Callable[[], Answer]) -> Callable[..., Answer]:
-    """Measures until the n-th repeat, which ends as ``how`` does."""
     calls = 0
 
     def run_job(job: Job, *others: Any) -> Answer:
@@ -187,8 +184,6 @@ def test_a_run_on_a_busy_machine_says_what_it_does(home: Home) -> None:
 
 
 class WithoutChallenge:
-    """A client of a server that gives no challenge and no rank."""
-
     server = "http://server.test"
 
     def __init__(self, *about: object, **more: object) -> None: ...

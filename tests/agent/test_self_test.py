@@ -62,8 +62,6 @@ BROKEN: list[tuple[Fault, str]] = [
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Fault], None]:
-    """Puts a simulated device where MLX's CPU is."""
-
     def place(fault: Fault) -> None:
         command = [sys.executable, str(WORKER), fault]
         monkeypatch.setattr(self_test, "worker_command", lambda python=None: command)
@@ -77,13 +75,11 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Fault],
 
 
 def doctor() -> tuple[int, dict[str, dict[str, str]]]:
-    """Exit code, and findings by check."""
     done = CliRunner().invoke(app, ["doctor", "--deep", "--only", "self-test", "--json"])
     return done.exit_code, {f["id"]: f for f in json.loads(done.stdout)["findings"]}
 
 
 def measured(fault: Fault, seed: int = 0) -> Figures:
-    """The figures of a simulated device in this process."""
     engine = DeviceEngine(fault, seed)
 
     def timed(action: Callable[[], object]) -> int:
@@ -182,7 +178,6 @@ def test_rounding_up_keeps_no_bit() -> None:
 
 
 def run_here(home: Home) -> tuple[list[Failed | Measured], list[str]]:
-    """Run two cells of float32 and two of bfloat16; their outcomes, and what the user was told."""
     selection = Selection(
         frameworks=("mlx",), workloads=("mnist-dense",), precisions=("float32", "mixed_bfloat16")
     )
@@ -236,7 +231,6 @@ def test_ab_compares_no_device_that_fails(
     device: Callable[[Fault], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compared(*arguments: str) -> tuple[int, list[str]]:
-        """Exit code, and the sides that workers were started for."""
         started: list[str] = []
 
         def pairs(a: Side, b: Side, *_: object, **__: object) -> list[object]:
@@ -271,7 +265,6 @@ def test_an_outcome_is_kept_until_its_subject_changes(
     machine, lines = make_machine(), list[str]()
 
     def tested(machine: object = machine, *, again: bool = False) -> tuple[bool, bool]:
-        """Whether a test ran, and whether the device passed."""
         lines.clear()
         tests = SelfTests(home, machine, lines.append)  # type: ignore[arg-type]
         return bool(tests.outcome(place, "float32", again=again).problems), bool(lines)

@@ -17,8 +17,6 @@ WAIT_NS = 25_000_000
 
 @dataclass
 class WaitingProducts(FakeProducts):
-    """Their synchronisation waits for a core as well."""
-
     waits_ns: Iterator[int]
 
     def sync(self) -> None:
@@ -68,8 +66,6 @@ def test_the_number_format_is_that_of_the_cell() -> None:
 
 
 class Lazy(FakeSession):
-    """``sync`` waits for nothing; reading the weights does."""
-
     def sync(self) -> None:
         pass
 

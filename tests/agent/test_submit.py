@@ -33,7 +33,6 @@ def problem(code: str, **more: Any) -> dict[str, Any]:
 
 
 def answer(request: httpx.Request, of: LineOf, headers: Any = None) -> httpx.Response:
-    """An answer to a batch, as the server writes it."""
     assert request.headers["Content-Type"] == "application/x-ndjson"
     lines = []
     for number, raw in enumerate(request.content.split(b"\n"), 1):

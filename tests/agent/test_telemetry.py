@@ -19,7 +19,6 @@ from bench_protocol.payload.readings import possible_only
 
 
 def sampled(monkeypatch: pytest.MonkeyPatch, samples: int = 3) -> list[Reading]:
-    """Readings of a sampler that does not wait between them."""
     readings: list[Reading] = []
     sampler = Sampler(Device(kind="cpu"), lambda: len(readings), readings.append)
     monkeypatch.setattr(sampler._ended, "wait", lambda _: len(readings) >= samples)

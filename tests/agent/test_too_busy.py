@@ -61,8 +61,6 @@ class Worker:
 def measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[Result, list[str]]]:
-    """Runs one repeat on an idle machine of 12 cores; its result and the notes to the user."""
-
     def result(
         worker: Worker, machine: Machine | None = None, stop: Stop | None = None
     ) -> tuple[Result, list[str]]:

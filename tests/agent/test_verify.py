@@ -75,7 +75,6 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_outbox(tmp_path: Path, loss: float | None = None, **changes: Any) -> Path:
-    """A self-seeded result of this machine's key; ``loss``: of its last reading."""
     home = Home(tmp_path / "agent")
     key = load_or_create_key(home)
     made = seed_honestly(
@@ -143,14 +142,12 @@ def test_a_failed_repeat_shows_nothing(run: Callable[..., Ended], tmp_path: Path
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
-    """Samples in the layout of the published ones, the folder of their files, and its manifest."""
     folder = tmp_path_factory.mktemp("data")
     manifest, splits = datasets.full_mnist(folder)
     return folder, manifest, splits
 
 
 def on_real_data(home: Home, splits: Any, nonce: str = NONCE) -> Path:
-    """A self-seeded result on real data of this machine's key."""
     key, cell = load_or_create_key(home), results.make_cell("mnist-dense", data="real")
     made = seed_honestly(results.make_result(key=key, cell=cell, nonce=nonce, witness=True))
     return put(Outbox(home.outbox), train_on(made, splits), key).path
@@ -194,8 +191,6 @@ def test_pretrained_weights_need_no_recomputation() -> None:
 
 
 def more(part: int, **factors: float) -> Callable[[Figures], Figures]:
-    """Figures with a value of one reading multiplied."""
-
     def change(figures: Figures) -> Figures:
         readings = list(figures.readings)
         values = {name: times * getattr(readings[part], name) for name, times in factors.items()}

@@ -20,7 +20,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def reasons(lab: Lab, days: int = 1, *options: str) -> list[set[str]]:
-    """Why set-ups are due on each of some days; a day passes after each start."""
     said = []
     for _ in range(days):
         said.append({due["why"] for due in lab.document(*options)["due"]})

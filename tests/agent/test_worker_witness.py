@@ -57,7 +57,6 @@ def test_the_parts_are_trained_in_calls_as_long_as_blocks(engine: FakeEngine) ->
 
 
 def test_each_part_begins_where_the_seed_says(engine: FakeEngine) -> None:
-    """Deep ones twice."""
     seed = job_of(TINY).seed
     told(engine)
     weights = seeded.initial_weights(TINY, seed)

@@ -24,7 +24,6 @@ TARGETS = re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)
 
 
 def shown() -> Iterator[str]:
-    """Every command of our programs in a code span or block of the pages, each once."""
     for page in PAGES:
         # Every second part is a block; a backslash joins its lines.
         parts = re.split(r"^ *```.*$", page.read_text().replace("\\\n", " "), flags=re.MULTILINE)

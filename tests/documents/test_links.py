@@ -35,7 +35,6 @@ def test_named_tests_and_targets_exist(path: Path) -> None:
 
 
 def headings(path: Path) -> set[str]:
-    """The anchors of a document's headings, as GitHub makes them."""
     lines = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 

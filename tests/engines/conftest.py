@@ -55,9 +55,7 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _jax_on_a_cpu(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """JAX computes on the CPU, also where its default is a GPU, as every session of these tests
-    does. It keeps what it compiled: many tests train the same steps, and compiling them again takes
-    four tenths of these tests' processor time."""
+    """On the CPU as every session here; compiling again would take 40 % of the processor time."""
     if not find_spec("jax"):
         return
     import jax
@@ -70,7 +68,6 @@ def _jax_on_a_cpu(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def installed(framework: str) -> Engine:
-    """The engine of a framework; without the framework the test is left out."""
     engine = engine_named(framework)
     if not find_spec(engine.import_name.partition(".")[0]):
         pytest.skip(f"{framework} is not installed: make frameworks")
@@ -78,7 +75,6 @@ def installed(framework: str) -> Engine:
 
 
 def tiny_data(workload: Workload) -> Data:
-    """The generated data of a (small) workload, in the default order."""
     train_x, train_y = seeded.generated_data(workload.data_set, "train")
     test_x, test_y = seeded.generated_data(workload.data_set, "test")
     order = seeded.order(workload.data_set.train_samples, 0)
@@ -87,7 +83,6 @@ def tiny_data(workload: Workload) -> Data:
 
 @contextmanager
 def form_of(framework: str, form: str) -> Iterator[Engine]:
-    """An engine whose sessions are opened in a form."""
     engine = installed(framework)
     assert isinstance(engine, HasForms)
     plain, engine.form = engine.form, form
@@ -98,13 +93,11 @@ def form_of(framework: str, form: str) -> Iterator[Engine]:
 
 
 def without_dropout(workload: Workload) -> Workload:
-    """The workload without its Dropout layers."""
     layers = tuple(layer for layer in workload.layers if not isinstance(layer, Dropout))
     return variant(workload, layers=layers)
 
 
 def losses(session: Session, steps: int) -> list[float]:
-    """Losses of single steps."""
     values = []
     for _ in range(steps):
         session.train_block(1)
@@ -114,7 +107,6 @@ def losses(session: Session, steps: int) -> list[float]:
 
 
 def evaluated(session: Session, workload: Workload) -> tuple[float, float]:
-    """Loss and accuracy on the test samples."""
     return session.evaluate(*seeded.generated_data(workload.data_set, "test"))
 
 
@@ -127,7 +119,6 @@ def left_alone() -> None:
 
 @pytest.fixture
 def opened() -> Iterator[Opener]:
-    """Opens sessions on the CPU, and closes them after the test."""
     sessions = []
 
     def open_session(

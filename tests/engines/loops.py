@@ -23,8 +23,7 @@ every_model = pytest.mark.parametrize(("framework", "recipe"), MODELS)
 
 
 def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Every pair with the first workload. With each further one every framework trains one recipe,
-    ``naive`` and ``tuned`` in turns; the other recipes are left to the long tests."""
+    """For each further one a recipe a framework, ``naive`` and ``tuned`` in turns."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [

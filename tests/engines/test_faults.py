@@ -19,7 +19,6 @@ Change = Callable[[Workload, Start, Data], Job]
 
 
 def must_be_caught(name: str, change: Change = lambda *job: job) -> None:
-    """A reading of a workload under a fault, in MLX on a CPU, is wrong."""
     right = WORKLOADS[name]
     workload, began, data = change(right, start(right), tiny_data(right))
     cell = cell_of(workload, "mlx", batch_size=BATCH)
@@ -32,8 +31,6 @@ def must_be_caught(name: str, change: Change = lambda *job: job) -> None:
 
 
 def on_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
-    """A change of the first layer's weights."""
-
     def changed(workload: Workload, began: Start, data: Data) -> Job:
         first, *others = began.weights
         return workload, replace(began, weights=[change(first), *others]), data

@@ -39,8 +39,7 @@ def in_form(
 def same_training(
     opened: Opener, form: str, workload: Workload, precision: Precision = "float32"
 ) -> None:
-    """Single steps, blocks longer than a loop of known length over two epochs' ends, whose later
-    orders are shuffled, and after a restart."""
+    """In single steps, in blocks over the ends of two shuffled epochs, and after a restart."""
     plain_form = GRAPH if form == XLA else EAGER
     plain, other = (in_form(opened, one, workload, precision) for one in (plain_form, form))
     tolerance = 2e-2 if precision != "float32" else 1e-4 if form == XLA else 1e-5
@@ -145,7 +144,6 @@ def test_a_recorded_step_is_recorded_again_where_dropout_is_switched(opened: Ope
 
 
 def test_under_xla_dropout_is_off_and_on(opened: Opener) -> None:
-    """Masks follow from the step."""
     reading.off_and_on(in_form(opened, XLA, MLP))
 
 

@@ -58,8 +58,7 @@ def test_the_losses_in_float16(opened: Opener, framework: str, recipe: str) -> N
 def test_updates_too_small_for_a_half_add_up_in_the_float32_weights(
     opened: Opener, framework: str, recipe: str
 ) -> None:
-    """Weights of about 0.05 change by 1e-5 a step: a bfloat16 would round that away. Also before
-    the first step, the loss shows the precision."""
+    """Weights of about 0.05 change by 1e-5 a step: a bfloat16 would round that away."""
     workload = variant(WORKLOADS["fashion-mlp"], optimizer=SGD(learning_rate=1e-3, momentum=0))
     drops, first = [], []
     for precision in ("float32", "mixed_bfloat16"):

@@ -87,8 +87,6 @@ FEW_ROUNDINGS = 1e-3
 
 
 class Figures(NamedTuple):
-    """The loss of the last batch and the movement of each tensor."""
-
     loss: float
     movements: tuple[float, ...]
 
@@ -122,7 +120,6 @@ def train(
 
 
 def deviation(figures: Figures, right: Figures) -> float:
-    """The largest relative difference."""
     pairs = zip((figures.loss, *figures.movements), (right.loss, *right.movements), strict=True)
     return max(abs(value / expected - 1) for value, expected in pairs)
 
@@ -219,7 +216,6 @@ def test_each_epoch_has_every_sample_once_in_an_order_of_its_own(
 
 @every_model
 def test_a_reading_in_another_precision(opened: Opener, framework: str, recipe: str) -> None:
-    """Frozen layers keep their weights."""
     workload = WORKLOADS["frozen"]
     session = trained(opened(framework, workload, recipe, BATCH, "mixed_bfloat16"), (3,))
     began = start(workload)

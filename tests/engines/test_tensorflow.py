@@ -72,8 +72,7 @@ WRONG: dict[str, Callable[[str], bool]] = {
 def planted(
     dense: str = "never", conv: str = "never", updates: str = "never", optimizer: str = ""
 ) -> tuple[Any, ...]:
-    """The probe's forms on a device that forgets a part of the bias, or makes updates of an
-    optimiser 5 % too large."""
+    """The probe's forms on a device that forgets biases, or makes updates 5 % too large."""
     from bench_agent.engines.tensorflow import metal_probe as probe
 
     def changed(form: Any) -> Any:
@@ -96,7 +95,6 @@ def planted(
 
 @pytest.fixture
 def no_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probe's switch of the remapper ends with the test."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
     os.environ.pop("TURN_OFF_REMAPPER", None)
 
@@ -284,7 +282,6 @@ def test_which_layers_are_cut() -> None:
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])
 def test_dropout_by_sixteen_bits(rate: float) -> None:
-    """The share of dropped values, the mean, and different values in each step and call."""
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import dropout

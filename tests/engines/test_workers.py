@@ -48,8 +48,7 @@ def test_a_real_engine_passes(framework: str, precision: Precision, tmp_path: Pa
 
 
 def rounds_to_bfloat16() -> bool:
-    """Whether a convolution of PyTorch in another process, under this environment, keeps less than
-    16 bits: computed without the self-test."""
+    """Whether a convolution of PyTorch in another process keeps less than 16 bits."""
     program = """
 import torch
 torch.manual_seed(0)

@@ -26,11 +26,7 @@ NO_LIMITS = Settings(
 
 
 class Poster:
-    """Calls ``POST /api/v1/results`` and ``/keys``; ``poster(result)`` returns the result's id.
-
-    ``store``: the server's database, through which :meth:`made` binds results to challenges. The
-    default is that of a server in this process.
-    """
+    """Posts results and keys; ``store``, the server's database, is where challenges are made."""
 
     def __init__(self, http: httpx.Client, store: Store | None = None) -> None:
         self.http = http
@@ -42,7 +38,6 @@ class Poster:
         assert answer.status_code in (200, 201), answer.text
 
     def ask(self, key: Ed25519PrivateKey | None = None, run_id: str = "a" * 32) -> httpx.Response:
-        """Ask for a challenge."""
         body = results.challenge_request(key, self._origin, run_id)
         return self.http.post("/api/v1/challenges", content=body, headers=JSON)
 
@@ -56,8 +51,7 @@ class Poster:
         return identity
 
     def made(self, **overrides: Any) -> str:
-        """Post a result made with these overrides, bound to a fresh challenge unless they name
-        one or say ``challenge=None``."""
+        """Post a result bound to a fresh challenge, unless it names one or ``challenge=None``."""
         result = results.make_result(**overrides)
         if "challenge" not in overrides:
             result = self.bound(result)
@@ -109,14 +103,12 @@ def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.or
 
 
 def get(http: Any, path: str) -> Any:
-    """The API's answer at a path."""
     answer = http.get(f"/api/v1{path}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def pages(http: Any, path: str) -> Iterator[Any]:
-    """The API's answers at a path with a query, page by page."""
     cursor = ""
     while cursor is not None:
         yield (page := get(http, f"{path}&cursor={cursor}"))

@@ -21,13 +21,7 @@ JSON, NDJSON = ({"Content-Type": f"application/{kind}"} for kind in ("json", "x-
 
 
 def crowd(http: httpx.Client, store: Store, seeds: range, step_ns: int, now: datetime) -> None:
-    """Enroll an owner for each seed, who sends results of one time in three set-ups: two on the
-    older owners' hardware and one on another.
-
-    Args:
-        http: a client, from whose network all come.
-        now: the server's time.
-    """
+    """Enroll an owner of one network for each seed, who sends one time in three set-ups."""
     lines = []
     for seed in seeds:
         key = results.private_key(seed)
@@ -48,7 +42,6 @@ def crowd(http: httpx.Client, store: Store, seeds: range, step_ns: int, now: dat
 
 
 def bounds(store: Store) -> list[outliers.OtherOwners]:
-    """What a result of a stranger, and of an established owner, is compared with."""
     with store.reading() as session:
         connection = session.connection()
         hardware = select(TABLE.c.id).where(

@@ -36,7 +36,6 @@ def samples(data_set: DataSet = MNIST) -> tuple[parse.Split, parse.Split]:
 
 
 def npz() -> bytes:
-    """As ``mnist.npz``."""
     (train_x, train_y), (test_x, test_y) = samples()
     out = io.BytesIO()
     np.savez_compressed(
@@ -50,7 +49,6 @@ def npz() -> bytes:
 
 
 def idx(values: NDArray[np.uint8]) -> bytes:
-    """As ``train-images-idx3-ubyte.gz``."""
     head = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape)
     return gzip.compress(head + values.tobytes(), mtime=0)
 
@@ -92,7 +90,6 @@ def python_2_batch(pictures: NDArray[np.uint8], labels: Sequence[int]) -> bytes:
 
 
 def tar(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
-    """A compressed archive of plain files, and of symbolic links; the same bytes each time."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, content in members.items():
@@ -107,19 +104,16 @@ def tar(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes
 
 
 def cifar() -> bytes:
-    """As ``cifar-100-python.tar.gz``."""
     train, test = (python_2_batch(x, y.tolist()) for x, y in samples(CIFAR))
     return tar({"cifar-100-python/train": train, "cifar-100-python/test": test})
 
 
 def entry(path: str, content: bytes, *mirrors: str, other_paths: tuple[str, ...] = ()) -> DataFile:
-    """What a manifest says of a file."""
     digest = hashlib.sha256(content).hexdigest()
     return DataFile(path, len(content), digest, mirrors, other_paths)
 
 
 def mnist_manifest(*mirrors: str, content: bytes | None = None) -> RealData:
-    """MNIST as one file."""
     file = entry("mnist.npz", npz() if content is None else content, *mirrors)
     return RealData("mnist", "none", (file,), parse.mnist_npz)
 

@@ -36,8 +36,6 @@ BATCH = 64
 
 @dataclass
 class Device:
-    """A device and the clock of its process, both in nanoseconds."""
-
     fault: Fault
     seed: int = 0
     now_ns: int = 0

@@ -14,7 +14,6 @@ tested = worker.tested
 
 
 def device_self_test(task: SelfTestTask, fault: Fault = "none") -> SelfTestAnswer:
-    """The self-test of a simulated device, by its clock."""
     engine = DeviceEngine(fault)
     worker.engine_named = lambda name: engine  # type: ignore[assignment]
     return tested(task, lambda: engine.device.now_ns)

@@ -30,9 +30,7 @@ def path_of(descriptor: int) -> Path:
 
 
 class Disk:
-    """Watches ``os.fsync``. A file's content is durable after its own sync, its name after its
-    folder's. Folders are identified by their inodes.
-    """
+    """Watches ``os.fsync``: content is durable after its own sync, a name after its folder's."""
 
     def __init__(self) -> None:
         self._contents: dict[int, bytes] = {}
@@ -40,7 +38,6 @@ class Disk:
 
     @contextmanager
     def watched(self) -> Iterator["Disk"]:
-        """Take note of every sync inside the block."""
         sync = os.fsync
 
         def noted(descriptor: int) -> None:

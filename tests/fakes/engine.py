@@ -21,8 +21,7 @@ from .workloads import TINY, job_of
 
 
 class FakeClock:
-    """A clock in nanoseconds that advances only on command. ``busy``: work that no ``sync`` has
-    waited for yet."""
+    """A clock in nanoseconds; ``busy``: work that no ``sync`` has waited for yet."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -129,8 +128,6 @@ class FakeProducts:
 
 @dataclass
 class FakeEngine:
-    """An engine that opens a prepared session."""
-
     clock: FakeClock
     session: FakeSession
     load_error: Exception | None = None

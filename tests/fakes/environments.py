@@ -8,14 +8,7 @@ from pathlib import Path
 
 
 def make_environment(folder: Path, has: Callable[[str], bool] = lambda name: True) -> Path:
-    """A virtual environment without pip; no network is needed.
-
-    Args:
-        has: whether it has an entry of ``site-packages``, by name.
-
-    Returns:
-        Its interpreter.
-    """
+    """Make one without pip, with the entries of ``site-packages`` it ``has``; its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for there in {Path(str(item.locate_file(""))) for item in distributions()}:
@@ -27,11 +20,7 @@ def make_environment(folder: Path, has: Callable[[str], bool] = lambda name: Tru
 
 
 def distribution(folder: Path, name: str, version: str, files: Mapping[str, str] = {}) -> Path:
-    """Metadata of a distribution, as pip leaves it.
-
-    Args:
-        files: the files of its RECORD, each with the hash of its content.
-    """
+    """Metadata as pip leaves it; RECORD has the hash of each file's content."""
     path = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     path.mkdir(parents=True)
     (path / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

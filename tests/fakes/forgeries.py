@@ -34,15 +34,12 @@ KEY, OTHER_KEY = results.private_key(), results.private_key(2)
 
 @dataclass(frozen=True)
 class Scene:
-    """A store, and challenges of it."""
-
     store: Store
 
     def challenge(self, key: Ed25519PrivateKey = KEY) -> Challenge:
         return challenge_of(self.store, key, BEGAN)
 
     def honest(self, challenge: Challenge | None = None, **overrides: object) -> Result:
-        """What an honest agent sends."""
         bound = challenge or self.challenge()
         return seed_honestly(_plain(challenge=bound, **overrides))
 
@@ -58,7 +55,6 @@ class Scene:
     def judged(
         self, result: Result, at: datetime | None = None
     ) -> tuple[int, tuple[CheckVerdict, ...]]:
-        """Its trust level and verdicts."""
         raw = results.sealed(result, KEY)
         now = at or BEGAN + TOOK
         (waiting,) = Inbox(self.store, AUTHORITY).accept([raw], now)
@@ -77,7 +73,6 @@ def _plain(**overrides: object) -> Result:
 
 
 def changed(result: Result, change: Callable[[Witness], Witness]) -> Result:
-    """The result with another witness."""
     measured = result.measurement
     assert measured is not None
     assert measured.witness is not None
@@ -87,13 +82,11 @@ def changed(result: Result, change: Callable[[Witness], Witness]) -> Result:
 
 
 def each_reading(witness: Witness, change: Callable[[Reading], dict[str, object]]) -> Witness:
-    """A witness with the same change of every reading."""
     readings = tuple(one.model_copy(update=change(one)) for one in witness.readings)
     return witness.model_copy(update={"readings": readings})
 
 
 def with_readings(witness: Witness, *fields: str, of: Witness) -> Witness:
-    """A witness whose readings have these fields of another one's."""
     readings = (
         one.model_copy(update={name: getattr(other, name) for name in fields})
         for one, other in zip(witness.readings, of.readings, strict=True)
@@ -102,14 +95,12 @@ def with_readings(witness: Witness, *fields: str, of: Witness) -> Witness:
 
 
 def with_list(result: Result, change: Callable[[Readings], Readings]) -> Result:
-    """The result with other readings."""
     return changed(
         result, lambda right: right.model_copy(update={"readings": change(right.readings)})
     )
 
 
 def others_witness(scene: Scene) -> Witness:
-    """The witness of another nonce's session."""
     own = scene.unseeded().measurement
     assert own is not None
     assert own.witness is not None
@@ -264,6 +255,5 @@ _BETRAYED: dict[Forgery, str] = {
 
 
 def betrayed(forge: Forgery, verdicts: tuple[CheckVerdict, ...]) -> list[CheckVerdict]:
-    """The failed checks that betray a forgery."""
     wanted = _BETRAYED.get(forge, "witness")
     return [verdict for verdict in verdicts if not verdict.passed and verdict.check == wanted]

@@ -7,8 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET and POST in ``answer``, and prints nothing."""
-
     def answer(self) -> None:
         raise NotImplementedError
 

@@ -20,7 +20,6 @@ from .projected import rows
 
 
 def audited(store: Store, authority: Authority = AUTHORITY) -> Report:
-    """The audit of a database, without a server."""
     with store.reading() as session:
         return audit(fetch_from(session, authority, "CC-BY-4.0"))
 
@@ -28,11 +27,7 @@ def audited(store: Store, authority: Authority = AUTHORITY) -> Report:
 def lost(
     store: Store, authority: Authority, acknowledged: Iterable[tuple[bytes, Mapping[str, Any]]]
 ) -> int:
-    """How many acknowledged results are not stored as their receipt says.
-
-    Args:
-        acknowledged: the envelope of each, and the server's answer.
-    """
+    """Number of acknowledged (envelope, answer) that are not stored as their receipt says."""
     with store.reading() as session:
         query = select(Submission.id, Submission.payload_sha256, LogEntry.log_index)
         joined = query.join(LogEntry, LogEntry.submission_id == Submission.id)  # type: ignore[arg-type]
@@ -52,7 +47,6 @@ def lost(
 
 
 def doubled(store: Store) -> int:
-    """How many times a result is stored or logged again."""
     with store.reading() as session:
         digests = Counter(session.scalars(select(Submission.payload_sha256)))
         entries = Counter(
@@ -62,11 +56,7 @@ def doubled(store: Store) -> int:
 
 
 def contradictions(store: Store, authority: Authority) -> Iterator[str]:
-    """Where a reindex and an audit differ from the database, a sentence each.
-
-    Args:
-        store: its projector has applied all entries.
-    """
+    """Where a reindex and an audit differ from the projected database, a sentence each."""
     followed = rows(store)
     reindex.reindex(store)
     if rows(store) != followed:

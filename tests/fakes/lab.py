@@ -79,7 +79,6 @@ class Lab:
         return CliRunner().invoke(app, ["watch", *SET, *options])
 
     def document(self, *options: str) -> dict[str, Any]:
-        """What ``watch --json`` prints."""
         said: dict[str, Any] = json.loads(self.watch("--json", *options).stdout)
         return said
 
@@ -88,7 +87,6 @@ class Lab:
 
 
 def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """A lab whose machine is new."""
     lab = Lab(Home(tmp_path / "home"))
     monkeypatch.setenv("BENCH_HOME", str(lab.home.root))
     monkeypatch.delenv("BENCH_SERVER", raising=False)

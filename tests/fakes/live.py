@@ -41,12 +41,7 @@ class Ran(NamedTuple):
 
 
 def run(entry: str, arguments: tuple[str, ...], environment: dict[str, str]) -> Ran:
-    """Run a command to its end.
-
-    Args:
-        entry: the module whose ``main`` is given the arguments.
-        environment: all variables of the command.
-    """
+    """Run a command to its end; ``entry``: the module whose ``main`` gets the arguments."""
     with TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
         process = FORKS.Process(target=_run, args=(entry, arguments, environment, out, err, None))
@@ -62,9 +57,7 @@ def run(entry: str, arguments: tuple[str, ...], environment: dict[str, str]) -> 
 def running_server(
     database_url: str, home: Path, *, log_level: int | None = None, **settings: str
 ) -> Iterator[str]:
-    """Serve a migrated database; gives the address. Without a ``database_url`` the settings name
-    the database. Nothing is recomputed unless a setting says
-    so: most results of tests are invented."""
+    """Serve a migrated database. Nothing is recomputed by default: most results are invented."""
     process = Program(database_url, home, "serve", "--port", "0", log_level=log_level, **settings)
     try:
         yield process.address()
@@ -73,11 +66,7 @@ def running_server(
 
 
 class Program:
-    """``bench-server`` with some arguments in a process of its own.
-
-    ``entry``: the module whose ``main`` is given the arguments. ``log_level``: of every logger of
-    the process, which writes to ``server.log``; None leaves the program's.
-    """
+    """``bench-server`` in a process; ``log_level``: of every logger, None: the program's."""
 
     entry = "bench_server.cli.main"
 
@@ -113,7 +102,6 @@ class Program:
         return self._process.is_alive()
 
     def lines(self, count: int) -> str:
-        """The first lines that it prints."""
         lines = ""
         while lines.count("\n") < count:
             assert self._output.poll(START_SECONDS), f"{lines!r}\n{self._log.read_text()}"
@@ -123,19 +111,16 @@ class Program:
         return lines
 
     def address(self) -> str:
-        """Where it listens, once it does."""
         lines = self.lines(2)
         match = re.fullmatch(STARTING + r"listening on (http://127\.0\.0\.1:\d+)\n", lines)
         assert match, f"{lines!r}\n{self._log.read_text()}"
         return match.group(1)
 
     def kill(self) -> None:
-        """SIGKILL."""
         self._process.kill()
         self._process.join()
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the end."""
         self._process.terminate()
         self._process.join(timeout=15)
         assert self._process.exitcode is not None, "the program did not end"

@@ -26,19 +26,16 @@ class Log:
         return len(self.entries) - 1
 
     def checkpoint(self, size: int) -> str:
-        """The signed checkpoint of the first entries."""
         root = merkle.range_hash(self._nodes(size), 0, size)
         return receipts.Checkpoint(ORIGIN, size, root).signed(KEY)
 
     def receipt(self, index: int, size: int) -> dict[str, str | int]:
-        """The receipt of an entry under the checkpoint of a size."""
         nodes = self._nodes(size)
         path = [merkle.range_hash(nodes, *each) for each in merkle.inclusion_ranges(index, size)]
         proof = receipts.Receipt(index, SALT, tuple(path), self.checkpoint(size)).proof
         return {"log_index": index, "salt": SALT.hex(), "proof": proof}
 
     def fetch(self, path: str) -> bytes:
-        """What a server answers at ``/api/v1/log`` and at a tile of hashes."""
         self.fetched.append(path)
         if path == "/api/v1/log":
             newest = self.checkpoint(len(self.entries))

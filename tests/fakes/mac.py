@@ -45,10 +45,7 @@ WAITS = "import signal\nsignal.pause()\n"
 
 
 class Commands:
-    """A folder of stand-in commands; a command that is not written is absent.
-
-    Each start is a line of ``calls``: the name and the arguments.
-    """
+    """A folder of stand-ins; a command not written is absent. ``calls``: a line each start."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,7 +60,6 @@ class Commands:
         path.chmod(0o755)
 
     def prints(self, name: str, text: str) -> None:
-        """Write a command that prints the same for all arguments."""
         self.command(name, f"print({text!r}, end='')")
 
     def by_arguments(self, name: str, answers: Mapping[str, str]) -> None:
@@ -76,12 +72,7 @@ class Commands:
         )
 
     def sysctl(self, recorded: str, *, ends_at_first: bool = False) -> None:
-        """Write sysctl.
-
-        Args:
-            recorded: the lines that it prints for the names that this Mac knows.
-            ends_at_first: as before macOS 14.4.
-        """
+        """``recorded``: lines for the names it knows; ``ends_at_first``: as before macOS 14.4."""
         known = dict(line.split(": ", 1) for line in recorded.splitlines())
         self.command(
             "sysctl",
@@ -92,7 +83,6 @@ class Commands:
         )
 
     def whole_mac(self) -> None:
-        """Write every command of an M5 Max on mains power."""
         self.sysctl((APPLE / "m5max_super.sysctl.txt").read_text())
         self.prints("system_profiler", (APPLE / "m5max_super.profile.json").read_text())
         gpu = (APPLE / "m3max.ioreg.txt").read_text().replace("M3 Max", "M5 Max")
@@ -109,7 +99,6 @@ class Commands:
         self.command("powermetrics", "sys.exit('powermetrics must be invoked as the superuser')")
 
     def every(self, program: str) -> None:
-        """Write the same program for all commands."""
         for name in NAMES:
             self.command(name, program)
 
@@ -123,8 +112,6 @@ class Commands:
 
 
 class FakeMac(Commands):
-    """The commands, as this process finds them."""
-
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder)
         monkeypatch.setattr(text, "COMMANDS", str(folder))

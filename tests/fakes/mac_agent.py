@@ -61,7 +61,6 @@ class AppleEnergyMonitor:
 
 
 def plant(commands: Path) -> None:
-    """Put the stand-ins in the agent's places."""
     become_a_mac()
     from bench_agent.machine import macos, text
     from bench_agent.run import _ask_interpreter, worker_process

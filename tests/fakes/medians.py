@@ -13,12 +13,7 @@ def figures(
     kinds: Mapping[str, int] = MappingProxyType({}),
     areas: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Figure]:
-    """One figure for each hardware, workload and set-up, fastest first.
-
-    Args:
-        kinds: of owners, by label; others are new.
-        areas: of owners; others have one each.
-    """
+    """One figure for each hardware, workload and set-up, fastest first; other owners are new."""
     labels = kinds.keys() | areas.keys()
     facts = {one: OwnerFacts(kinds.get(one, NEW), areas.get(one)) for one in labels}
     made = of_machines(combined(combined(repeats, "run"), "machine"), facts)

@@ -30,8 +30,6 @@ class Mirror:
 
 @contextmanager
 def serving(mirror: Mirror) -> Iterator[Mirror]:
-    """Serve until the block ends; ``mirror.url`` is the address."""
-
     class Handler(http_stub.Handler):
         def answer(self) -> None:
             wanted = self.headers.get("Range")

@@ -18,7 +18,6 @@ class FakeGpu:
 
 
 def h200(number: int, **answers: Any) -> FakeGpu:
-    """A GPU that answers everything, with invented values."""
     uuid = f"GPU-{number:08x}-0000-4000-8000-00000000cafe"
     return FakeGpu(
         uuid,
@@ -41,8 +40,6 @@ def h200(number: int, **answers: Any) -> FakeGpu:
 
 
 class FakeNvml:
-    """Replaces the module."""
-
     NVMLError = NVMLError
 
     def __init__(

@@ -33,8 +33,7 @@ def outbox_with(folder: Path, most: int) -> Outbox:
 
 
 def summary_of(folder: Path, results: Iterable[Result]) -> RunSummary:
-    """The outcome of a run with these results, each in an outbox of its own: some tests have a
-    repeat twice."""
+    """The outcome of a run, each result in an outbox of its own: some have a repeat twice."""
     return RunSummary(
         entries=[
             put(Outbox(folder / "outboxes" / str(number)), result)
@@ -44,8 +43,7 @@ def summary_of(folder: Path, results: Iterable[Result]) -> RunSummary:
 
 
 def put_new(home: Home, count: int = 1, client: Client | None = None) -> Outbox:
-    """An outbox with new results signed by the agent's key; with a client bound to a challenge, as
-    a run does it."""
+    """Sign results with the agent's key; with a client bound to a challenge, as in a run."""
     key = load_or_create_key(home)
     author = Agent(version="0.1.0", key_id=key_id(key.public_key()))
     for _ in range(count):
@@ -59,5 +57,4 @@ def put_new(home: Home, count: int = 1, client: Client | None = None) -> Outbox:
 
 
 def sent(home: Home, client: Client) -> list[str]:
-    """Send the outbox; the results' ids."""
     return [d.answer["id"] for d in submit(client, Outbox(home.outbox))]

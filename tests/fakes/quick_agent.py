@@ -32,7 +32,6 @@ HERE = Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environmen
 
 
 def a_plan(repeats: int) -> Plan:
-    """Four set-ups."""
     selection = Selection(frameworks=("mlx",), repeats=repeats, budget_seconds=0.02)
     plan = make_plan(PRESETS["smoke"], selection, {"mlx": HERE})
     assert len(plan.cells) == 4

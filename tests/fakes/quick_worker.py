@@ -19,7 +19,6 @@ class RealTimeSession(FakeSession):
 
 
 def without_data() -> None:
-    """Make this worker generate one sample of zeros."""
     seeded.generated_data = lambda data_set, part, samples=None, seed="": (  # type: ignore[assignment]
         np.zeros((1, *data_set.sample_shape), np.uint8),
         np.zeros(1, np.int32),

@@ -40,7 +40,6 @@ _runs = itertools.count(1)
 
 
 def private_key(seed: int = 1) -> Ed25519PrivateKey:
-    """A key that is the same in every run of the tests."""
     return Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
 
 
@@ -143,7 +142,6 @@ def make_measurement(
 
 
 def make_evaluation(cell: Cell, measurement: Measurement) -> Evaluation:
-    """What an honest training may reach after as many steps."""
     blocks, workload = measurement.blocks, workload_named(cell.workload)
     samples = loss_by_steps.evaluated_samples(workload)
     tried = Evaluation(epochs=0, samples=samples, loss=1.0, accuracy=0.75)
@@ -155,7 +153,6 @@ def make_evaluation(cell: Cell, measurement: Measurement) -> Evaluation:
 
 
 def make_witness(cell: Cell, measurement: Measurement | None = None, **overrides: Any) -> Witness:
-    """A witness whose steps are those of the measurement, with the invented figures."""
     measurement = measurement or make_measurement(cell)
     job = SessionJob(workload_named(cell.workload), seeding.OWN_NONCE, cell.batch_size, cell.data)
     told = seeding.witness_of(job, measurement, seeding.invented_for(job))
@@ -163,9 +160,7 @@ def make_witness(cell: Cell, measurement: Measurement | None = None, **overrides
 
 
 def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
-    """A measurement with the evidence that it lacks: a witness, the digest of its data, a window
-    that its blocks fill, its loss on the test split, and a matrix product at its rate. Overrides
-    take the place of what it has."""
+    """A measurement with the evidence that it lacks, or that the overrides have."""
     fields: dict[str, Any] = {
         "witness": make_witness(cell, measurement),
         "window": make_window(measurement.blocks),
@@ -185,7 +180,6 @@ def make_window(blocks: Blocks, started_ns: int = 4_000_000_000, share: float = 
 
 
 def make_data_digest(cell: Cell) -> str:
-    """Of the workload's data; of any for real data."""
     if cell.data == "real":
         return "e" * 64
     return generated_digest(workload_named(cell.workload).data_set)
@@ -209,11 +203,7 @@ def make_result(
     witness: bool = True,
     **overrides: Any,
 ) -> Result:
-    """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides.
-
-    ``witness``: with all that level 3 needs but a challenge, as far as ``measurement`` does not
-    have it.
-    """
+    """A result of ``mnist-cnn`` on a CPU; ``witness``: with all of level 3 but a challenge."""
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
     if witness:
@@ -255,17 +245,13 @@ def make_result(
 def make_complete(
     cell: Cell | None = None, measured: dict[str, Any] | None = None, **overrides: Any
 ) -> Result:
-    """A result with all that level 3 needs but a challenge.
-
-    ``measured``: of :func:`make_measurement`; ``overrides``: of :func:`with_witness`.
-    """
+    """With all of level 3 but a challenge; ``overrides``: of :func:`with_witness`."""
     cell = cell or make_cell()
     measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
     return make_result(cell=cell, measurement=measurement, witness=False)
 
 
 def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:
-    """A result that gave no figure."""
     outcome = Failed(kind=kind, phase=phase, exception_class="RuntimeError", exit_code=-11)  # type: ignore[arg-type]
     return make_result(outcome=outcome, **overrides)
 
@@ -278,7 +264,6 @@ def sealed(result: Result, key: Ed25519PrivateKey | None = None) -> bytes:
 def challenge_request(
     key: Ed25519PrivateKey | None = None, origin: str = "bench.test", run_id: str = "a" * 32
 ) -> bytes:
-    """The body that asks for a challenge."""
     key = key or private_key()
     asked = acts.ChallengeRequest(
         id=secrets.token_hex(16), run_id=run_id, key_id=key_id(key), server_origin=origin
@@ -287,7 +272,6 @@ def challenge_request(
 
 
 def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:
-    """The body that enrolls a key."""
     key = key or private_key()
     event = statement.enroll_event(key.public_key(), AT)
     payload = statement.key_event_payload(event)

@@ -21,7 +21,6 @@ _numbers = itertools.count()
 
 
 def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any) -> httpx.Response:
-    """Post an act of the test key with this seed."""
     key = results.private_key(seed)
     name = about.pop("display_name", None)
     said = Act(
@@ -37,7 +36,6 @@ def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any
 
 
 def revoked(post: Poster, signer: int, target: int, since: int | None = None) -> httpx.Response:
-    """Post a revocation of one test key, signed by another or by itself."""
     event = Revocation(
         event="revoke",
         key_id=results.key_id(results.private_key(target)),

@@ -30,8 +30,7 @@ def figures_of(workload: str, nonce: str, batch_size: int) -> Figures:
 
 
 def invented(workload: Workload, nonce: str, batch_size: int) -> Figures:
-    """Figures that cost nothing: losses that fall from about that of guessing, in a range where
-    Dropout draws masks."""
+    """Losses fall from about that of guessing, in a range where Dropout draws masks."""
     start = math.log(workload.data_set.classes) * (1 + 0.001 * math.log2(batch_size))
     moved = (0.5,) * len(list(trained_tensors(workload)))
     seed = nonces.seed_of(nonce, workload.digest)
@@ -54,8 +53,7 @@ def figures_of_job(job: SessionJob) -> Figures:
 def witness_of(
     job: SessionJob, measured: Measurement, right: Figures, times: float = 1.0
 ) -> Witness:
-    """What an honest session shows, or with losses that many times as large: each step of a reading
-    took as long as one of a block."""
+    """Each step of a reading takes as long as one of a block; losses are ``times`` as large."""
     blocks, tensors = measured.blocks, list(trained_tensors(job.workload))
     step_ns = sorted(blocks.durations_ns)[len(blocks.durations_ns) // 2] / blocks.steps_per_block
     readings: list[Reading] = []
@@ -80,7 +78,6 @@ def witness_of(
 
 
 def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
-    """The result as an honest agent sends it under its nonce."""
     seed = nonces.seed_of(result.seeding_nonce, result.cell.workload_digest)
     result, job = result.model_copy(update={"seed": seed}), recomputation.job(result)
     measured = result.measurement
@@ -93,8 +90,7 @@ def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
 
 
 def train_on(result: Result, splits: tuple[Split, Split], times: float = 1.0) -> Result:
-    """The result with what an honest agent says of its session on these samples, train and test;
-    or with losses that many times as large."""
+    """As an agent trained on the train and test samples; losses are ``times`` as large."""
     job, measured = recomputation.job(result), result.measurement
     assert job is not None
     assert measured is not None
@@ -135,8 +131,7 @@ def under_nonce(result: Result) -> Result:
 
 
 def _moved(told: Reading, old: Reading, new: Reading) -> Reading:
-    """A reading under another nonce, with what a test has changed of it: a loss and the times of
-    its calls as many times as large."""
+    """Under another nonce; what a test changed of loss and calls stays in proportion."""
     changes: dict[str, object] = {}
     if told.loss is None or old.loss is None or new.loss is None:
         changes["loss"] = None

@@ -11,7 +11,6 @@ from bench_server.db.store import Store
 
 @contextmanager
 def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
-    """Every statement that is executed meanwhile, with its parameters."""
     executed: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:

@@ -41,8 +41,7 @@ def send(
     cell: Cell | None = None,
     changed: Callable[[Result], Result] = lambda result: result,
 ) -> list[str]:
-    """Accept a run of a cell that began then, one repeat for each step time; returns the
-    results' ids. ``changed``: what is sent instead of a result."""
+    """Accept a run, one repeat a step time; ``changed``: what is sent instead of a result."""
     challenge = challenge_of(store, key, began)
     sent = map(changed, made(key, steps_ns, challenge, began=began, cell=cell))
     raws = [results.sealed(result, key) for result in sent]
@@ -63,7 +62,6 @@ def made(
     cell: Cell | None = None,
     **overrides: Any,
 ) -> list[Result]:
-    """A run of a cell under a challenge of that time, one repeat for each step time."""
     cell = cell or results.make_cell()
     clocks = results.clocks_of(began, TOOK_NS)
     return [

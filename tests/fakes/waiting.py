@@ -8,11 +8,7 @@ Value = TypeVar("Value")
 
 
 def wait_for(look: Callable[[], Value], seconds: float = 60, pause_seconds: float = 0.02) -> Value:
-    """Look again and again until a value is true.
-
-    Returns:
-        The true value; after ``seconds`` the last one, which the caller checks.
-    """
+    """Look until a value is true; after ``seconds`` the last one, which the caller checks."""
     deadline = time.monotonic() + seconds
     while not (value := look()) and time.monotonic() < deadline:
         time.sleep(pause_seconds)

@@ -82,7 +82,6 @@ class Witness:
         return self.spoil(self._answer(body.decode()))
 
     def line(self, text: str) -> str:
-        """Its cosignature of a checkpoint's text."""
         signature = self.private_key.sign(cosignatures.message(text, self.at))
         raw = self.key.hint + self.at.to_bytes(8, "big") + signature
         return f"\u2014 {self.name} {base64.b64encode(raw).decode()}\n"

@@ -26,7 +26,6 @@ def variant(workload: Workload, **changes: Any) -> Workload:
 
 
 def dropped(*between: Layer, rate: float = 0.3) -> Workload:
-    """The tiny workload with Dropout before its last layer, and layers before that."""
     last = Dense(units=10, activation="linear")
     return variant(TINY, layers=(Flatten(), *between, Dropout(rate=rate), last))
 
@@ -50,7 +49,6 @@ def cell_of(
     batch_size: int | None = None,
     precision: Precision = "float32",
 ) -> Cell:
-    """A cell on the CPU with generated data."""
     return Cell(
         workload=workload.name,
         workload_digest=workload.digest,

@@ -29,8 +29,6 @@ XEON = "intel-xeon-platinum-8481c-12-cores-virtual-machine"
 
 @dataclass(frozen=True)
 class Site:
-    """The server's address, and some of its contents."""
-
     address: str
     measured: str
     failed: str
@@ -39,14 +37,12 @@ class Site:
 
 @pytest.fixture
 def empty_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server without results."""
     with _server(tmp_path_factory.mktemp("empty")) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server with three machines, five cells, a failure and a name full of markup."""
     with _server(tmp_path_factory.mktemp("site")) as address:
         with httpx.Client(base_url=address, timeout=30) as http:
             site = _fill(poster(http), address)
@@ -63,7 +59,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests that look."""
     try:
         with open_browser() as opened:
             yield opened
@@ -73,7 +68,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    """A page of the browser, with the options that a test gives."""
     opened = browser.new_page(**getattr(request, "param", {}))
     yield opened
     opened.close()
@@ -84,7 +78,6 @@ _stores: dict[str, Store] = {}
 
 
 def poster(http: httpx.Client) -> Poster:
-    """Posts results that count to a server of these tests."""
     return Poster(http, _stores[str(http.base_url).rstrip("/")])
 
 

@@ -55,14 +55,12 @@ class Fleet:
 
     @property
     def addresses(self) -> list[str]:
-        """An address of every page."""
         ids = {"machine": self.machine, "result": self.result, "failed": self.failed}
         return [self.address + page.format(**ids) for page in PAGES]
 
 
 @contextmanager
 def running_fleet(folder: Path, workloads: Sequence[str] = fakes.WORKLOADS) -> Iterator[Fleet]:
-    """A server full of invented results, in a folder."""
     url = fakes.make(folder, workloads)
     with running_server(url, folder) as address, httpx.Client(base_url=address) as http:
 

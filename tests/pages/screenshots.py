@@ -15,7 +15,6 @@ SCHEMES = ("light", "dark")
 
 
 def take(folder: Path) -> None:
-    """One picture a page and colour scheme, from the top of the page."""
     with (
         tempfile.TemporaryDirectory() as home,
         running_fleet(Path(home)) as fleet,

@@ -72,7 +72,6 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
 
 
 def _slow_down(page: Page) -> None:
-    """100 kB/s, so that a page comes in parts."""
     pace = {"downloadThroughput": 100_000, "uploadThroughput": 100_000, "latency": 1}
     chromium = page.context.new_cdp_session(page)
     chromium.send("Network.emulateNetworkConditions", {"offline": False, **pace})
@@ -203,7 +202,6 @@ def test_axe_finds_nothing(browser: Browser, fleet: Fleet) -> None:
 
 @pytest.fixture(scope="module")
 def texts(fleet: Fleet) -> dict[str, str]:
-    """The text of every page, by its address."""
     with httpx.Client(timeout=30) as http:
         return {address: http.get(address).text for address in fleet.addresses}
 

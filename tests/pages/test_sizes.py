@@ -63,7 +63,6 @@ Open = Callable[[str], Page]
 
 @pytest.fixture(params=FONTS)
 def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
-    """Opens an address with a font in place of the pages' own."""
     family = request.param
     context = browser.new_context(bypass_csp=True, viewport={"width": 1440, "height": 900})
     page = context.new_page()

@@ -147,7 +147,6 @@ def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: 
 
 
 def two_levels(gap: float, share: float) -> Draw:
-    """Values of two levels, such as two power modes, with 1 % noise."""
     return lambda random, n: random.normal(0, 0.01, n) + gap * (random.random(n) < share)
 
 

@@ -31,7 +31,6 @@ CURVE = CURVES[MLP.name]
 def judge(
     cell: Cell, workload: Workload, steps: int, loss: float | None, samples: int | None = None
 ) -> LossVerdict:
-    """The verdict on a session with this loss on the test split."""
     samples = samples or evaluated_samples(workload)
     evaluation = Evaluation(epochs=0, samples=samples, loss=loss, accuracy=0.5)
     return loss_by_steps.judge(cell, workload, steps, evaluation)
@@ -56,7 +55,6 @@ VGG, RESNET = workload_named("cifar100-vgg16"), workload_named("resnet50-transfe
 
 
 def loss_after(share: float) -> float:
-    """The loss of the curve after a share of its steps."""
     return next(loss for at, loss in CURVE if at >= int(LAST * share))
 
 
@@ -115,11 +113,7 @@ def test_the_floor_is_that_of_the_data() -> None:
 
 
 def honest_losses(mean: float, samples: int, sessions: int) -> NDArray[np.float64]:
-    """Losses of an honest model on some samples: one label in nine is wrong, and costs about 4.1
-    more.
-
-    The deviation of a sample is 1.45; sessions in JAX had 1.37 to 1.48.
-    """
+    """One wrong label in nine costs about 4.1 more; the deviation is 1.45 (JAX: 1.37 to 1.48)."""
     random = np.random.default_rng(seed=7)
     wrong = random.binomial(samples, RANDOM_LABELS * 0.9, sessions)
     costs = random.gamma(4 * wrong + 1e-9, 4.1 / 4)

@@ -29,7 +29,6 @@ def mth(hashes: list[bytes]) -> bytes:
 
 
 def grown(size: int) -> dict[merkle.Node, bytes]:
-    """All nodes of the tree over the first leaves."""
     frontier, nodes = merkle.Frontier(), {}
     for leaf in LEAVES[:size]:
         nodes.update(frontier.add(leaf))

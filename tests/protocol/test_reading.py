@@ -76,7 +76,6 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
 
 
 def test_the_calls_that_reach_an_epochs_end() -> None:
-    """Also one whose last step is the epoch's last."""
     assert Part("deep", 5, 14, 8).calls(3) == [3, 3, 3, 3, 2]
     assert Part("deep", 5, 14, 8).ends_epoch(3) == [True, False, False, True, False]
 
@@ -138,7 +137,6 @@ def test_calls_are_as_long_as_blocks(steps: int, per_call: int, calls: list[int]
 
 
 def test_a_part_of_several_epochs() -> None:
-    """Where an epoch has two steps."""
     assert [Part("deep", 1, steps, 2).epochs for steps in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
     made = parts(TINY, 128, SEEDS[0])[0]
     assert made.epochs == math.ceil((made.first + made.steps) / 2) > 100

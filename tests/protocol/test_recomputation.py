@@ -18,7 +18,6 @@ SESSION = nonces.seed_of(BOUND.nonce, DIGEST)
 
 
 def said(**changes: Any) -> Recomputation:
-    """What the server of the result states about its session, with changes."""
     job = recomputation.job(RESULT)
     assert job is not None
     made = recomputed(job, BOUND.id, BOUND.server_origin, invented_for)
@@ -26,7 +25,6 @@ def said(**changes: Any) -> Recomputation:
 
 
 def draw(**changes: Any) -> Draw:
-    """A draw that leaves the job out, with changes."""
     roots = (f"{number:064x}" for number in range(1_000))
     drawn = (Draw(size=3, root=root, seed=SESSION, share=0.1) for root in roots)
     return next(one for one in drawn if not recomputation.is_drawn(one)).model_copy(update=changes)

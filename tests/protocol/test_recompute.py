@@ -42,7 +42,6 @@ PER_EPOCH = TINY.steps_per_epoch(BATCH)
 def trained(
     workload: Workload, steps: int = 3, first: int = 0, kind: Kind = "deep", split: Any = None
 ) -> tuple[float, ...]:
-    """The loss and the movements of a part."""
     part = Part(kind, first, steps, workload.steps_per_epoch(BATCH))
     made = Training(Job(workload, BATCH, SEED), part, split)
     return made.train(), *made.movements()
@@ -177,7 +176,6 @@ def test_after_an_epochs_end_the_next_order_follows() -> None:
 
 
 def _start_loss(number: int, epoch: int) -> float:
-    """The loss of one batch of an epoch with the starting weights."""
     rows = seeded.order(TINY.data_set.train_samples, epoch, SEED)[number * BATCH :][:BATCH]
     split = seeded.generated_rows(TINY.data_set, "train", rows)
     x, weights = split[0].astype(np.float32) / np.float32(255), seeded.initial_weights(TINY, SEED)

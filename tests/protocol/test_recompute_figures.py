@@ -63,8 +63,7 @@ def test_the_figures_of_a_session() -> None:
 
 
 def test_a_movement_that_float32_cannot_add_is_in_its_range() -> None:
-    """Each step changes most weights by less than half of the distance to the next float32: an
-    engine's weights stay where they are, and those of float64 move."""
+    """An engine's float32 weights stay where they are, and those of float64 move."""
     workload = variant(TINY, optimizer=SGD(learning_rate=1e-9, momentum=0.0))
     (part, found), *_ = by_part(workload)
     made = Training(job_of(workload), part)
@@ -128,7 +127,6 @@ def test_masks_and_steps_have_streams_of_their_own() -> None:
 def test_a_mask_keeps_the_numbers_that_reach_its_rate(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The numbers next to the rate decide."""
     job = Job(dropped(rate=rate), BATCH, SEED)
     nearest = np.clip(int(rate * 2**24) + np.arange(-2, 3), 0, 2**24 - 1).astype(np.uint64)
     words = (nearest << np.uint64(40)) + np.uint64(2**40 - 1)

@@ -26,11 +26,7 @@ def sha(*arrays: Any) -> str:
 
 
 def philox(key: int, count: int) -> list[int]:
-    """Philox4x64-10 after Salmon et al. 2011, figure 2 and table 2, in plain integers.
-
-    As NumPy runs it: the counter is stepped before each block of four words, so the first block
-    has counter 1.
-    """
+    """Philox4x64-10 (Salmon et al. 2011, fig. 2, table 2); NumPy's first counter is 1."""
     mask = 2**64 - 1
     words: list[int] = []
     counter = 0

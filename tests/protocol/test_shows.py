@@ -19,7 +19,6 @@ def verdict(check: str, **changes: Any) -> dict[str, Any]:
 
 
 def facts(level: int | None = 3, **changes: Any) -> Facts:
-    """Of a result on a CPU in float32. ``changes``: of verdicts by check, or of the facts."""
     fields = {name: changes.pop(name) for name in [*changes] if name in Facts.__annotations__}
     verdicts = [verdict(name, **changes.get(name, {})) for name in NAMES]
     defaults = {

@@ -75,14 +75,12 @@ def honest(workload: Workload = DROPPED) -> Witness:
 
 
 def changed(number: int, workload: Workload = DROPPED, **changes: Any) -> Witness:
-    """The honest witness with changes of one reading."""
     readings = list(honest(workload).readings)
     readings[number] = readings[number].model_copy(update=changes)
     return honest(workload).model_copy(update={"readings": tuple(readings)})
 
 
 def moved(number: int, factor: float) -> Witness:
-    """The last tensor of one reading moved that many times as far."""
     movements = honest().readings[number].movements
     return changed(number, movements=(*movements[:-1], factor * (movements[-1] or 0)))
 

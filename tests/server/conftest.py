@@ -65,7 +65,6 @@ def _leave_for_long_tests(cases: list[Any]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Cluster]:
-    """One PostgreSQL for the session, with a migrated database and the roles of a site."""
     running = postgres.start()
     try:
         running.make_roles(tmp_path_factory.mktemp("secrets"))
@@ -79,8 +78,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Clust
 
 @pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty, migrated database, as the role that owns its tables: some tests tamper with them.
-    test_database_roles.py has the server's."""
+    """As the tables' owner: some tests tamper. test_database_roles.py has the server's role."""
     if request.param == "sqlite":
         path = tmp_path / "server.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
@@ -97,7 +95,6 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=DATABASES)
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without any table."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'empty.db'}"
     cluster: postgres.Cluster = request.getfixturevalue("cluster")
@@ -115,7 +112,6 @@ def store(database_url: str) -> Iterator[Store]:
 
 @pytest.fixture
 def clock() -> Callable[[], datetime]:
-    """A clock that advances by a second at each call."""
     seconds = itertools.count()
     start = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
     return lambda: start + timedelta(seconds=next(seconds))
@@ -130,7 +126,6 @@ def application() -> FastAPI:
 
 @pytest.fixture
 def authority() -> Authority:
-    """The keys of the server."""
     return AUTHORITY
 
 
@@ -157,7 +152,6 @@ def http(app: FastAPI) -> TestClient:
 
 @pytest.fixture
 def post(http: TestClient) -> Poster:
-    """Posts results of the test key, which is enrolled."""
     poster = Poster(http)
     poster.enroll()
     return poster
@@ -165,6 +159,5 @@ def post(http: TestClient) -> Poster:
 
 @pytest.fixture
 def live_server(database_url: str, tmp_path: Path) -> Iterator[str]:
-    """The address of a real server on loopback."""
     with running_server(database_url, tmp_path) as address:
         yield address

@@ -77,8 +77,7 @@ def empty(connection: Connection) -> None:
 def vouch(
     connection: Connection, confirmed: set[str], established: set[str], together: set[str]
 ) -> None:
-    """Make these owners the confirmed ones, the established ones and those of one area, and touch
-    their aggregates."""
+    """Set which owners are confirmed, established or of one area; touch their aggregates."""
     connection.execute(delete(OWNERS))
     for one in sorted(confirmed | established | together):
         row = {"label": one, "confirmed": one in confirmed, "established": one in established}
@@ -98,7 +97,6 @@ def hardware(connection: Connection) -> dict[str, Figure]:
 
 
 def from_repeats(connection: Connection) -> dict[str, Figure]:
-    """Figures of hardware from the ranked results, without any aggregate."""
     found = connection.execute(select(RESULTS).where(RESULTS.c.rankable))
     repeats = map(ranked_rows.figure_of_result, found)
     machines = combined(combined(repeats, "run"), "machine")

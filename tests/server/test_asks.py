@@ -26,7 +26,6 @@ OTHER = results.private_key(2)
 
 
 def at(app: FastAPI, moment: datetime) -> None:
-    """Set the server's clock, which goes on by a second at each call."""
     ticks = iter(range(10**6))
     app.state.clock = lambda: moment + timedelta(seconds=next(ticks))
 
@@ -52,7 +51,6 @@ def drawn(app: FastAPI, post: Poster) -> dict[str, Any]:
 
 
 def answer(post: Poster, draw: dict[str, Any], **changes: Any) -> str:
-    """A second owner answers the first ask of a draw."""
     ask = draw["asks"][0]
     named = {"root": draw["root"], "reason": ask["reason"], "result": ask["result"]}
     result = results.make_result(

@@ -34,7 +34,6 @@ VALUES = (None, "", "x", -1, 2**70, 0.5, True, [], {}, ["\ud800"], "2026-11-21T0
 
 @pytest.fixture
 def answers(post: Poster, store: Store) -> dict[str, bytes]:
-    """All answers that an audit of a small log reads: a key event, results, an act."""
     identity, _ = post.made(), post.made()
     assert said.act(post, "hide", result=identity).status_code == 200
     seen: dict[str, bytes] = {}
@@ -59,7 +58,6 @@ def audited(answers: dict[str, bytes], path: str, document: object) -> Report | 
 
 
 def board_of(answers: dict[str, bytes]) -> tuple[str, dict[str, Any]]:
-    """A board with a row."""
     boards = ((path, json.loads(raw)) for path, raw in answers.items() if "leaderboard" in path)
     return next((path, document) for path, document in boards if document["rows"])
 
@@ -73,7 +71,6 @@ def dumped(folder: Path, answers: dict[str, bytes]) -> Path:
 
 
 def changed_documents(document: Any, part: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
-    """The document with each field of a part in turn replaced, and left out."""
     for field in part(document):
         for value in (*VALUES, LEFT_OUT):
             changed = copy.deepcopy(document)

@@ -28,7 +28,6 @@ def run(*arguments: str, url: str) -> str:
 
 
 def refused(*arguments: str, url: str) -> str:
-    """What a command that ends with 2 says in its line."""
     done = CliRunner().invoke(cli, [*arguments, "--database-url", url])
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
     return done.stderr

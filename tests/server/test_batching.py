@@ -38,7 +38,6 @@ class Saver:
 
 
 def saved_by_many(saver: Saver, count: int) -> list[int | str]:
-    """What each of several gets, of whom all but the first come while the first is saved."""
     commit = GroupCommit(saver)
     waiting = commit.save([0])
     assert saver.begun.wait(30)
@@ -84,8 +83,7 @@ def test_an_item_that_cannot_be_saved_fails_alone() -> None:
 def test_a_row_the_database_refuses_fails_alone(
     post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever one result makes the database say, the others of its group are kept, and each is
-    counted once in its key's rate."""
+    """The others of its group are kept, and each is counted once in its key's rate."""
     identities = iter(["too short", "0" * 16, "too short", "1" * 16])
     monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda *_: next(identities))
     raws = [results.sealed(results.make_result()) for _ in range(2)]

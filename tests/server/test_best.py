@@ -20,7 +20,6 @@ SEEDS = 1_500
 
 
 def figure(ns: float, place: int = 0, between: float = 0.01) -> Figure:
-    """Three repeats of one machine in a set-up, ``between`` apart from the middle one."""
     times = (ns * math.exp(-between), ns, ns * math.exp(between))
     return hardware([repeat(one, setup=SETUPS[place]) for one in times])
 

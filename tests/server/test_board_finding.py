@@ -107,7 +107,6 @@ M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 
 @pytest.fixture
 def both_kinds(post: Poster) -> Poster:
-    """A CPU, which is the baseline, and an M2 Max measured with MLX alone."""
     post.baseline("intel-core-i7-8700")
     post.made()
     post.made(cell=results.make_cell(**MLX), machine=M2, step_ns=500_000)

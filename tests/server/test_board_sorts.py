@@ -36,7 +36,6 @@ NAMES = {
 
 @pytest.fixture
 def filled(post: Poster) -> Poster:
-    """Four hardware, the fastest first: H200, RTX 4090, M2 Max GPU, its CPU."""
     post.baseline("apple-m2-max-12-core-cpu")
     for machine, device, step_ns in (
         *((M2, METAL, 900_000), (RTX, CUDA, 280_000)),

@@ -43,7 +43,6 @@ def card(name: str, seed: int, **gpu: Any) -> Any:
 
 @pytest.fixture
 def fleet(post: Poster) -> Poster:
-    """Two NVIDIA cards and a Mac; the first card's agent reports its power limit and its memory."""
     told = {"memory_bytes": 24564 * 2**20, "power_limit_watts": 400.0}
     mac = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=3)
     for made, device, scope, step_ns, joules in (
@@ -60,13 +59,11 @@ def fleet(post: Poster) -> Poster:
 
 
 def specified(post: Poster, slug: str) -> dict[str, tuple[list[float], bool, str]]:
-    """The values of each property of a hardware, whether results report them, and their source."""
     stated = get(post.http, f"/hardware/{slug}")["specifications"]
     return {one["property"]: (one["values"], one["reported"], one["source"]) for one in stated}
 
 
 def chart(page: str, by: str) -> str:
-    """The chart of speed by price or energy of a page."""
     return page.partition(f"by {by}")[2].partition("</figure>")[0]
 
 

@@ -23,7 +23,6 @@ def test_a_short_axis_without_round_ratios_has_even_steps() -> None:
 
 
 def boxes(drawn: plots.Plot, size: str) -> list[plots.Box]:
-    """The labels of a plot in pixels, each inside the drawing."""
     width, height = plots.SIZES[size]
     found = []
     for label in drawn.labels[size]:

@@ -64,8 +64,7 @@ def status_at_the_end(client: socket.socket) -> int:
 
 
 def test_half_a_request_is_closed_with_its_reason(address: tuple[str, int]) -> None:
-    """So is a body that is late, at whatever rate it comes. An empty line after an answer does not
-    hold the connection."""
+    """So is a late body, at any rate. An empty line after an answer holds no connection."""
     halves = (b"", b"\r\n", HALF_HEADERS, HALF_BODY)
     with ExitStack() as clients:
         answered, steady, *half = (clients.enter_context(connected(address)) for _ in range(6))
@@ -144,7 +143,6 @@ READING_SECONDS = 0.05
 
 
 async def connection() -> tuple[Transport, BoundedProtocol]:
-    """A connection whose answers must be read within ``READING_SECONDS``."""
     transport = Transport()
     config = Config(app=lambda *_: None, log_level="critical")
     protocol = Connections(Limits(body_seconds=READING_SECONDS))(config, ServerState(), {})

@@ -23,7 +23,6 @@ def machine(
     gpus: tuple[tuple[str, str], ...] = (),
     **facts: Any,
 ) -> Machine:
-    """A machine. ``facts``: of its processor or of its system."""
     nesting = {k: v for k, v in facts.items() if k in OperatingSystem.model_fields}
     cores = {k: v for k, v in facts.items() if k in Cpu.model_fields}
     return Machine(

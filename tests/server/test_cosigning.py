@@ -37,8 +37,6 @@ def witness() -> Witness:
 
 @dataclass
 class Site:
-    """A server with one entry in its log, and its cosigner."""
-
     post: Poster
     store: Store
     cosigner: Cosigner

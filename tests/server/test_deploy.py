@@ -49,8 +49,7 @@ def test_compose_file_says_what_it_should() -> None:
 def test_compose_file_has_no_password_in_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What deploy/secrets.sh makes is what the compose file names; each address has its role. Each
-    service reads ``deploy/settings.env``."""
+    """deploy/secrets.sh makes what the compose file names; each address has its role."""
     document = yaml.safe_load(COMPOSE.read_text())
     for service in document["services"].values():
         for name, value in service.get("environment", {}).items():

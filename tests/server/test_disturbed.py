@@ -36,7 +36,6 @@ def test_other_programs_and_heat_disturb(warn: Warn, disturbed: bool) -> None:
 
 @pytest.fixture
 def owners(post: Poster) -> Poster:
-    """Two owners, each with a machine of the same hardware."""
     post.enroll(results.private_key(2))
     return post
 

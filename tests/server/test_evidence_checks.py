@@ -126,8 +126,7 @@ def filling(share: float, block_count: int = 10) -> Result:
 def test_the_blocks_fill_the_time_that_the_parent_saw(
     said: str, effect: str, shares: tuple[float, ...]
 ) -> None:
-    """Blocks that claim less time than passed make a machine faster; longer ones make nobody
-    faster. Canned blocks take no time: the parent receives all of them at once."""
+    """Less time than passed makes a machine faster; longer blocks make nobody faster."""
     for share, block_count in itertools.product(shares, (2, 60)):
         result = filling(share, block_count)
         verdict, counted = verdicts(result)["window"], eligibility([*verdicts(result).values()], 0)

@@ -24,8 +24,7 @@ END_HOLDERS = text(
 
 
 def end_holders(store: Store) -> int:
-    """End the connections that hold the projector's lock, as a restart of PostgreSQL does. Returns
-    their number."""
+    """End the holders of the projector's lock, as a restart of PostgreSQL does; their number."""
     with store.reading() as session:
         return len(session.connection().execute(END_HOLDERS).all())
 

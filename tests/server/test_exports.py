@@ -30,7 +30,6 @@ def rows(post: Poster, address: str, form: str) -> list[dict[str, Any]]:
 
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:
-    """A row of JSON lines as CSV writes it."""
     return {
         k: "" if v is None else str(v).lower() if isinstance(v, bool) else str(v)
         for k, v in row.items()

@@ -13,7 +13,6 @@ SLUG = "nvidia-h200"
 
 
 def entries(post: Poster, path: str) -> list[tuple[str, str, str]]:
-    """Title, link and summary of each entry."""
     answer = post.http.get(path).raise_for_status()
     assert answer.headers["content-type"] == "application/atom+xml"
     feed = ElementTree.fromstring(answer.content)

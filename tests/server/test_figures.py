@@ -33,7 +33,6 @@ def repeat(
     trust_level: int = 2,
     disturbed: bool = False,
 ) -> Figure:
-    """One repeat, in a run of its own unless the test names one."""
     identity = f"{next(COUNTER):016x}"
     run = run or identity
     subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, run, "e")

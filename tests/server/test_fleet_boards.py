@@ -58,7 +58,6 @@ def session(folder: Path) -> Iterator[Session]:
 
 
 def boards(session: Session, **filters: Any) -> dict[str, Board]:
-    """Every board with rows, by workload."""
     asked = BoardFilters.model_validate({**filters, "limit": 500})
     found = leaderboard.leaderboard(session, asked).boards
     return {board.workload.name: board for board in found if board.rows}
@@ -102,8 +101,7 @@ def processors(session: Session) -> dict[str, set[tuple[str, str]]]:
 
 
 def misplaced(session: Session, **filters: Any) -> tuple[list[str], int]:
-    """Processors above the GPU of their own machine, of which the figure is larger; and how many
-    pairs there are whose GPU is faster."""
+    """Processors above their machine's faster GPU; the number of pairs with a faster GPU."""
     pairs = processors(session)
     wrong, faster = [], 0
     for workload, board in boards(session, **filters).items():
@@ -155,7 +153,6 @@ def first_places(session: Session) -> dict[tuple[Any, ...], BoardRow]:
 
 
 def confirmed(session: Session) -> dict[tuple[Any, ...], float]:
-    """The confirmed figures of every set-up."""
     asked = {"group": "setup", "backing": "confirmed", "batch_size": "any", "precision": "any"}
     return {
         (workload, row.hardware_slug, *(getattr(row, name) for name in SETUP)): (
@@ -167,8 +164,7 @@ def confirmed(session: Session) -> dict[tuple[Any, ...], float]:
 
 
 def crowd(store: Store, authority: Authority, rows: Iterable[BoardRow]) -> None:
-    """Forty new owners of one network send results in the set-ups of these rows, by turns slower
-    and faster than the fleet's would be."""
+    """Forty owners of one network send results in these set-ups, by turns slower and faster."""
     cells: defaultdict[str, dict[str, Cell]] = defaultdict(dict)
     for row in rows:
         place = {name: getattr(row, name) for name in SETUP}
@@ -199,7 +195,6 @@ def slug(kind: Kind, machine: Kind) -> str:
 def test_forty_keys_of_one_network_change_no_first_place_and_no_confirmed_figure(
     folder: Path, tmp_path: Path, session: Session
 ) -> None:
-    """Slower and faster ones, in the set-up of every first place."""
     firsts, figures = first_places(session), confirmed(session)
     assert len(firsts) >= 50
     assert len(figures) > 20

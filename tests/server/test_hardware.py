@@ -121,7 +121,6 @@ def test_a_framework_has_its_version_under_any_wheels_name() -> None:
 def energetic(
     post: Poster, seed: int, step_ns: int, millijoules: int, scope: str = "cpu_package"
 ) -> None:
-    """Post a result of a processor whose energy was measured in this scope."""
     cell = results.make_cell()
     energy = Energy(source="rapl", scope=scope, energy_mj=millijoules, window_ns=10**9)
     made = results.make_machine(f"Intel(R) Core(TM) i{seed}-8700", seed=seed)

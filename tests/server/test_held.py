@@ -40,8 +40,7 @@ def owner_of(seed: int) -> str:
 
 
 def sent_by_one(post: Poster) -> str:
-    """Two owners back one hardware; another owner alone is twice as fast on another. The id of that
-    one's result."""
+    """Two owners back one hardware; another is alone, twice as fast: the id of that result."""
     for seed in (2, 3):
         send(post, seed, 1_000_000, "AMD Ryzen 9")
     send(post, 4, 2_000_000, "AMD Ryzen 5")
@@ -49,7 +48,6 @@ def sent_by_one(post: Poster) -> str:
 
 
 def cards(store: Store, result: str, machine: str) -> dict[str, share_cards.Card]:
-    """Every card of the site."""
     with store.reading() as session:
         return {
             **{
@@ -142,8 +140,7 @@ def test_forty_keys_of_one_network_move_nothing_that_others_back(
 def test_an_enrollment_says_the_area_of_a_new_owner_and_no_address(
     post: Poster, store: Store
 ) -> None:
-    """An area is that of a network. An owner has one, of its first key; where nothing is known of
-    the network it has none."""
+    """An owner's area is that of its first key's network; an unknown network has none."""
     with store.writing() as session:
         invite = key_registry.invite(session, said.NOW, "lab", timedelta(days=1))
         again = key_registry.invite(session, said.NOW, "lab", timedelta(days=1))

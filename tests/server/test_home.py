@@ -18,7 +18,6 @@ H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA 
 
 @pytest.fixture
 def measured(post: Poster) -> Poster:
-    """Two GPUs and a CPU in a small model, one of them in a medium one too."""
     post.baseline("apple-m2-max-12-core-cpu")
     for machine, kind, workload, step_ns in (
         *((M2, "metal", "mnist-cnn", 900_000), (H200, "cuda", "mnist-cnn", 200_000)),
@@ -115,7 +114,6 @@ def test_home_has_switch_and_boxes_and_only_boards_with_results(measured: Poster
 
 
 def followed(post: Poster, address: str, link: str) -> str:
-    """The page that a link of another page leads to."""
     found = re.search(rf'href="([^"]+)">{link}</a>', page(post, address))
     assert found
     return page(post, html.unescape(found[1]))

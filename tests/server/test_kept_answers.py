@@ -37,7 +37,6 @@ BOARD = "/api/v1/leaderboard"
 
 @pytest.fixture
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Grows by one each time that boards are worked out."""
     calls: list[Any] = []
     rankings = leaderboard.rankings
 
@@ -124,8 +123,7 @@ def test_a_real_server_shows_a_sender_its_result_at_once(live_server: str, store
 
 
 class Site:
-    """An application behind kept answers, with a clock of its own. ``calls``: the queries that it
-    answered; ``gate`` holds its answers back; ``fails``: it answers with an error."""
+    """An application behind kept answers. ``calls``: answered queries; ``gate`` holds them."""
 
     def __init__(self) -> None:
         self.now, self.position, self.took = 100.0, 1, 0.0

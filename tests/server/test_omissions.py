@@ -31,7 +31,6 @@ class Sender:
         post.enroll(self.key)
 
     def ask(self, run: int) -> None:
-        """Ask for a challenge for a run, and send nothing."""
         self.now += MINUTE
         assert self.post.ask(self.key, f"{run:032x}").status_code == 201
 
@@ -51,7 +50,6 @@ def sender(post: Poster, application: FastAPI) -> Sender:
 
 
 def shown(sender: Sender, result: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is missing beside a result, which the board shows too; and the statement about it."""
     answer = get(sender.post.http, f"/results/{result}")
     (row,) = get(
         sender.post.http, f"/leaderboard?workload=mnist-cnn&limit={sender.now.minute + 1}"

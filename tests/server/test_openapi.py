@@ -29,7 +29,6 @@ def document(application: FastAPI) -> dict[str, Any]:
 
 
 def properties(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every property in a part of the document, with its place."""
     if isinstance(node, dict):
         for name, schema in (node.get("properties") or {}).items():
             if isinstance(schema, dict):
@@ -141,7 +140,6 @@ def test_the_page_of_the_api_begins_with_four_recipes(
 
 
 def recipes_of(post: Poster) -> list[str]:
-    """The code of the first section of ``/docs``."""
     begin = post.http.get("/docs").text.partition('id="begin"')[2].partition("</section>")[0]
     found = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", begin, re.DOTALL)
     return list(map(html.unescape, found))

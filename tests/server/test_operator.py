@@ -33,8 +33,6 @@ def keys_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def command(database_url: str, store: Store, keys_dir: Path) -> Command:
-    """``bench-server`` on the test's database."""
-
     def run(*arguments: str) -> Ran:
         done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
         project(store)
@@ -50,7 +48,6 @@ def authority(keys_dir: Path) -> Authority:
 
 
 def entry(done: Ran) -> int:
-    """The log entry that a command says it made."""
     assert done.exit_code == 0, done.output
     match = re.fullmatch(r"logged as entry (\d+)\n", done.output)
     assert match, done.output

@@ -40,7 +40,6 @@ def finding(verdicts: str) -> dict[str, Any]:
 
 
 def stored(store: Store, identity: str) -> tuple[dict[str, Any], int]:
-    """The outlier verdict on a result, and its trust level."""
     with store.reading() as session:
         row = session.get_one(Measurement, identity)
         return finding(row.verdicts), row.trust_level

@@ -15,7 +15,6 @@ MOST_FIELDS = 15
 
 
 def _contexts() -> list[type]:
-    """The dataclasses of every module of ``web/pages``."""
     names = [each.name for each in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}.")]
     return [
         one

@@ -123,7 +123,6 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
 
 
 def different(n: int) -> dict[str, Any]:
-    """The columns that differ in the n-th copy."""
     return {
         "log_index": 1_000 + n,
         "submission_id": f"{n:016x}",

@@ -52,8 +52,7 @@ def test_speed_above_the_vendors_peak(
 
 
 def with_energy(scope: str, watts: float, seconds: float = 10.5, **machine: Any) -> Result:
-    """A result whose energy has this mean power. ``machine``: sockets of its processor, or the
-    limit of its GPU."""
+    """Energy of this mean power; ``machine``: sockets of its processor, or its GPU's limit."""
     energy = Energy(
         source="nvml",
         scope=scope,

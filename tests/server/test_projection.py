@@ -49,7 +49,6 @@ def test_catching_up_ends_although_the_log_grows(unprojected: Poster, store: Sto
     more, positions = 5, []
 
     def progress(position: int) -> None:
-        """A result comes for each that is applied."""
         nonlocal more
         positions.append(position)
         if more:
@@ -64,8 +63,7 @@ def test_catching_up_ends_although_the_log_grows(unprojected: Poster, store: Sto
 def test_an_outlier_is_compared_with_earlier_entries_alone(
     unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """In one batch or in many, however many owners there are: of six owners' results the last one
-    is an outlier."""
+    """In batches of any size: of six owners' results the last one is an outlier."""
     monkeypatch.setattr(outliers, "FEW", few)
     others = [results.private_key(seed) for seed in range(11, 16)]
     for key in others:

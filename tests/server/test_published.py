@@ -92,8 +92,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, database_url: str) 
 
 
 def test_the_operator_chooses_the_baseline(imported: TestClient, application: FastAPI) -> None:
-    """Else it is the measured hardware on most boards, once a figure is of two owners; a published
-    one before. No figure of one new owner is a baseline."""
+    """Else the measured one on most boards, once two owners back it; before, a published one."""
 
     def baseline(limit: int) -> Any:
         boards = get(imported, f"/leaderboard?limit={limit}")  # a new address is not cached

@@ -177,8 +177,7 @@ def test_an_update_of_few_machines_has_the_range_of_their_repeats() -> None:
 
 
 def share_within(owners: int, deviation: float, between_repeats: float = 0.01) -> float:
-    """How often the range of a figure holds the time of the model: owners with one machine each,
-    three repeats a machine, all log-normal."""
+    """How often the range holds the model: an owner has a machine, three log-normal repeats."""
     random = np.random.default_rng(7)
     machines = random.normal(0, deviation, (SEEDS, owners, 1))
     times = 100 * np.exp(machines + random.normal(0, between_repeats, (SEEDS, owners, 3)))

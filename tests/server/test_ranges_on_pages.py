@@ -38,7 +38,6 @@ def young(post: Poster) -> Poster:
 
 
 def objects(answer: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON document."""
     if isinstance(answer, dict):
         yield answer
     for value in answer.values() if isinstance(answer, dict) else answer:

@@ -27,7 +27,6 @@ TUNED = SETUP._replace(recipe="tuned", data="generated", timing="long")
 
 
 def measured(ns: float, owners: str, hardware: str = "a", setup: Setup = SETUP) -> list[Figure]:
-    """One repeat by each of these owners."""
     return [repeat(ns, owner, f"{owner}-m", hardware, setup) for owner in owners.split()]
 
 
@@ -87,7 +86,6 @@ def test_a_held_figure_has_a_place_and_no_rank() -> None:
 def test_what_backs_a_figure(
     owners: dict[str, float], together: str, backing: str, backed: bool, ns: float
 ) -> None:
-    """Times of owners, below zero if disturbed; which of them are of one area."""
     rows = [repeat(abs(ns), owner, f"{owner}-m", disturbed=ns < 0) for owner, ns in owners.items()]
     (figure,) = figures(rows, KINDS, dict.fromkeys(together.split(), 7))
     assert (figure.backing, figure.backed, figure.ns_per_sample) == (backing, backed, ns)
@@ -225,8 +223,7 @@ def test_every_sort_is_monotone(post: Poster, store: Store, sort: str, sign: str
 
 
 def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store: Store) -> None:
-    """Twenty slow owners make an outlier of a stranger's result, never of a confirmed owner's, and
-    of nobody's once there is one."""
+    """Twenty make an outlier of a stranger's result, of nobody's beside a confirmed owner."""
     for seed in range(1, 24):
         post.enroll(results.private_key(seed))
     for seed in range(3, 23):

@@ -42,7 +42,6 @@ BAND_WORDS = "level 3 of 4, with the losses of its session checked by a wide ran
 
 @pytest.fixture(autouse=True)
 def short_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings that are recomputed in a moment."""
     monkeypatch.setattr(reading, "SECONDS", 0.1)
 
 
@@ -62,7 +61,6 @@ def here(folder: Path, made: tuple[Manifest, tuple[Split, Split]]) -> RealData:
 
 
 def trained(splits: tuple[Split, Split], times: float = 1.0) -> Callable[[Result], Result]:
-    """What is sent of a session on these samples, with losses that many times as large."""
     return partial(train_on, splits=splits, times=times)
 
 
@@ -100,7 +98,6 @@ def witness(http: Any, sent: str) -> dict[str, Any]:
 
 @pytest.fixture
 def splits(made: tuple[Manifest, tuple[Split, Split]], post: Poster) -> Iterator[Any]:
-    """The samples; the server has the key."""
     return made[1]
 
 

@@ -53,7 +53,6 @@ def log(store: Store, raw: bytes) -> None:
 
 
 def bundle_of(post: Poster, store: Store, compute: Compute = invented) -> Bundle:
-    """That of a new result, which the server recomputed."""
     (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
     settle(store, compute)
     return fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
@@ -103,7 +102,6 @@ def test_recomputations_of_another_result_do_not_hold(post: Poster, store: Store
 
 
 def off(workload: Workload, nonce: str, batch_size: int, start: float, last: float) -> Figures:
-    """Other figures: of the start loss, or of the movements of the last reading."""
     made = invented(workload, nonce, batch_size)
     *others, reading = made.readings
     moved = reading.model_copy(update={"movements": tuple(last * one for one in reading.movements)})
@@ -134,7 +132,6 @@ RIGHT_SIZE = 2
 
 
 def waiting(store: Store) -> Recomputation:
-    """What an honest server could state about a job of a result that waits."""
     with store.reading() as session:
         row = session.exec(select(RecomputeJob)).one()
     said = Recomputation(

@@ -37,7 +37,6 @@ NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
 
 @pytest.fixture
 def sent(post: object, store: Store) -> list[str]:
-    """Two repeats of one run, projected and not recomputed."""
     ids = trusted.send(store, results.private_key(), [1_000_000, 1_010_000], projected=False)
     project(store)
     return ids
@@ -125,8 +124,7 @@ def test_a_wrong_reading_is_unranked_once_it_is_recomputed(store: Store, sent: l
 
 
 def test_replays_in_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -> None:
-    """Results, recomputations and results that come after them, cut anywhere. Nothing is recomputed
-    again, although the database forgot its queue, as it is in an audit."""
+    """Cut anywhere; although, as in an audit, the queue is lost, nothing is computed again."""
     settle(store)
     trusted.send(store, results.private_key(), [1_020_000, 990_000])
     before = rows(store)

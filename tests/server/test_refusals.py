@@ -22,7 +22,6 @@ RESULT, KEY_EVENT = statement.RESULT_PAYLOAD_TYPE, statement.KEY_EVENT_PAYLOAD_T
 
 
 def bad_results() -> Iterator[tuple[bytes, int, str, str]]:
-    """Bodies with the status, the code and the field of their refusal."""
     raw = statement.result_payload(results.make_result())
     document = json.loads(raw)
     document["predicate"]["score"] = 9.9e12

@@ -32,7 +32,6 @@ from bench_server.settings import Settings
 
 
 def derived(store: Store) -> list[list[dict[str, Any]]]:
-    """Every row of the projected tables, once all entries are applied."""
     project(store)
     return rows(store)
 

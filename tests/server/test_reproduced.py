@@ -24,7 +24,6 @@ MANY = 80
 
 @pytest.fixture
 def confirmed(post: Poster, store: Store) -> None:
-    """Three confirmed owners with a key each."""
     for key in KEYS[1:]:
         post.enroll(key)
     for owner in OWNERS:
@@ -40,7 +39,6 @@ def repeats(count: int) -> list[int]:
 
 
 def levels(store: Store) -> dict[str, list[int]]:
-    """Trust levels of all results and all aggregates."""
     with store.reading() as session:
         return {
             table.__tablename__: sorted(session.scalars(select(table.trust_level)))  # type: ignore[call-overload]

@@ -38,7 +38,6 @@ def total(setups: Sequence[Sequence[float]]) -> Pairs:
 
 
 def verdict(setups: Sequence[Sequence[float]], shift: float) -> str:
-    """Of the first owner's time in the first set-up, which is shifted by a claim."""
     claimed = [[setups[0][0] + shift, *setups[0][1:]], *setups[1:]]
     tau = reproduction.tau_of(total(claimed))
     own, *others = map(log, claimed[0])

@@ -38,8 +38,7 @@ WINDOW = Window(received_ns=(4_000_000_000, 4_120_000_000), blocks_agree=False)
 
 
 def with_pace(ratio: float, first: float | None = None, **cell: Any) -> Result:
-    """Readings whose steps take this many times as long as those of the blocks; ``first``: the
-    first call of each."""
+    """Steps of readings take ``ratio`` times those of blocks; ``first``: each first call."""
     made = results.make_cell(**cell)
     readings = []
     for one in results.make_witness(made).readings:

@@ -92,15 +92,12 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def everything(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """What was seen, with where; logs of this process are at the lowest level."""
     caplog.set_level(logging.DEBUG)
     return []
 
 
 @pytest.fixture
 def run(everything: list[tuple[str, str]]) -> Run:
-    """Run a command of the server or the agent in this process, and note what it prints."""
-
     def ran(program: Any, *arguments: str, code: int = 0, **environment: str) -> str:
         done = CliRunner().invoke(program, arguments, env=environment)
         said = done.output
@@ -114,7 +111,6 @@ def run(everything: list[tuple[str, str]]) -> Run:
 
 
 def key_forms(path: Path) -> dict[str, bytes]:
-    """A private key as text, and its seed in the usual codes."""
     key = load_pem_private_key(path.read_bytes(), password=None)
     assert isinstance(key, Ed25519PrivateKey)
     seed = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
@@ -138,7 +134,6 @@ def word_forms(name: str, word: str) -> dict[str, bytes]:
 
 
 def leaks(forms: dict[str, bytes], seen: list[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    """Each place with each secret that is there."""
     return [
         (place, name)
         for place, content in seen

@@ -43,8 +43,6 @@ HOLDERS = text(
 
 
 class Servers:
-    """Server processes, each with a name that its connections to the database have too."""
-
     def __init__(self, database_url: str, home: Path) -> None:
         self._database_url, self._home = database_url, home
         self._numbers = itertools.count()
@@ -52,7 +50,6 @@ class Servers:
         self.addresses: dict[str, str] = {}
 
     def start(self, count: int) -> None:
-        """Start some at the same time."""
         started = {}
         for _ in range(count):
             name = f"server-{next(self._numbers)}"
@@ -71,11 +68,7 @@ class Servers:
 
 
 class Client(threading.Thread):
-    """Enrolls, posts batches, and rotates its key after the first one. It sends each request until
-    a server acknowledges it, and goes from one server to the next.
-
-    ``acknowledged`` has the envelope and the answer of each result. A refusal ends the test.
-    """
+    """Sends each request to one server after the other until it is acknowledged."""
 
     def __init__(self, number: int, servers: Servers, batches: int, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -132,7 +125,6 @@ def wait_until(store: Store, holds: Callable[[Session], Any]) -> Any:
 
 
 def holder(session: Session) -> str | None:
-    """The server that holds the projector's lock."""
     holders = session.connection().scalars(HOLDERS).all()
     assert len(holders) <= 1
     return holders[0] if holders else None

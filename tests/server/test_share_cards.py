@@ -25,8 +25,7 @@ SHORT_TITLE = "AMD EPYC, 2 cores (virtual machine), machine 03576cb7"
 
 @pytest.fixture
 def ids(post: Poster) -> dict[str, str]:
-    """An H200 in two frameworks; the RTX 4090 is fastest in one that the H200 was not measured
-    in."""
+    """The RTX 4090 is fastest in a framework in which the H200 was not measured."""
 
     def made(name: str, recipe: str, machine: object, device: Device, step_ns: int) -> str:
         cell = results.make_cell(framework=name, recipe=recipe, device=device)
@@ -100,8 +99,7 @@ def test_a_machines_card_is_about_the_workload_of_its_finding(post: Poster, stor
 
 
 def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store: Store) -> None:
-    """The first of its workloads, although its hardware has a better rank in another one, and
-    another number format is faster."""
+    """The first of its workloads, although its hardware has a better rank in another one."""
     post.made(cell=results.make_cell(device=CUDA), machine=RTX, step_ns=160_000)
     identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
     faster = results.make_cell(device=CUDA, precision="tf32")

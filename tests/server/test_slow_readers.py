@@ -58,8 +58,7 @@ def outcome(app: FastAPI, path: str) -> tuple[Counter[int], list[int]]:
 
 
 async def beside_slow_clients(app: FastAPI, path: str) -> tuple[Counter[int], list[int]]:
-    """The statuses that slow clients of a path get, and then those of a client that reads and
-    posts."""
+    """The statuses of a path's slow clients, and then of one that reads and posts."""
     slow = [SlowClient(app) for _ in range(CLIENTS)]
     tasks = [asyncio.create_task(client.get(path)) for client in slow]
     try:

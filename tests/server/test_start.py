@@ -48,7 +48,6 @@ main(["serve", "--port", "0"])
 
 @contextmanager
 def started(program: str, database: Path, folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """A server's process: its pid, and the lines that it printed until it listened."""
     copied = shutil.copy(database, folder / "server.db")
     process = subprocess.Popen(
         [sys.executable, "-c", program],

@@ -33,7 +33,6 @@ def test_the_limits_are_those_of_standard(device: Any, seconds: float, kind: str
 
 
 def place(*setups: tuple[float, Setup]) -> tuple[float, int]:
-    """Time of the place of one hardware, and among how many set-ups it is the first."""
     (row,) = ranked(figures([repeat(ns, setup=setup) for ns, setup in setups]), one_each=True)
     return row.figure.ns_per_sample, row.setups
 
@@ -75,7 +74,6 @@ def test_the_last_block_counts_and_a_failure_is_short() -> None:
 
 
 def long(step_ns: int = 1_000_000) -> Measurement:
-    """A measurement of more than 10 s, with steps of 1 ms or more."""
     return results.make_measurement(results.make_cell(), step_ns, LONG_BLOCKS)
 
 

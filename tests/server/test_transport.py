@@ -23,7 +23,6 @@ pytestmark = pytest.mark.sqlite
 
 
 def raw(http: TestClient, path: str, **headers: str) -> tuple[Any, bytes]:
-    """An answer, and its bytes as they were sent."""
     with http.stream("GET", path, headers=GZIP | headers) as answer:
         return answer, b"".join(answer.iter_raw())
 
@@ -117,7 +116,6 @@ def test_one_tag_stands_for_both_encodings(post: Poster) -> None:
 
 @pytest.fixture
 def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by the length of each body that is compressed."""
     lengths: list[int] = []
     compress = starlette_gzip.GZipResponder._compress_body
 

@@ -32,8 +32,7 @@ CLIENTS = 48
 
 
 def refusing_writes(store: Store, turn: str = "queue") -> AbstractContextManager[None]:
-    """PostgreSQL is read-only, as a standby is; beside SQLite's file that of a turn cannot be
-    opened."""
+    """PostgreSQL is read-only, as a standby is; beside SQLite's file no turn can be opened."""
     if store.engine.dialect.name == "postgresql":
         return read_only(store)
     return no_file_at(Path(f"{store.engine.url.database}-{turn}"))
@@ -70,7 +69,6 @@ def read_only(store: Store) -> Iterator[None]:
 
 @pytest.fixture
 def post(app: FastAPI) -> Poster:
-    """Posts to a server whose log nobody projects."""
     poster = Poster(TestClient(app, raise_server_exceptions=False))
     poster.enroll()
     return poster

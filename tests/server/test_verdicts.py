@@ -20,7 +20,6 @@ PAGES = 400
 
 
 def figure(times: Sequence[float], name: str, unit: Unit = UNITS[0]) -> Figure:
-    """The figure of a hardware over times in nanoseconds, each of a unit."""
     setup = Setup("tensorflow", "cpu", "naive", 64, "float32", "real", "long")
     subject = Subject(name.upper(), name, "w", "d", setup)
     middle = median_high(times)

@@ -27,19 +27,16 @@ CELLS = [
 
 
 def verdicts(result: Result) -> dict[str, CheckVerdict]:
-    """Under a fresh challenge; what can be recomputed was."""
     result = under_nonce(result)
     known = recomputed_for(result, invented_for)
     return {verdict.check: verdict for verdict in result_checks.of_result(result, known)}
 
 
 def level(result: Result) -> int:
-    """Under a fresh challenge, with clocks that agree."""
     return eligibility(list(verdicts(result).values()), 0).trust_level
 
 
 def witness_with(cell: Cell, changed: dict[int, dict[str, Any]], **changes: Any) -> Witness:
-    """A witness, some of whose readings are changed, by their numbers."""
     told = results.make_witness(cell, **changes)
     readings = list(told.readings)
     for number, of_reading in changed.items():

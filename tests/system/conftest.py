@@ -19,8 +19,6 @@ BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Agent:
-    """The agent's command line with its own home."""
-
     home: Path
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -33,8 +31,6 @@ class Agent:
 
 @dataclass(frozen=True)
 class Operator:
-    """``bench-server`` as who runs the server types it, beside a server that runs."""
-
     database_url: str
     home: Path
 

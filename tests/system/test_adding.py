@@ -58,7 +58,6 @@ class Copy:
         return [str(found), *arguments, *more]
 
     def run(self, line: str, *more: str) -> str:
-        """A command of the page, which must succeed; what it prints."""
         ended = subprocess.run(
             self._command(line, *more),
             cwd=self.folder,
@@ -71,7 +70,6 @@ class Copy:
         return ended.stdout
 
     def start(self, line: str) -> subprocess.Popen[str]:
-        """A server that listens."""
         server = subprocess.Popen(
             self._command(line),
             cwd=self.folder,

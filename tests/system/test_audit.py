@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def audited(*groups: str) -> list[str]:
-    """What the audit prints of some groups, with all attacks found."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.audit", *(f"--only={name}" for name in groups)],
         capture_output=True,

@@ -35,7 +35,6 @@ SMALL = (
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Callable[..., Ran]:
-    """Runs the demo in a folder of its own, with faults."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(SITE)
     paths = [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -24,8 +24,6 @@ MARK = "the added environment's"
 
 
 class Machine:
-    """Two environments, and the agent of the first one."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.own = make_environment(folder / "own", lambda name: bool(JAX_ONLY.match(name)))
@@ -50,7 +48,6 @@ class Machine:
         return list(json.loads(self("devices", "--json"))["frameworks"])
 
     def results(self) -> dict[str, Result]:
-        """The signed results by framework."""
         files = (self.folder / "home" / "outbox" / "pending").glob("*.json")
         signed = [statement.parse_result(envelope.read(f.read_bytes()).payload) for f in files]
         return {result.cell.framework: result for result in signed}

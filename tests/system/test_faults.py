@@ -130,7 +130,6 @@ def test_each_part_of_a_witness_is_a_proof_of_its_own() -> None:
 
 
 def outcomes_of(page: str) -> list[Outcome]:
-    """The rows of the page's last table."""
     honest = {str(control.setup): control for control in controls()}
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 6]
     return [

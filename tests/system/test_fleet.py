@@ -81,7 +81,6 @@ def calls(folder: Path) -> list[str]:
 
 
 def sent_by(homes: Path) -> set[str]:
-    """The machines whose folders have sent their one result."""
     machines = set()
     for folder in homes.iterdir():
         (entry,) = Outbox(Home(folder).outbox).sent()
@@ -91,8 +90,6 @@ def sent_by(homes: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Slurm:
-    """A controller with two nodes of this machine."""
-
     folder: Path
 
     def run(self, *command: str, **environment: str) -> str:
@@ -111,7 +108,6 @@ class Slurm:
         return str(self.folder / "slurm.conf")
 
     def submit(self, script: str, *options: str, **environment: str) -> str:
-        """Submit a script. Returns the job's id."""
         file = self.folder / "job.sbatch"
         file.write_text(script)
         return self.run("sbatch", "--parsable", *options, str(file), **environment).strip()
@@ -225,7 +221,6 @@ def test_a_slurm_job_with_a_machine_that_fails_measures_the_other_and_fails(
 
 
 def play(folder: Path, playbook: str, inventory: str, *options: str) -> int:
-    """Run a playbook on hosts that all are this machine. Returns the exit code."""
     program = shutil.which("ansible-playbook", path=f"{BIN}:{PATH}")
     if program is None:
         pytest.skip("ansible-core is not installed")

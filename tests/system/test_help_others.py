@@ -79,7 +79,6 @@ def cell_of(workload: str) -> Cell:
 
 
 def wanted(address: str) -> dict[str, str]:
-    """The only ask of the day, once it is drawn."""
     for _ in range(200):
         asks = httpx.get(f"{address}/api/v1/asks", timeout=60).json()["asks"]
         if asks:

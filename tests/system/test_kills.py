@@ -31,8 +31,6 @@ pytestmark = pytest.mark.long
 
 
 class Killer:
-    """Starts agents and kills them or their workers."""
-
     def __init__(self, start: Callable[[list[str]], subprocess.Popen[bytes]], seed: int) -> None:
         self.start = start
         self.random = random.Random(seed)
@@ -63,7 +61,6 @@ class Killer:
 
 
 def posted(address: str) -> Counter[tuple[str, str, int]]:
-    """How often the server has each repeat of each run."""
     counts: Counter[tuple[str, str, int]] = Counter()
     with httpx.Client(base_url=address) as http:
         for page in pages(http, "/results?limit=100"):

@@ -29,8 +29,6 @@ def commands(tmp_path: Path) -> Commands:
 
 @pytest.fixture
 def on_mac(agent: Agent, commands: Commands) -> OnMac:
-    """Runs ``bench-agent`` on the stand-in Mac."""
-
     def run(*arguments: str, **environment: str) -> Ran:
         done = subprocess.run(
             [sys.executable, MAC_AGENT, commands.folder, *arguments],

@@ -21,7 +21,6 @@ HARMED = 1
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[postgres.Cluster]:
-    """A durable PostgreSQL that may be restarted."""
     running = postgres.start(durable=True)
     yield running
     running.stop()

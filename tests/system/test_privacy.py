@@ -39,7 +39,6 @@ if "bench_agent.worker" in " ".join(sys.orig_argv):
 
 @pytest.fixture
 def planted(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
-    """Runs ``bench-agent`` on a machine whose facts, variables and logs contain the words."""
     home, site = tmp_path / "home" / USER, tmp_path / "site"
     home.mkdir(parents=True)
     site.mkdir()
@@ -131,7 +130,6 @@ def test_a_bundle_names_no_person_and_no_machine(
 
 
 def _words(tmp_path: Path) -> list[str]:
-    """Words that must not appear: the planted ones, and the names of this machine."""
     words = [*PLANTED, str(tmp_path / "home" / USER)]
     for name in ("/etc/machine-id", "/sys/class/dmi/id/product_uuid"):
         if os.access(name, os.R_OK):
@@ -142,7 +140,6 @@ def _words(tmp_path: Path) -> list[str]:
 
 
 def _shown(address: str) -> Iterator[tuple[str, str]]:
-    """What the API and the pages show of the results, and where they lead."""
     with httpx.Client(base_url=address, timeout=60) as http:
         rows = http.get("/api/v1/results").json()["results"]
         assert len(rows) == 2
@@ -163,7 +160,6 @@ def _shown(address: str) -> Iterator[tuple[str, str]]:
 
 
 def _dumps(operator: Operator, folder: Path) -> dict[str, str]:
-    """The export in each format, as text."""
     tables = {}
     for suffix in ("csv", "jsonl", "parquet"):
         file = folder / f"dump.{suffix}"

@@ -73,7 +73,6 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """A shell, with the README's server."""
     opened = Shell(tmp_path)
     (line,) = [line for line in LINES if line.startswith("bench-server")]
     server = opened.start(line)
@@ -119,7 +118,6 @@ def clone(shell: Shell, line: str) -> None:
 
 
 def read_with_pandas(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines of Python, with a stand-in for pandas that returns the text."""
     (code,) = [text for kind, text in BLOCKS if kind == "python"]
     pandas = SimpleNamespace(read_csv=lambda address: httpx.get(address).text)
     monkeypatch.setitem(sys.modules, "pandas", pandas)

@@ -34,11 +34,7 @@ class Owner:
         assert self.agent("enroll", "--server", address).code == 0
 
     def send(self, step_us: int, wait: bool = True) -> str:
-        """Measure under a fresh challenge and submit by command; return the result's id.
-
-        Args:
-            wait: until the server has recomputed it.
-        """
+        """Measure under a fresh challenge and submit; the id, by default once it is recomputed."""
         key = load_or_create_key(self.home)
         client = Client(self.address, key, self.home)
         challenge, clock = client.challenge("a" * 32).challenge, RunClock()

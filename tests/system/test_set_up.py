@@ -29,7 +29,6 @@ class Machine:
         path.chmod(0o755)
 
     def brings(self, name: str) -> str:
-        """A script that makes a file of the folder."""
         return f": > {self.folder / name}"
 
     def calls(self) -> list[str]:
@@ -41,7 +40,6 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Root's, with nothing on it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))

@@ -59,7 +59,6 @@ SMALLEST = {
 
 
 def command_of(target: str) -> list[str]:
-    """The command of a target's program, without arguments."""
     if target == "test":
         return [sys.executable, "-m", "pytest"]
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
@@ -154,7 +153,6 @@ def test_a_terminated_program_leaves_no_process(
 
 
 def started(environment: dict[str, str]) -> Iterator[psutil.Process]:
-    """The processes with the mark of an environment, children or not."""
     for process in psutil.process_iter():
         try:
             if process.environ().get("TRAINMARK_TEST") == environment["TRAINMARK_TEST"]:
@@ -164,7 +162,6 @@ def started(environment: dict[str, str]) -> Iterator[psutil.Process]:
 
 
 def left(children: set[psutil.Process], environment: dict[str, str]) -> list[psutil.Process]:
-    """Those that still run."""
     everyone = children | set(started(environment))
     return [
         each for each in everyone if each.is_running() and each.status() != psutil.STATUS_ZOMBIE

@@ -22,8 +22,6 @@ RECIPES = {"naive": 1.0, "pipeline": 0.62, "tuned": 0.4}
 
 @dataclass(frozen=True)
 class Session:
-    """One run of one machine: who sends it, on what, when, and in which environment."""
-
     key: Ed25519PrivateKey
     kind: Kind
     machine: Machine
@@ -57,8 +55,7 @@ def cells_of(kind: Kind, workloads: Sequence[str], *, thorough: bool) -> Iterato
 
 
 def _step_ns(kind: Kind, cell: Cell) -> float:
-    """What a step might take: the framework's overhead, and the products at a rate that rises with
-    the batch."""
+    """The framework's overhead, and the products at a rate that rises with the batch."""
     workload = workload_named(cell.workload)
     host = {"cuda": 1.0, "metal": 1.6, "cpu": 0.35}[kind.device]
     overhead_ns = OVERHEAD_US[cell.framework] * 1e3 * RECIPES[cell.recipe] * host
