@@ -15,15 +15,14 @@ from . import query_names
 
 
 class Baseline(NamedTuple):
-    """A hardware, None where none has enough owners. ``chosen``: by the operator or the reader, so
-    that all of its figures count."""
+    """None where none has enough owners. ``chosen``: by operator or reader; all figures count."""
 
     slug: str | None
     chosen: bool = False
 
     def counted(self, figures: Iterable[Figure]) -> list[Figure]:
-        """The figures of the hardware that speed-ups may be relative to: those of two owners or
-        more, or of an established or confirmed one. A new owner alone decides no other figure."""
+        """Figures of two owners, or of an established or confirmed one: a new owner alone decides
+        no other figure."""
         return [
             figure
             for figure in figures
@@ -63,10 +62,9 @@ _MOST_BOARDS = (
 
 
 def baseline(session: Session, of_operator: str | None, of_reader: str | None = None) -> Baseline:
-    """The hardware that the reader or the operator chose, if it has a figure; else the measured
-    hardware on most boards, of those the one with most owners, of those the slowest: by confirmed
-    and established owners first, then by all. Published hardware only where none has a figure of
-    two owners, or of an older one."""
+    """The hardware that reader or operator chose, if it has a figure; else the measured one on most
+    boards, with most owners, the slowest: by confirmed and established owners first, then by all.
+    Published hardware only where none has a figure of two owners, or of an older one."""
     if of_reader is not None:
         return Baseline(of_reader, chosen=True)
     if of_operator is not None and query_names.is_hardware(session, of_operator):

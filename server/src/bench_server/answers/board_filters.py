@@ -64,8 +64,7 @@ class BoardFilters(CellFilters):
 
     @property
     def criteria(self) -> Criteria:
-        """What these filters mean for rows: a board has one batch size and one precision, unless
-        any is asked for."""
+        """A board has one batch size and one precision, unless any is asked for."""
         chosen = super().criteria
         equal = {"precision": "float32", **chosen.equal}
         equal = {name: value for name, value in equal.items() if value != "any"}
@@ -73,11 +72,7 @@ class BoardFilters(CellFilters):
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """The requested workload, or all.
-
-        Raises:
-            InvalidQuery: a cursor is given without a workload, or a size that it has not.
-        """
+        """Raises InvalidQuery for a cursor without a workload, or a size that it has not."""
         if self.cursor and not self.workload:
             raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
         if self.workload is None:
@@ -93,31 +88,27 @@ class BoardFilters(CellFilters):
 
     @property
     def is_of_hardware(self) -> bool:
-        """Whether rows are hardware or its set-ups, not machines."""
         return self.group != "machine"
 
     @property
     def is_of_scores(self) -> bool:
-        """Whether hardware is asked for over several workloads, by speed: a question of scores."""
+        """Whether hardware is asked for over several workloads, by speed."""
         by_speed = self.rank_by in (None, "throughput", "time") and self.sort is None
         return self.workload is None and self.group in (None, "hardware") and by_speed
 
     @property
     def _searches_first(self) -> bool:
-        """Whether a search selects rows before they are ranked: machines, or the hardware of one
-        machine or owner. To rank all of them would read all that the board has."""
+        """Whether a search selects rows before they are ranked: ranking all would read too much."""
         return not self.is_of_hardware or bool(self.machine_id or self.owner)
 
     @property
     def ranked_criteria(self) -> Criteria:
-        """The criteria of the rows that are ranked. A search selects among those, unless it comes
-        first."""
+        """A search selects among the ranked rows, unless it comes first."""
         criteria = self.criteria
         return criteria if self._searches_first else replace(criteria, search=Search())
 
     @property
     def ranks_rows(self) -> bool:
-        """Whether rows have ranks: those of hardware, unless a search selected them before."""
         return not self._searches_first
 
 

@@ -26,7 +26,7 @@ HINT_IDS = (
 
 
 class ComparedId(NamedTuple):
-    """The thing that an id names. ``further`` distinguishes set-ups with equal names."""
+    """``further`` distinguishes set-ups with equal names."""
 
     id: str
     kind: ThingKind
@@ -37,11 +37,7 @@ class ComparedId(NamedTuple):
 
 
 def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
-    """Read ``ids=a,b,c``: hardware slugs, ids of results and of set-ups, each once.
-
-    Raises:
-        InvalidQuery: fewer than ``at_least``, more than twenty, or not of that form.
-    """
+    """Read ``ids=a,b,c``, each once. Raises InvalidQuery for too few, or more than twenty."""
     ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not at_least <= len(ids) <= MOST_COMPARED:
         raise InvalidQuery(
@@ -60,11 +56,7 @@ def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
 
 
 def find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
-    """The thing that an id names, and its figures, fastest first.
-
-    Raises:
-        InvalidQuery: the id names nothing that can be compared.
-    """
+    """The thing, and its figures, fastest first. Raises InvalidQuery if the id names nothing."""
     figures = stored_figures.hardware_figures(session, item)
     if figures:
         name = figures[0].hardware
@@ -112,6 +104,5 @@ def _setup_thing(item: str, kind: ThingKind, name: str, row: Any) -> ComparedId:
 
 
 def names_of(things: Sequence[ComparedId]) -> list[str]:
-    """Names of the things, with details added to equal names."""
     times = Counter(thing.name for thing in things)
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]

@@ -50,8 +50,6 @@ WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 
 
 class CellKey(NamedTuple):
-    """The fields that two things must share for a comparison. Those that are compared are null."""
-
     workload: str
     framework: str | None
     recipe: str | None
@@ -63,8 +61,6 @@ Side = dict[CellKey, Figure]
 
 
 class Column(NamedTuple):
-    """A thing, its figures by cell, the cells in which it has held ones, and its price."""
-
     thing: ComparedId
     side: Side
     held: Set[CellKey]
@@ -81,13 +77,12 @@ def compare(
     """Compare hardware, machines, results, set-ups and published figures.
 
     Args:
-        prices: the reader's and the operator's; the reader's are of some of the things.
         across: an axis that cells omit, allowed if only set-ups and results are compared.
         mode: of comparing hardware and machines, ``best`` by default.
 
     Raises:
-        InvalidQuery: an id names none of these; a price names nothing that is compared; ``across``
-            with hardware or a machine, ``mode`` with anything else.
+        InvalidQuery: an id or a price names nothing that is compared; ``across`` with hardware or a
+            machine, ``mode`` with anything else.
     """
     stranger = next((item for item in prices.of_reader if item not in ids), None)
     if stranger is not None:
@@ -144,8 +139,7 @@ def compare(
 
 
 def _side(figures: Iterable[Figure], mode: Mode | None, left_out: tuple[str, ...]) -> Side:
-    """The best figure of each cell that is not held: at its best, of each workload; otherwise of
-    each set-up without the axes that are compared."""
+    """Of each cell the best figure that is not held; in the mode ``best`` of each workload."""
     if mode == "best":
         return {
             _key(figure)._replace(framework=None, recipe=None): figure
@@ -171,7 +165,6 @@ def _mode(kinds: set[ThingKind], mode: Mode | None) -> Mode | None:
 
 
 def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
-    """The axes that are compared and therefore not part of a cell."""
     of_machines = kinds & {"hardware", "machine"}
     if across and of_machines:
         raise InvalidQuery(
@@ -256,9 +249,7 @@ def _key(figure: Figure) -> CellKey:
 
 
 def _order(key: CellKey) -> tuple[Any, ...]:
-    """Sort by workload and framework, then by recipe from ``naive`` to ``tuned``. Workloads,
-    recipes and precisions have the order of the catalogue and of the matrix; unknown ones are
-    last."""
+    """Workloads, recipes and precisions have the order of the catalogue, unknown ones last."""
     return (
         _position(key.workload, [*WORKLOADS]),
         key.framework or "",

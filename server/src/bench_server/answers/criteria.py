@@ -22,9 +22,8 @@ ID = re.compile("[0-9a-f]{4,16}")
 
 @dataclass(frozen=True)
 class Search:
-    """Rows that are searched for: by a part of the name of their hardware or owner, or by the
-    beginning of an id (``name``); by the slug of their hardware; by its family. All must fit; None
-    fits everything."""
+    """``name``: a part of the name of hardware or owner, or the beginning of an id. All must fit;
+    None fits everything."""
 
     name: str | None = None
     slug: str | None = None
@@ -54,8 +53,7 @@ class Search:
         return family and names
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
-        """The same in SQL, for tables of aggregates, results (by their own ids too) and withdrawn
-        ones, which have no owner."""
+        """For tables of aggregates, results (by their ids too) and withdrawn ones (no owner)."""
         conditions: list[ColumnElement[bool]] = []
         if self.name:
             c, wanted = table.c, self.name.casefold()
@@ -86,15 +84,14 @@ class Search:
         return bool(ID.fullmatch((self.name or "").casefold()))
 
     def _begins(self, id: Any) -> ColumnElement[bool]:
-        """SQL: whether an id begins with the name. It uses an index."""
+        """SQL that uses an index."""
         wanted = (self.name or "").casefold()
         return id.between(wanted, f"{wanted}g")  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Criteria:
-    """Criteria for rows. ``equal``: values of columns, by name; ``default_batch``: the default
-    batch size of their workload; ``trust_level``: the lowest."""
+    """``equal``: values of columns; ``default_batch``: their workload's; ``trust_level``: least."""
 
     equal: Mapping[str, Any] = field(default_factory=dict)
     default_batch: bool = False
@@ -102,8 +99,7 @@ class Criteria:
     trust_level: int | None = None
 
     def of_baseline(self, slug: str) -> "Criteria":
-        """The criteria of a baseline's rows. Only batch size and precision select among them, so
-        that the baseline is the same whatever rows are asked for."""
+        """Batch size and precision alone: the baseline is the same whatever rows are asked for."""
         kept = {
             name: self.equal[name] for name in ("batch_size", "precision") if name in self.equal
         }

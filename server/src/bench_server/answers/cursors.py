@@ -14,11 +14,7 @@ def write(*place: str | float | int) -> str:
 
 
 def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """The position in a cursor, whose parts must have these types.
-
-    Raises:
-        InvalidQuery: it was not written by :func:`write`.
-    """
+    """Raises InvalidQuery if :func:`write` did not write it with parts of these types."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         place = json.loads(raw.decode("ascii"))
@@ -36,11 +32,7 @@ def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
 
 
 def moment_of(text: str) -> datetime:
-    """The moment in a cursor, in UTC.
-
-    Raises:
-        InvalidQuery: it is none.
-    """
+    """The moment in a cursor, in UTC. Raises InvalidQuery if it is none."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -11,9 +11,8 @@ from sqlalchemy import ColumnElement, and_
 
 
 class Family(NamedTuple):
-    """A rule. ``pattern``: matches the beginning of a hardware's name; it is read by Python, by
-    SQLite (through Python) and by PostgreSQL, so it has only what all of them have alike.
-    ``devices``: of these kinds of device alone."""
+    """``pattern`` matches the beginning of a name, and has only what Python, SQLite (through
+    Python) and PostgreSQL have alike."""
 
     label: str
     pattern: str = ""

@@ -93,14 +93,7 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
 def hardware(
     session: Session, slug: str, of_operator: str | None = None, prices: Prices = NO_PRICES
 ) -> HardwareAnswer:
-    """One hardware.
-
-    Args:
-        of_operator: the baseline that the operator chose.
-
-    Raises:
-        NotFound: it has no figure.
-    """
+    """``of_operator``: the baseline that the operator chose. Raises NotFound without a figure."""
     figures = stored_figures.hardware_figures(session, slug)
     if not figures:
         raise query_names.no_hardware(session, slug)
@@ -127,8 +120,7 @@ def hardware(
 def _machines(
     session: Session, slug: str, on_board: Figure | None
 ) -> tuple[tuple[MachineOfHardware, ...], list[Machine]]:
-    """The first machines by id, in the order of an index, so their total number does not matter;
-    and how they describe themselves."""
+    """The first machines by an index of ids, so their total number does not matter."""
     query = (
         columns(
             *(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats)),

@@ -76,10 +76,7 @@ class HistoryAnswer(InSetup):
 
 
 def history(session: Session, machine_id: str, filters: HistoryFilters) -> HistoryAnswer:
-    """Raises:
-    NotFound: the machine has no ranked results.
-    InvalidQuery: the filters leave none of its cells, or several.
-    """
+    """Raises NotFound without ranked results, InvalidQuery if no cell or several are left."""
     figure = _cell(session, machine_id, filters)
     runs = runs_of(session, machine_id, figure.evidence.result_id)
     counted = sum(len(counting(run)) for run in counting_runs(runs))
@@ -96,7 +93,7 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
 
 
 def changes(session: Session, machine_id: str, result_id: str) -> tuple[Change, ...]:
-    """The changes of a machine's level in the cell of a result, oldest first."""
+    """Changes of a machine's level in the cell of a result, oldest first."""
     return changes_among(session, runs_of(session, machine_id, result_id))
 
 

@@ -38,8 +38,7 @@ from .types.leaderboard import (
 
 
 class Leaderboard(NamedTuple):
-    """Boards, and the scores of the hardware on them if asked for, the best first; none for boards
-    of machines or energy. ``rankings``: all rows that the boards are selected from."""
+    """``scores``: if asked for, the best first; none for boards of machines or energy."""
 
     boards: tuple[Board, ...]
     scores: tuple[HardwareScore, ...]
@@ -47,9 +46,8 @@ class Leaderboard(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """All rows of a workload's board, those of the hardware that is searched for (``shown``), and
-    the baseline's best figure. By energy the rows are of one of the ``energy_scopes``, the most
-    common one if none was asked for."""
+    """``shown``: the rows that are searched for. By energy the rows are of one of the
+    ``energy_scopes``, the most common one if none was asked for."""
 
     workload: Workload
     rows: Sequence[RankedRow]
@@ -67,8 +65,6 @@ class Beside(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The rows that a board shows."""
-
     rows: Sequence[RankedRow]
     next_cursor: str | None
 
@@ -80,16 +76,8 @@ def leaderboard(
     parts: Collection[Part] = (),
     prices: Prices = NO_PRICES,
 ) -> Leaderboard:
-    """Boards of one workload or of all. All figures are read at once.
-
-    Args:
-        of_operator: the baseline that the operator chose; ``filters.baseline`` goes before it.
-        parts: ``scores`` and ``unranked`` are computed if asked for.
-
-    Raises:
-        InvalidQuery: a framework, a hardware or the baseline is unknown, or a cursor is given
-            without a workload.
-    """
+    """Boards of one workload or of all. All figures are read at once. ``filters.baseline`` goes
+    before ``of_operator``. Raises InvalidQuery for an unknown name or a cursor without workload."""
     found = rankings(session, filters, of_operator)
     unranked_rows = (
         {}
@@ -112,7 +100,6 @@ def leaderboard(
 def rankings(
     session: Session, filters: BoardFilters, of_operator: str | None = None
 ) -> list[Ranking]:
-    """All rows of the boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
     baselines, criteria, workloads = {}, filters.criteria, filters.workloads
     of_machines = filters.group == "machine"
@@ -161,9 +148,8 @@ def _board(
 
 
 def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore, ...]:
-    """Scores of a family's hardware, the best first, with ranks among all. A rank needs a place on
-    every board that the baseline is on, else the best rank could be had by measuring one workload
-    alone."""
+    """A rank needs a place on every board that the baseline is on, else the best rank could be had
+    by measuring one workload alone."""
     bests: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
     baselines: Bests = {}
     found: set[str] = set()
@@ -214,7 +200,7 @@ def _ranked(
 
 
 def _row(row: RankedRow, base: Figure | None, beside: Beside) -> BoardRow:
-    """A row of the board, against the baseline's figure. Its own row has no range."""
+    """The baseline's own row has no range."""
     workload = workload_named(row.figure.subject.workload)
     found = compare(row.figure, base) if base else None
     slug, name = row.figure.hardware_slug, row.figure.hardware

@@ -52,8 +52,7 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
 
 
 def like_it(session: Session, figure: Figure) -> list[tuple[str, float]]:
-    """Ids and samples per second of the machines of the same hardware in a machine's set-up, itself
-    included, the fastest first, at most ``MOST_LIKE_IT``."""
+    """Ids and samples per second of the hardware's machines in this set-up, fastest first."""
     query = (
         select(TABLE.c.machine_id, TABLE.c.ns_per_sample)
         .where(TABLE.c.level == "machine", *stored_figures.in_setup_of(figure))

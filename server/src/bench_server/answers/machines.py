@@ -58,7 +58,7 @@ class MachineAnswer:
 
 
 class MachineId(NamedTuple):
-    """A machine's id, and its hardware: GPUs first."""
+    """``hardware``: GPUs first."""
 
     id: str
     slugs: tuple[str, ...]
@@ -80,11 +80,7 @@ def starting_with(session: Session, beginning: str) -> MachineId | None:
 
 
 def machine_page(session: Session, filters: MachineListFilters) -> MachinePage:
-    """A page of machines, of one owner if the filters name it.
-
-    Raises:
-        InvalidQuery: the owner is unknown.
-    """
+    """A page of machines. Raises InvalidQuery if the owner in the filters is unknown."""
     query_names.require_known(session, filters)
     of_owner = [TABLE.c.owner == filters.owner] if filters.owner else []
     rows, cursor = stored_figures.listed(session, "machine", filters, *of_owner)
@@ -109,11 +105,7 @@ def _hardware_of(session: Session, ids: Sequence[str]) -> dict[str, dict[str, st
 
 
 def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> MachineAnswer:
-    """One machine.
-
-    Raises:
-        NotFound: it has no figure.
-    """
+    """Raises NotFound if the machine has no figure."""
     return answer_of(session, machine_figures(session, machine_id), prices)
 
 
@@ -137,12 +129,8 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
 
 
 def shown_figure(figures: Sequence[Figure]) -> CellFigure:
-    """The figure of a machine's badge: that of its first place
-    (:func:`.machine_places.places_of`), else its first figure. It needs no board.
-
-    Raises:
-        NotFound: none is of a workload that this server knows.
-    """
+    """The badge's: of the first of its places, else its first figure, without reading a board.
+    Raises NotFound if none is of a workload that this server knows."""
     on_board = [*best_of(figures).values()]
     if shown := in_catalogue_order(on_board[:1] or figures, NO_PRICES):
         return shown[0]
@@ -150,11 +138,7 @@ def shown_figure(figures: Sequence[Figure]) -> CellFigure:
 
 
 def machine_figures(session: Session, machine_id: str) -> Sequence[Figure]:
-    """The figures of one machine, from the tables alone.
-
-    Raises:
-        NotFound: it has none.
-    """
+    """Figures from the tables alone. Raises NotFound without any."""
     if figures := stored_figures.machine_figures(session, machine_id):
         return figures
     raise NotFound(

@@ -50,8 +50,7 @@ FIELDS: dict[str, Callable[[Figure], Value]] = {
 
 
 class Place(NamedTuple):
-    """The place of a row: whether it has no value, its value, and then the faster row and the
-    smaller id first."""
+    """Rows without a value are last; equal ones are sorted by speed, then by id."""
 
     missing: int
     value: float | str
@@ -68,7 +67,6 @@ class Order(NamedTuple):
     def of(
         cls, filters: BoardFilters, baseline: Figure | None, prices: Prices = NO_PRICES
     ) -> "Order":
-        """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
             return cls(RANK_BY[filters.ranked_by], False, float)
         name = filters.sort.removeprefix("-")
@@ -84,7 +82,6 @@ class Order(NamedTuple):
         return cls(value, filters.sort[0] == "-", str if name == "hardware" else float)
 
     def sorted(self, rows: Sequence[RankedRow]) -> list[RankedRow]:
-        """Rows in this order, those with equal values by speed."""
         places = {row.figure.id: self.place(row) for row in rows}
 
         def at(row: RankedRow) -> Place:
@@ -97,11 +94,7 @@ class Order(NamedTuple):
     def page(
         self, rows: list[RankedRow], limit: int, cursor: str | None
     ) -> tuple[list[RankedRow], str | None]:
-        """The rows after the cursor, at most ``limit``, and the cursor of the next page.
-
-        Raises:
-            InvalidQuery: the cursor is not of this order.
-        """
+        """The rows after a cursor, and the next. Raises InvalidQuery for one of another order."""
         if cursor is not None:
             last = Place(*cursors.read(cursor, int, self.kind, float, str))
             rows = [row for row in rows if self._follows(self.place(row), last)]

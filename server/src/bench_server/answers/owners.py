@@ -88,8 +88,6 @@ class OwnerAnswer:
 
 
 class RunFigure(NamedTuple):
-    """The figure of one run, when its newest result was received, and its versions."""
-
     ns_per_sample: float
     disturbed: bool
     newest_at: datetime
@@ -97,9 +95,7 @@ class RunFigure(NamedTuple):
 
 
 def owner(session: Session, label: str) -> OwnerAnswer:
-    """Raises:
-    NotFound: the owner has no figure.
-    """
+    """Raises NotFound if the owner has no figure."""
     ids, count = _machines(session, label)
     if not ids:
         raise query_names.no_owner(session, label)
@@ -122,7 +118,7 @@ def owner(session: Session, label: str) -> OwnerAnswer:
 
 
 def _machines(session: Session, label: str) -> tuple[list[str], int]:
-    """Ids of an owner's machines, those measured last first, and how many there are."""
+    """Ids, those measured last first, and how many there are."""
     id, newest = TABLE.c.machine_id, func.max(TABLE.c.newest_at)
     query = (
         select(id, func.count().over())
@@ -136,8 +132,7 @@ def _machines(session: Session, label: str) -> tuple[list[str], int]:
 
 
 def _most_runs(figures: Sequence[Figure]) -> list[Figure]:
-    """A machine's figure of most runs in each workload, the fastest of several, in the catalogue's
-    order."""
+    """The figure of most runs in each workload, the fastest of several."""
     best: dict[str, Figure] = {}
     for one in sorted(figures, key=lambda one: (-one.runs, one.ns_per_sample, one.id)):
         best.setdefault(one.subject.workload_digest, one)

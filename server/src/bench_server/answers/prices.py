@@ -25,8 +25,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of the reader, by id, and those of the operator. Prices of the operator's list and
-    prices at launch are never mixed: with a list there are no others."""
+    """Prices of the operator's list and prices at launch are never mixed."""
 
     of_reader: Mapping[str, float]
     of_operator: PriceList | None = None

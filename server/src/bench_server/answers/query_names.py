@@ -29,15 +29,8 @@ OWNERS = table_of(Owner)
 
 
 def require_known(session: Session, parameters: Any) -> None:
-    """Check the framework, the hardware and the owner that a query names.
-
-    Args:
-        parameters: a model with any of ``framework``, ``owner``, ``hardware``, ``baseline``,
-            ``cpu``, ``gpu``.
-
-    Raises:
-        InvalidQuery: a name is unknown.
-    """
+    """Raises InvalidQuery if one of these is unknown: ``framework``, ``owner``, ``hardware``,
+    ``baseline``, ``cpu``, ``gpu``."""
     framework = getattr(parameters, "framework", None)
     if framework and framework not in FRAMEWORKS and not _has(session, "framework", framework):
         names = sorted({*FRAMEWORKS, *frameworks(session)})
@@ -74,7 +67,6 @@ def _none(kind: str, field: str, wanted: str, near: list[str], otherwise: str) -
 
 
 def nearest_owners(session: Session, wanted: str) -> list[str]:
-    """Owners whose name contains this one, else those most alike."""
     label, connection = OWNERS.c.label, session.connection()
     names = select(label).order_by(label)
     containing = label != wanted, label.icontains(wanted, autoescape=True)
@@ -104,8 +96,8 @@ def nearest_hardware(session: Session, wanted: str) -> list[str]:
 
 
 def nearest(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that have all parts of the wanted one, the shortest first, at most ``MOST_NEAR``;
-    else the one most alike, if it is alike at all. Parts are separated by dashes."""
+    """Names with all parts (separated by dashes) of the wanted one, the shortest first, at most
+    ``MOST_NEAR``; else the one most alike."""
     names = sorted(names, key=lambda name: (len(name), name))
     parts = set(wanted.split("-"))
     containing = [name for name in names if parts <= set(name.split("-"))]
@@ -133,14 +125,12 @@ def frameworks(session: Session) -> list[str]:
 
 
 def is_hardware(session: Session, slug: str) -> bool:
-    """Whether any figure, measured or published, is of this hardware."""
     levels = TABLE.c.level.in_(["hardware", "published"])
     query = select(TABLE.c.id).where(levels, TABLE.c.hardware_slug == slug).limit(1)
     return session.connection().scalar(query) is not None
 
 
 def ranked_hardware(session: Session) -> list[tuple[str, str]]:
-    """Slug and name of hardware with figures, by name."""
     query = (
         select(TABLE.c.hardware_slug, func.min(TABLE.c.hardware))
         .where(TABLE.c.level.in_(["hardware", "published"]))

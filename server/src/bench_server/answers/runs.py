@@ -18,8 +18,6 @@ MOST_RESULTS = 3 * MOST_RUNS
 
 
 class Repeat(NamedTuple):
-    """Columns of a ranked result."""
-
     result_id: str
     run_id: str
     started_at: datetime
@@ -33,8 +31,8 @@ Run = list[Repeat]
 
 
 def runs_of(session: Session, machine_id: str, result_id: str) -> list[Run]:
-    """A machine's newest runs with ranked results in the cell and timing of a result, oldest first:
-    at most 500 whole runs, of at most 1,500 results."""
+    """A machine's newest runs in the cell and timing of a result, oldest first: at most 500 whole
+    runs, of at most 1,500 results."""
     shown = session.get_one(Measurement, result_id)
     c = RESULTS.c
     query = (
@@ -64,14 +62,12 @@ def middle_of(run: Run) -> Repeat:
 
 
 def counting_runs(runs: Sequence[Run]) -> list[Run]:
-    """The runs that count in a level: those with an undisturbed repeat, or all without any. A
-    run's figure is disturbed only if all of its repeats are."""
+    """Runs with an undisturbed repeat, or all without any."""
     return [run for run in runs if not middle_of(run).disturbed] or list(runs)
 
 
 class Sides(NamedTuple):
-    """The levels on both sides of an update: the first run of the level before it, of the level
-    after it, and of what follows, and whether the level changes there."""
+    """The first run of the level before an update, of the one after it, and of what follows."""
 
     start: int
     edge: int
@@ -80,13 +76,8 @@ class Sides(NamedTuple):
 
 
 def sides(places: Sequence[int], switch: int, count: int) -> Sides:
-    """The levels around an update.
-
-    Args:
-        places: where the level of the runs changes.
-        switch: the first run after the update; changes are placed to within one run.
-        count: the number of runs.
-    """
+    """``places``: where the level changes, to within one run; ``switch``: the first run after the
+    update."""
     marked = next((place for place in places if abs(place - switch) <= 1), None)
     edge = switch if marked is None else marked
     start = max((place for place in places if place < edge), default=0)
@@ -95,5 +86,5 @@ def sides(places: Sequence[int], switch: int, count: int) -> Sides:
 
 
 def changes_of_level(runs: Sequence[Run]) -> list[int]:
-    """The index of the first run of each new level, among runs that count."""
+    """The first run of each new level, among runs that count."""
     return change_points([middle_of(run).ns_per_sample for run in runs])

@@ -42,13 +42,7 @@ class Specification:
 def specifications(
     name: str, device: str, machines: Iterable[Machine]
 ) -> tuple[Specification, ...]:
-    """Properties of a hardware, without those that nobody knows.
-
-    Args:
-        name: as on the boards.
-        device: the kind that its figures are of.
-        machines: machines with it, as they describe themselves.
-    """
+    """``name``: as on the boards; ``machines``: as they describe themselves."""
     parts = [part for machine in machines if (part := _reported(machine, name, device))]
     stated = _stated(name)
     found = (_of_results(property, parts) or stated.get(property) for property in UNITS)
@@ -56,8 +50,7 @@ def specifications(
 
 
 def launch_price(name: str) -> tuple[float, str, date, str] | None:
-    """Price, currency and day of a hardware at launch, where they are widely documented, and the
-    part that it is of."""
+    """Price, currency, day, and the part that the price is of, where they are widely documented."""
     entry = _table()["hardware"].get(BESIDE_THE_NAME.sub("", name), {}).get("price")
     if entry is None:
         return None
@@ -66,7 +59,6 @@ def launch_price(name: str) -> tuple[float, str, date, str] | None:
 
 
 def stated_memory(name: str) -> float | None:
-    """Bytes of memory of a hardware, as its maker states them."""
     found = _stated(name).get("memory_bytes")
     return found.values[0] if found else None
 
@@ -81,8 +73,7 @@ def _of_results(
 
 
 def _reported(machine: Machine, name: str, device: str) -> dict[Property, float | None]:
-    """The specifications that a machine reports. Memory of a processor, and memory that it shares
-    with its GPU, is the machine's."""
+    """Memory of a processor, and memory that it shares with its GPU, is the machine's."""
     if device == "cpu":
         cores = machine.cpu.physical_cores or machine.cpu.logical_cores
         return {"memory_bytes": machine.memory_bytes, "cores": cores}

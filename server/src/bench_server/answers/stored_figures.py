@@ -27,7 +27,6 @@ FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
-    """Stored figures, fastest first, those that are held marked."""
     connection = session.connection()
     rows = connection.execute(FIGURES.where(*conditions)).all()
     return with_holds(connection, [figure(row) for row in rows])
@@ -44,8 +43,7 @@ def machine_figures(session: Session, machine_id: str) -> list[Figure]:
 
 
 def free(session: Session, rows: Sequence[Row]) -> list[Row]:
-    """The rows, of one set-up each, whose hardware's figure in it is not held: results, figures of
-    machines, and rows of boards."""
+    """Rows of one set-up each whose hardware's figure in it is not held."""
     slugs = {row.hardware_slug for row in rows}
     of_hardware = figures_where(
         session, TABLE.c.level == "hardware", TABLE.c.hardware_slug.in_(slugs)
@@ -70,8 +68,8 @@ def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
 def listed(
     session: Session, level: str, filters: ListFilters, *conditions: ColumnElement[bool]
 ) -> tuple[list[Any], str | None]:
-    """A page of hardware (``level`` ``hardware``) or machines, by id, with totals of their
-    figures, and the cursor of the next page. Hardware is found by its machines and owners too."""
+    """A page by id with totals of figures, and the next cursor. Hardware is found by its machines
+    and owners too."""
     key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
     search = Search(filters.q)
     found = search.conditions(TABLE)
@@ -103,12 +101,8 @@ def listed(
 def board_figures(
     session: Session, workloads: Sequence[Workload], criteria: Criteria, of_machines: bool = False
 ) -> dict[str, list[Figure]]:
-    """Figures of hardware, or of machines, in each workload's set-ups, by the workloads' digests.
-    All are read at once.
-
-    A machine or an owner selects machines, and hardware is ranked from those. A trust level selects
-    among the figures.
-    """
+    """By the workloads' digests, all read at once. A machine or an owner selects machines, and
+    hardware is ranked from those. A trust level selects among the figures."""
     some_machines = bool({"machine_id", "owner"} & criteria.equal.keys())
     conditions = criteria.on_boards(workloads)
     if of_machines or some_machines:

@@ -26,13 +26,8 @@ from .types.trust import ReceiptAnswer, envelope_document, receipt_answer
 
 
 def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:
-    """One result. If the projector has not applied it yet, its status is ``pending``, and its row
-    has only the columns that follow from the payload.
-
-    Raises:
-        NotFound: no result has this id.
-        Gone: it was withdrawn or is hidden.
-    """
+    """The row of a ``pending`` one has only the columns that follow from the payload. Raises
+    NotFound, or Gone if it was withdrawn or is hidden."""
     submission = None
     if re.fullmatch(r"[0-9a-f]{16}", result_id):
         submission = session.get(Submission, result_id)
@@ -60,7 +55,6 @@ def rows_of(session: Session, submissions: Sequence[Submission]) -> list[Measure
 
 
 def pending_row(submission: Submission) -> Measurement:
-    """The columns of a result that the projector has not applied yet."""
     of_payload = columns.of_result(columns.stored_result(submission.payload))
     return Measurement(
         **{**of_payload, "status": "pending"},
@@ -79,8 +73,7 @@ def reproduction_of(session: Session, row: Measurement) -> ReproductionAnswer | 
 
 
 def left_out(session: Session, row: Measurement) -> bool:
-    """Whether a result does not count in its hardware's figure because it is disturbed and others
-    are not, be they of its run, its machine, its owner or another one."""
+    """Whether it is disturbed, and others of its run, machine, owner or another one are not."""
     if not (row.disturbed and row.rankable):
         return False
     above = [subject.id for subject in lineage(subject_of(row)).values()]
@@ -117,11 +110,7 @@ def results_query(
 def results_page(
     session: Session, filters: ResultPageFilters
 ) -> tuple[list[tuple[Submission, Measurement]], str | None]:
-    """A page of results, newest first or as ``sort`` says, and the cursor of the next one.
-
-    Raises:
-        InvalidQuery: the cursor is invalid.
-    """
+    """A page, newest first unless ``sort`` differs, and the next cursor. Raises InvalidQuery."""
     oldest_first = filters.sort == "received_at"
     query = results_query(filters, oldest_first)
     if filters.cursor is not None:

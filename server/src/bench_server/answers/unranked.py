@@ -41,7 +41,6 @@ WITHDRAWN = select(*(GONE.c[name] for name in (*_SHOWN, "workload_digest", "id")
 def unranked_rows(
     session: Session, workloads: Sequence[Workload], criteria: Criteria
 ) -> dict[str, tuple[UnrankedRow, ...]]:
-    """The newest unranked and withdrawn results, by workload digest."""
     answers: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
     conditions = criteria.of_trust_level()
     for digest, rows in _newest(
@@ -100,8 +99,7 @@ def _newest(
 def _of_each(
     query: Select[Any], table: Any, per_workload: Sequence[str], equal: Sequence[str], count: int
 ) -> CompoundSelect[Any]:
-    """A query's first rows for each of N workloads: columns ``own`` have the workload's values,
-    columns ``equal`` the same value for all."""
+    """The first rows of each: ``per_workload`` columns have its values, ``equal`` ones the same."""
     alike = query.where(*(table.c[name] == bindparam(name) for name in equal))
     return union_all(
         *(

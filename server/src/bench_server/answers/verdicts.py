@@ -38,13 +38,7 @@ def verdicts(session: Session, pairs: Iterable[Pair]) -> Comparisons:
 
 
 def verdicts_over_rows(pairs: Sequence[Pair], found: Comparisons) -> dict[str, Any]:
-    """``FIELDS`` of a thing: the geometric mean of its speed-ups over the first thing, with its
-    range and verdict; null without rows.
-
-    Args:
-        pairs: the figures of both in each row that both have.
-        found: the comparisons of these pairs.
-    """
+    """``FIELDS`` of a thing: the geometric mean of its speed-ups, its range and its verdict."""
     one = overall([found.of[pair] for pair in pairs])
     if one is None:
         return dict.fromkeys(FIELDS)

@@ -35,8 +35,7 @@ def possible_speed(case: Case) -> Finding:
 
 
 def below_peak(case: Case) -> Finding:
-    """The timed part and the matrix product are below the bound of the device, a vendor's peak
-    where there is one; 3x3 convolutions may save multiplications."""
+    """A vendor's peak bounds it where there is one; 3x3 convolutions may save multiplications."""
     cell, flops = case.result.cell, case.flops
     bound = device_bounds.of_device(case.result.machine, cell.device, cell.precision)
     if bound is None:
@@ -78,8 +77,7 @@ def _parts(layer: Layer) -> tuple[PlainLayer, ...]:
 
 
 def own_product(case: Case) -> Finding:
-    """The timed part's FLOP/s over those of the matrix product that the same process timed, in the
-    number format of the cell."""
+    """FLOP/s over those of the product that the same process timed in the same number format."""
     product, wanted = case.measured.gemm, PRODUCTS[case.result.cell.precision]
     if product is None or product.precision != wanted:
         which = "no matrix product" if product is None else f"a {product.precision} product"
@@ -101,7 +99,6 @@ def own_product_effect(finding: Finding) -> Effect:
 
 
 def _product_flops(product: Gemm | None) -> float:
-    """FLOP/s of a square matrix product; 0 without one."""
     return 2 * product.size**3 * 1e9 / product.duration_ns if product else 0.0
 
 

@@ -52,8 +52,7 @@ def batch_fits(case: Case) -> Finding:
 
 
 def energy(case: Case) -> Finding:
-    """The energy is within the bounds of its device. Beyond them it is in no figure, and the speed
-    counts."""
+    """Energy beyond the bounds is in no figure, and the speed counts."""
     energy = case.measured.energy
     watts = energy_bounds.watts(energy)
     if watts is None:
@@ -65,7 +64,6 @@ def energy(case: Case) -> Finding:
 
 
 def consistent(case: Case) -> Finding:
-    """The document about the machine does not contradict itself."""
     machine = case.result.machine
     wrong = [words for words, contradicts in RULES.items() if contradicts(machine)]
     sentence = f"its machine contradicts itself: {'; '.join(wrong)}"
@@ -87,8 +85,7 @@ def _gpu(machine: Machine, kind: str, maker: str = "") -> bool:
 
 
 def _more(machine: Machine, few: int | None, many: int | None) -> bool:
-    """Whether there are fewer of what there must be more of. In a container the counts may be of
-    the host or of the container (lxcfs)."""
+    """In a container the counts may be of the host or of the container (lxcfs)."""
     known = few is not None and many is not None and machine.os.container is None
     return known and (few or 0) > (many or 0)
 

@@ -19,12 +19,8 @@ ARRIVES_WITHIN_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class SubmissionFacts:
-    """The server's own observations of a submission.
-
-    ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
-    ``expired`` when it arrived, or ``foreign`` (not given by this server to this key).
-    ``issued_at``: when a fresh one was given.
-    """
+    """``challenge``: ``none`` named, ``fresh``, ``expired`` when it arrived, or ``foreign`` (not
+    given by this server to this key). ``issued_at``: when a fresh one was given."""
 
     received_at: datetime
     challenge: Literal["none", "fresh", "expired", "foreign"] = "none"

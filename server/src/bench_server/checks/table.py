@@ -35,12 +35,7 @@ from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 def of_result(
     result: Result, known: Known | None = None, bound: bool = True
 ) -> tuple[CheckVerdict, ...]:
-    """Run every check of what was measured; none where nothing was.
-
-    Args:
-        known: the server's recomputations of sessions.
-        bound: whether a fresh challenge of this server binds it.
-    """
+    """``known``: recomputations; ``bound``: whether a fresh challenge of this server binds it."""
     if result.measurement is None:
         return ()
     workload = workload_named(result.cell.workload)
@@ -49,7 +44,6 @@ def of_result(
 
 
 def failure(result: Result) -> str | None:
-    """Why a result that is no measurement does not count, or None if it is one."""
     if isinstance(result.outcome, Measured):
         return None
     if result.outcome.kind == "too_busy":

@@ -37,8 +37,7 @@ def window_effect(finding: Finding) -> Effect:
 
 
 def pace(case: Case) -> Finding:
-    """The readings took no longer, a step, than the timed blocks: what the session can do when it
-    is read, it did when it was timed."""
+    """A step takes no longer in the readings than in the timed blocks of the same session."""
     cell, blocks, witness = case.result.cell, case.measured.blocks, case.measured.witness
     done = parts(case.workload, cell.batch_size, case.result.seed)
     if witness is None or len(witness.readings) != len(done):
@@ -83,7 +82,6 @@ def mean_over_median_effect(finding: Finding) -> Effect:
 
 
 def _judged(case: Case, judged: Judged) -> Finding:
-    """The finding. Where the agent reports a load that explains refused times, it says so."""
     passed, sentence = judged.weight == "fits", judged.sentence
     busy = block_times.explained(case.result, judged)
     return Finding(passed, busy or sentence, judged.figures | ({"too_busy": True} if busy else {}))

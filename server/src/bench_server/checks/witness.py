@@ -19,8 +19,7 @@ WIDE = (
 
 
 def witness(case: Case) -> Finding:
-    """Losses and movements of its readings are within the limits of the recomputation, and every
-    trained tensor moved in the timing."""
+    """Readings are within limits of the recomputation, and every trained tensor moved."""
     told = case.measured.witness
     if told is None:
         return _unverified("it has no witness of the timed session")
@@ -51,7 +50,6 @@ def wrong_or_doubtful(finding: Finding) -> Effect:
 
 
 def _needs_files(case: Case) -> bool:
-    """Whether the server has recomputed nothing because that needs files."""
     return case.recomputed is None and not recomputation.session_is_generated(case.result)
 
 

@@ -42,11 +42,7 @@ def cosign(database_url: DatabaseUrl = None) -> None:
 
 
 def cosigners_of(settings: Settings) -> tuple[Cosigner, ...]:
-    """The configured witnesses.
-
-    Raises:
-        typer.Exit: the setting is invalid.
-    """
+    """Raises typer.Exit if the setting is invalid."""
     try:
         return cosigners.parse(settings.witnesses)
     except ValueError as error:
@@ -56,11 +52,7 @@ def cosigners_of(settings: Settings) -> tuple[Cosigner, ...]:
 def once(
     store: Store, cosigners: Sequence[Cosigner], now: datetime
 ) -> tuple[tuple[Cosigner, int | NoCosignature], ...]:
-    """Ask each witness that has not cosigned today.
-
-    Returns:
-        For each that was asked the size that it signed, or why it signed none.
-    """
+    """Ask each witness that has not cosigned today: the size that it signed, or why none."""
     asked: list[tuple[Cosigner, int | NoCosignature]] = []
     for cosigner in cosigning.due(store, cosigners, now):
         try:

@@ -58,8 +58,6 @@ COMMANDS = {
 
 
 class Commands(LazyCommands):
-    """The commands of :data:`COMMANDS`."""
-
     package = __package__
     table = COMMANDS
 

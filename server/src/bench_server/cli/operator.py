@@ -183,7 +183,7 @@ def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> N
 
 
 def _require_owner(store: Store, label: str) -> None:
-    """Check that the owner exists: a wrong label in the log would be permanent."""
+    """A wrong label in the log would be permanent."""
     with store.reading() as session:
         if session.get(Owner, label) is None:
             raise stop(f"no key belongs to {label!r}; bench-server owners list names the owners")
@@ -191,7 +191,7 @@ def _require_owner(store: Store, label: str) -> None:
 
 @contextmanager
 def acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
-    """Open the database and the keys of its log; stop with one line on an error."""
+    """Stop with one line on an error."""
     with open_store(database_url) as (store, settings):
         try:
             authority = load_authority(settings.origin, settings.keys_folder)

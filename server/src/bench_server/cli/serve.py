@@ -26,8 +26,6 @@ LEAST_CONNECTIONS = 64
 
 
 class AnnouncingServer(uvicorn.Server):
-    """A uvicorn server that prints its address once it listens."""
-
     def __init__(self, config: uvicorn.Config, address: str) -> None:
         super().__init__(config)
         self._address = address
@@ -49,8 +47,7 @@ def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
 
 
 def serve_workers(bound: socket.socket, settings: Settings) -> None:
-    """Serve from several processes; each creates its application from the environment. The bound
-    socket reserves the address."""
+    """Each creates its application from the environment; the bound socket reserves the address."""
     address = _address(settings.host, bound)
     config = uvicorn.Config("bench_server.app:from_environment", factory=True, **_options(settings))
     config.workers = settings.workers
@@ -61,8 +58,7 @@ def serve_workers(bound: socket.socket, settings: Settings) -> None:
 
 
 class OwnInEachWorker:
-    """A socket's address, pickled to a worker, which binds its own socket; the kernel distributes
-    connections over all sockets of one address."""
+    """Pickled to a worker, it binds a socket of its own; the kernel distributes connections."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -72,8 +68,6 @@ class OwnInEachWorker:
 
 
 class AnnouncingWorkers(Multiprocess):
-    """A uvicorn supervisor that prints the address once all workers listen."""
-
     def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
         super().__init__(config, sockets)
         self._address = address

@@ -25,8 +25,7 @@ INSTALL_DRIVER = "in a checkout: pip install ./shared './server[postgresql]'"
 
 @contextmanager
 def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
-    """Open the database at this program's version, with the settings; stop with one line on an
-    error."""
+    """The database at this program's version. Stop with one line on an error."""
     settings, url_from = read_settings(database_url=database_url)
     store = opened(Store, settings, url_from)
     try:
@@ -57,8 +56,7 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
 
 
 def read_settings(**options: object) -> tuple[Settings, str]:
-    """Read the settings, and the source of the database's address. Options override variables. An
-    error names the wrong one and the valid values."""
+    """Options override variables. An error names the wrong one and the valid values."""
 
     def source(name: str) -> str:
         variable = f"{PREFIX}{name.upper()}"
@@ -102,11 +100,7 @@ def no_answer(error: SQLAlchemyError) -> typer.Exit:
 def beside(
     name: str, follow: Callable[[Event], object], join_seconds: float | None = None
 ) -> Iterator[None]:
-    """Run a function in a thread of this name until the context ends, which sets its event.
-
-    Args:
-        join_seconds: the longest wait for the end of the thread.
-    """
+    """Run a function in a thread until the context ends, which sets its event and waits for it."""
     stop = Event()
     thread = Thread(target=follow, args=(stop,), name=name, daemon=True)
     thread.start()

@@ -14,12 +14,8 @@ from .setup import no_answer, opened, read_settings, stop
 
 
 def start(host: str | None, port: int | None, database_url: str | None) -> None:
-    """Serve until a signal ends it. Each argument overrides its setting. Clients are refused until
-    the application is ready.
-
-    Raises:
-        typer.Exit: the user interrupted it, or the start failed and printed its error.
-    """
+    """Clients are refused until the application is ready. Raises typer.Exit if the user interrupted
+    it, or the start failed and printed its error."""
     settings, url_from = read_settings(host=host, port=port, database_url=database_url)
     own_sockets = settings.workers > 1 and OWN_SOCKETS
     try:

@@ -90,7 +90,6 @@ def _witnesses(texts: list[str]) -> tuple[WitnessKey, ...]:
 
 
 def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fetch:
-    """The fetch function of an audit: server, dump or database. The stack closes it."""
     if what is None:
         store, authority = opened.enter_context(acting(database_url))
         session = opened.enter_context(store.reading())

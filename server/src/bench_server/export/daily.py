@@ -45,11 +45,7 @@ def listed(folder: Path | None) -> DumpsAnswer:
 
 
 def find(folder: Path | None, name: str) -> tuple[Path, str]:
-    """Find a dump's file and media type.
-
-    Raises:
-        NotFound: there is no dump of this name.
-    """
+    """Raises NotFound if there is no dump of this name."""
     match = NAME.fullmatch(name)
     if folder is None or match is None or not (folder / name).is_file():
         raise NotFound(
@@ -70,11 +66,7 @@ def write(store: Store, form: Format, target: Path) -> None:
 
 
 def write_daily(store: Store, folder: Path, day: date, keep_days: int) -> list[Path]:
-    """Write the dump of a day in every format; delete those older than ``keep_days`` days.
-
-    Returns:
-        The files of the day.
-    """
+    """Write a day's dump in every format; delete those older than ``keep_days``."""
     made = []
     for form in FORMATS:
         made.append(folder / f"results-{day.isoformat()}.{form}")

@@ -83,8 +83,6 @@ def _parquet(columns: dict[str, type], batches: Batches) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """A buffer of the bytes written since the last read."""
-
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 

@@ -56,11 +56,7 @@ def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
 def leaderboard(
     session: Session, filters: BoardFilters, of_operator: str | None, prices: Prices
 ) -> tuple[type, Rows]:
-    """Every row of the requested boards, without a page limit.
-
-    Args:
-        of_operator: see :func:`..answers.leaderboard.leaderboard`.
-    """
+    """Every row, without a page limit."""
     return FlatRow, _board_rows(session, filters, of_operator, prices)
 
 
@@ -100,7 +96,6 @@ def _compared(answer: CompareAnswer) -> Rows:
 
 
 def _dumped(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields of an answer, with nested objects as plain data."""
     return {
         name: [asdict(item) for item in value] if isinstance(value, tuple) else value
         for name, value in fields.items()

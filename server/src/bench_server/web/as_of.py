@@ -16,8 +16,7 @@ WITHOUT_AS_OF = ("/static/", "/tile/", "/checkpoint", "/healthz", "/readyz", "/m
 
 
 class AsOf:
-    """Reads the projected position before the answer is computed, so that the answer includes at
-    least these entries. Pages find the position in ``request.state.as_of``, clients in a header."""
+    """Reads the projected position before the answer, which includes at least these entries."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

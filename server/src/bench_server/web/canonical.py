@@ -21,9 +21,7 @@ class Moved(Exception):
 
 
 def tidy(query: str) -> str:
-    """A query without parameters that are empty or have no ``=``, and without those, and ids of a
-    comparison, that it had before. The others stay as they were written, in their order; so a
-    canonical query is returned unchanged."""
+    """A query without empty or repeated parameters and ids, otherwise as it was written."""
     parts: dict[str, None] = {}
     named: set[str] = set()
     for part in query.split("&"):
@@ -40,11 +38,7 @@ def tidy(query: str) -> str:
 
 
 async def canonical(request: Request) -> None:
-    """Dependency of pages.
-
-    Raises:
-        Moved: the query has an empty or a repeated parameter.
-    """
+    """Dependency of pages. Raises Moved if the query has an empty or a repeated parameter."""
     query = request.scope["query_string"].decode("latin-1")
     wanted = tidy(query)
     if wanted != query:

@@ -15,9 +15,7 @@ MOST_CAUSES = 8
 
 @dataclass(frozen=True)
 class ChangeWords:
-    """A change for people. ``kind`` is its colour; ``label`` is for the mark in a chart, ``words``
-    and ``interval`` for the list; ``causes`` are the differences there, ``more`` how many others
-    there are."""
+    """``label`` is for the mark in a chart; ``kind`` is its colour; ``more``: causes left out."""
 
     kind: Literal["faster", "slower"]
     label: str
@@ -30,11 +28,7 @@ class ChangeWords:
 
 
 def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
-    """Words for a change.
-
-    Args:
-        machine: the machine's description, for the name of its system.
-    """
+    """``machine``: its description, for the name of its system."""
     system = str((machine.get("os") or {}).get("name") or "system")
     bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
     return ChangeWords(

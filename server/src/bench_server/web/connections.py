@@ -80,8 +80,6 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 on one connection, with deadlines."""
-
     def __init__(
         self,
         connections: Connections,
@@ -212,7 +210,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", detail, "send it in one go")
 
     def _refuse(self, status: HTTPStatus, code: str, detail: str, hint: str) -> None:
-        """Answer with a problem and close the connection."""
         body = orjson.dumps(problem(status, code, detail, "connection", hint).model_dump())
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}",

@@ -10,8 +10,6 @@ from bench_protocol.payload.result import Failed, Result
 
 
 class Fact(NamedTuple):
-    """One line of a list of facts."""
-
     label: str
     value: str
 

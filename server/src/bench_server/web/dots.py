@@ -12,9 +12,7 @@ LEFT, RIGHT = 3.0, 99.0
 
 
 class Value(NamedTuple):
-    """A value on the axis with its bounds, if it has any. ``colour``: the name of its class;
-    ``hollow``: it rests on little evidence; ``ringed``: it is the one that the page is about;
-    ``words``: what a pointer shows."""
+    """``colour``: a class; ``hollow``: little evidence; ``ringed``: what the page is about."""
 
     at: float
     low: float | None
@@ -26,9 +24,7 @@ class Value(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its name with an address, its values, the text at its end, and a note below the name.
-    ``ringed``: it is what was searched for; ``pinned``: it is shown where rows are folded away;
-    ``item``: its id in a comparison, where rows can be ticked."""
+    """``ringed``: searched for; ``pinned``: never folded away; ``item``: its id in a comparison."""
 
     label: str
     href: str
@@ -42,8 +38,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class DotPlot:
-    """Rows with the positions of their values. ``level``: the position of 1. ``first``: the number
-    of rows that are not folded away."""
+    """``level``: the position of 1. ``first``: the number of rows that are not folded away."""
 
     title: str
     rows: tuple[Row, ...]
@@ -53,11 +48,7 @@ class DotPlot:
 
 
 def dot_plot(title: str, rows: Sequence[Row], first: int | None = None) -> DotPlot | None:
-    """Lay out rows of positive values on one logarithmic axis; None without a value.
-
-    Args:
-        first: rows after it are folded away, except pinned ones; None folds none away.
-    """
+    """Rows of positive values on one logarithmic axis; None without a value."""
     numbers = [
         number
         for row in rows

@@ -17,8 +17,7 @@ TITLE_WIDTH, ONE_LINE, TWO_LINES = 1080 * 11 / 1.2, (34, 50), (26, 38)
 
 
 class Bar(NamedTuple):
-    """A bar of a card. ``kind``: its device, or ``baseline`` or ``other`` in a comparison;
-    ``note``: a second line; ``own``: the bar that the card is about."""
+    """``kind``: its device, or ``baseline`` or ``other``; ``own``: the card is about this bar."""
 
     label: str
     size: float
@@ -50,12 +49,7 @@ def png(card: Card, site_name: str, mark: str = "", log: str = "") -> bytes:
 
 
 def svg(card: Card, site_name: str, mark: str = "", log: str = "") -> str:
-    """Draw a card.
-
-    Args:
-        mark: the address of its page and the day, so that a copy says where it comes from.
-        log: the log entries that it rests on, so that a copy can be checked.
-    """
+    """``mark``: the address of its page, and the day; ``log``: the log entries that it rests on."""
     title = _title("".join(filter(str.isprintable, card.title)))
     template = xml_templates().get_template("card.svg")
     return template.render(card=card, site_name=site_name, title=title, mark=mark, log=log)
@@ -68,8 +62,7 @@ def badge(name: str, words: str) -> str:
 
 
 def _title(words: str) -> Title:
-    """A title at the largest size at which it fits: on one line, else on two. One that is too long
-    loses its last words."""
+    """The largest size that fits: on one line, else on two, else without its last words."""
     least, largest = ONE_LINE
     if _width(words) * least <= TITLE_WIDTH:
         return Title((words,), min(largest, int(TITLE_WIDTH / max(1, _width(words)))))

@@ -24,9 +24,8 @@ RANGE = re.compile(rb"bytes=([0-9]{1,15})-([0-9]{0,15})")
 
 
 class EveryAnswer:
-    """Adds the security headers, and answers HEAD as GET without the body (RFC 9110, section
-    9.3.2). The answer to an unexpected error is sent outside of all middleware; :mod:`.problems`
-    adds the headers there."""
+    """HEAD is answered as GET without the body (RFC 9110, section 9.3.2). Unexpected errors are
+    answered outside of all middleware; :mod:`.problems` adds the headers there."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -67,7 +66,6 @@ def _plain(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 def _is_range(value: bytes) -> bool:
-    """Whether this is one range of bytes."""
     match = RANGE.fullmatch(value)
     return match is not None and (not match[2] or int(match[1]) <= int(match[2]))
 

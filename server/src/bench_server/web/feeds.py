@@ -27,8 +27,7 @@ MOST_HISTORIES = 12
 
 @dataclass(frozen=True)
 class Entry:
-    """A ranked result, or a change that begins with one. ``path``: of its page; ``id``: a part of
-    its identity, unlike that of any other entry."""
+    """A ranked result, or a change that begins with one. ``id``: unlike that of any other entry."""
 
     id: str
     path: str
@@ -58,8 +57,7 @@ def of_machine(session: Session, machine_id: str) -> Feed:
 
 
 def of_hardware(session: Session, slug: str) -> Feed:
-    """Results of one hardware, and changes of its machines. Raises NotFound if it has no
-    figures."""
+    """Results of one hardware, changes of its machines. Raises NotFound if it has no figures."""
     figures = stored_figures.hardware_figures(session, slug)
     if not figures:
         raise query_names.no_hardware(session, slug)
@@ -83,7 +81,6 @@ def atom(feed: Feed, origin: str, site_name: str) -> str:
 
 
 def _of(session: Session, title: str, path: str, column: str, value: str) -> Feed:
-    """Changes and results of what has this value in a column, the newest first."""
     entries = [
         *_changes(session, TABLE.c[column] == value),
         *_results(session, {column.removesuffix("_slug"): value}),
@@ -118,8 +115,7 @@ def _changes(session: Session, condition: ColumnElement[bool]) -> list[Entry]:
 
 
 def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[Entry]:
-    """The changes in a machine's history of one workload and set-up, dated by the arrival of the
-    first result of the new level."""
+    """Changes, dated by the arrival of the first result of the new level."""
     for change in changes(session, machine_id, result_id):
         row = session.get_one(Measurement, change.result_id)
         environment = session.get_one(EnvironmentRow, row.environment_id)

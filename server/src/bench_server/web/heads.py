@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 
 class Head(NamedTuple):
-    """A head. ``meaning``: one or two sentences for its popover; ``href``: the part of the method
-    that defines it. ``sort``: the parameter of a board that sorts by it, in the useful direction
-    (:data:`..answers.parameters.SORT_FIELDS`)."""
+    """``href``: the part of the method that defines it; ``sort``: the value that sorts by it."""
 
     label: str
     meaning: str

@@ -36,8 +36,7 @@ Key = tuple[str, str, str, bytes, bool]
 
 
 class Kept(NamedTuple):
-    """An answer to a request, which has nothing of its first sender. ``current_at``: when the
-    projected position was last ``as_of``. ``route`` is for metrics."""
+    """``current_at``: when the projected position was last ``as_of``. ``route`` is for metrics."""
 
     as_of: int
     made_at: float
@@ -73,8 +72,7 @@ class KeptAnswers:
         await send(kept.body)
 
     async def remake(self, app: Any) -> float | None:
-        """Make one answer again: of those that are no longer current, the last one asked for.
-        Returns the seconds until the next one; None if nothing was asked for lately."""
+        """Make one stale answer, the last asked for. Returns seconds until the next, or None."""
         began = self.clock()
         answers = (await self._renewed(app)).items()
         lately = [item for item in answers if began - item[1].asked_at < ASKED_SECONDS]

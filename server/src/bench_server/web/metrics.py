@@ -26,8 +26,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Metrics:
-    """Middleware: counts every request. Routes are named by their template, so that ids create no
-    series."""
+    """Middleware. Routes are named by their template, so that ids create no series."""
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
         self.app = app
@@ -67,8 +66,7 @@ class Metrics:
 
 
 def registry(store: Callable[[], Store]) -> CollectorRegistry:
-    """A registry for an application, with the process's memory and time, and the projector's
-    position and the queue of recomputations in the store that ``store`` returns."""
+    """Metrics of the process, and of the projector and the recomputations in ``store``."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
     made.register(ProjectionCollector(store))

@@ -52,8 +52,7 @@ UNUSED = ("HTTPValidationError", "ValidationError")
 
 
 def install(app: FastAPI) -> None:
-    """Complete the document when it is first generated, by one thread: FastAPI's generator fails
-    in two at once."""
+    """Complete the document once, by one thread: FastAPI's generator fails in two at once."""
     generate, lock = app.openapi, Lock()
 
     def openapi() -> dict[str, Any]:
@@ -66,7 +65,6 @@ def install(app: FastAPI) -> None:
 
 
 def complete(document: dict[str, Any]) -> None:
-    """Add meanings and errors to a document, in place."""
     schemas = document["components"]["schemas"]
     for name in UNUSED:
         schemas.pop(name, None)

@@ -20,8 +20,7 @@ LEAST_TICKS, MOST_TICKS = 3, 6
 
 
 class Point(NamedTuple):
-    """A point with its text. ``low`` and ``high`` bound ``y``; ``label`` is drawn near it where it
-    covers nothing."""
+    """``low`` and ``high`` bound ``y``; ``label`` is drawn near it where it covers nothing."""
 
     x: float
     y: float
@@ -33,16 +32,12 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """A labelled series of points, in order."""
-
     label: str
     points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis."""
-
     at: float
     label: str
 
@@ -57,8 +52,7 @@ class Mark:
 
 
 class Label(NamedTuple):
-    """The label of a point at ``x`` and ``y``, in lines. ``dx`` and ``dy``: pixels from the point
-    to the anchor of the first line."""
+    """``dx`` and ``dy``: pixels from the point (``x``, ``y``) to the anchor of the first line."""
 
     lines: tuple[str, ...]
     x: float
@@ -70,9 +64,8 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines in a frame, or points if not ``joined``. ``labels``: those of points, by size of the
-    plot; ``axes``: the titles of x and y; ``level``: a horizontal reference line;
-    ``marks``: vertical lines with labels; ``notes``: what it does not draw, and why."""
+    """``labels``: those of points, by size of the plot; ``level``: a horizontal reference line;
+    ``notes``: what it does not draw, and why."""
 
     title: str
     lines: tuple[Series, ...]
@@ -110,16 +103,8 @@ def plot(
     level: float | None = None,
     marks: Sequence[Mark] = (),
 ) -> Plot:
-    """Lay out one or more series with at least one point among them.
-
-    Args:
-        x_log, y_log: logarithmic axes, for positive values.
-        y_zero: the axis begins at zero.
-        x_ticks: values labelled on the x axis; None labels round values.
-        joined: connect the points of a series.
-        level: a value of y to draw as a line.
-        marks: lines to draw, at values of x.
-    """
+    """``x_log``, ``y_log``: for positive values; ``x_ticks``: values labelled, None for round ones;
+    ``level``: a value of y to draw as a line; ``marks`` at values of x. At least one point."""
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
     high += [bound for point in every for bound in (point.low, point.high) if bound is not None]
@@ -148,11 +133,8 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
 
 
 def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, ...]:
-    """Place the labels in a plot of this width in pixels; the first points choose first.
-
-    Each is beside, above or below its point. It is left out where it would leave the plot or cover
-    a point or another label; the first point has its label in any case, over others if it must.
-    """
+    """Each label is beside, above or below its point, or left out where it would leave the plot or
+    cover a point or another label. The first point has its label in any case."""
     labels: list[Label] = []
     points = [point for line in series for point in line.points]
     dots = [(point.x / 100 * width, point.y / 100 * height) for point in points]
@@ -185,8 +167,6 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 class Scale(NamedTuple):
-    """A scale from values to positions."""
-
     low: float
     high: float
     start: float
@@ -199,9 +179,8 @@ class Scale(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self) -> list[float]:
-        """Round values in the range of the scale. On a logarithmic one these are 1, 2 and 5 times
-        powers of ten, or 1, 1.5, 2, 3, 5 and 7 times them, or evenly spaced values: the first of
-        these sets with three values or more."""
+        """Round values. On a logarithmic scale 1, 2 and 5 times powers of ten, or 1, 1.5, 2, 3, 5
+        and 7 times, or evenly spaced values: the first of these sets with three values or more."""
         if not self.log:
             return _round_values(self.low, self.high)
         low, high = math.exp(self.low), math.exp(self.high)

@@ -105,11 +105,7 @@ def answer(
     headers: dict[str, str] | None = None,
     near: Sequence[str] = (),
 ) -> Response:
-    """The problem as JSON, or as a page if a browser asks outside the API.
-
-    Args:
-        near: addresses that may be the wanted one, as links of the page.
-    """
+    """JSON, or a page if a browser asks outside the API; ``near``: addresses that it links to."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
         # Hints are for programs; pages have the same lists at their own addresses.
@@ -158,8 +154,6 @@ def _pages_near(request: Request) -> Sequence[str]:
 
 
 def install(app: FastAPI) -> None:
-    """Install the exception handlers: every kind of error becomes a problem."""
-
     app.exception_handler(ProtocolError)(refusal)
 
     @app.exception_handler(RequestValidationError)
@@ -221,8 +215,7 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(request: Request) -> list[str]:
-    """All methods of a path. Each route knows only its own, so all routes are checked. HEAD is
-    allowed with GET, OPTIONS everywhere."""
+    """Each route knows its own methods only. HEAD is allowed with GET, OPTIONS everywhere."""
     # In a mounted application the root path is the mount's.
     root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
 

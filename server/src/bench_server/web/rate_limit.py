@@ -32,12 +32,8 @@ class Rate:
         self._ahead = _ahead()
 
     def spend(self, who: str, name: str, cost: int = 1) -> None:
-        """Count ``cost`` requests of a client. A batch of more lines than the window has costs what
-        its own request leaves of the window, so it is not refused for ever.
-
-        Raises:
-            TooManyRequests: the window has no capacity for them.
-        """
+        """Count ``cost`` requests. A batch of more lines than the window has costs what its
+        own request leaves, so it is not refused for ever. Raises TooManyRequests."""
         if self._item is None or cost < 1:
             return
         # Times in the future would fill the windows until the clock gets there.

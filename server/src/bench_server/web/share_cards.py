@@ -50,11 +50,7 @@ ROWS = {
 
 
 def result_card(session: Session, result_id: str) -> Card:
-    """The result beside other hardware in its set-up.
-
-    Raises:
-        NotFound: there is no such result.
-    """
+    """The result beside other hardware in its set-up. Raises NotFound without a result."""
     _, row = stored_results.result_with_id(session, result_id)
     if row.samples_per_second is None or row.status == "failed":
         return Card(row.hardware, _setup(row), (), row.unranked_reason or "no figure")
@@ -74,11 +70,7 @@ def result_card(session: Session, result_id: str) -> Card:
 
 
 def machine_card(session: Session, machine_id: str) -> Card:
-    """The figure of a machine's first place beside other hardware in its set-up.
-
-    Raises:
-        NotFound: it has no figure.
-    """
+    """Its first place, beside other hardware in its set-up. Raises NotFound without a figure."""
     figures = machines.machine_figures(session, machine_id)
     answer = machines.answer_of(session, figures, NO_PRICES)
     shown = machine_shown(answer, figures)
@@ -96,11 +88,7 @@ def machine_card(session: Session, machine_id: str) -> Card:
 
 
 def hardware_card(session: Session, slug: str) -> Card:
-    """A hardware beside others, each at its best, in its first workload.
-
-    Raises:
-        NotFound: it has no figure.
-    """
+    """A hardware beside others in its first workload. Raises NotFound if it has no figure."""
     answer = hardware.hardware(session, slug)
     shown = _shown(answer)
     workload = shown.workload
@@ -117,15 +105,8 @@ def hardware_card(session: Session, slug: str) -> Card:
 
 
 def board_card(session: Session, filters: BoardFilters, of_operator: str | None = None) -> Card:
-    """The best scores where the page has their chart, else the first rows of a board, in its order;
-    of the first one with rows if no workload is chosen.
-
-    Args:
-        of_operator: the baseline that the operator chose.
-
-    Raises:
-        InvalidQuery: a name in the filters is unknown.
-    """
+    """The best scores where the page has their chart, else the first rows of a board; of the
+    first one with rows if no workload is chosen. Raises InvalidQuery if a name is unknown."""
     shown = filters.model_copy(update={"limit": MOST_BARS, "cursor": None})
     parts: tuple[Part, ...] = () if filters.workload else ("scores",)
     boards, scores, rankings = leaderboard.leaderboard(session, shown, of_operator, parts)
@@ -196,8 +177,7 @@ def hardware_badge(session: Session, slug: str, of_operator: str | None = None) 
 
 
 def machine_badge(session: Session, machine_id: str, of_operator: str | None = None) -> str:
-    """The badge of a machine: it against the baseline, as its hardware is in its score. It reads no
-    board. Raises NotFound if it has no figures."""
+    """It against the baseline, as its hardware is in its score. Raises NotFound without figures."""
     figures = machines.machine_figures(session, machine_id)
     counted, relative_to = stored_figures.free(session, figures), baseline(session, of_operator)
     of_baseline = (
@@ -209,11 +189,7 @@ def machine_badge(session: Session, machine_id: str, of_operator: str | None = N
 
 
 def _badge(name: str, found: Score, shown: CellFigure | None) -> str:
-    """A badge with the score in multiples of the baseline; without a score it has a rate.
-
-    Args:
-        shown: None where every figure is held.
-    """
+    """The score in multiples of the baseline, else a rate. ``shown``: None if all are held."""
     words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}" if shown else HELD
     if found.value and found.baseline:
         words = f"{people.ratio(found.value)} {short_names.name(found.baseline)}"
@@ -221,8 +197,7 @@ def _badge(name: str, found: Score, shown: CellFigure | None) -> str:
 
 
 def _shown(answer: hardware.HardwareAnswer) -> CellFigure:
-    """The figure of a hardware as a board shows it; of another set-up only where the board has
-    none."""
+    """The figure as a board shows it; of another set-up only where the board has none."""
     if answer.place or answer.figures:
         return answer.place or answer.figures[0]
     raise NotFound("no figure of a workload that this server knows", field="slug")

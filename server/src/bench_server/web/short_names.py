@@ -14,8 +14,7 @@ LOST = (
 
 
 def name(hardware: str, most: int = 0) -> str:
-    """``RTX 4070 SUPER``, ``M4 Max (CPU)``: a name that loses words until it has at most so many
-    characters; with 0 all that it can lose."""
+    """``RTX 4070 SUPER``, ``M4 Max (CPU)``: of at most ``most`` characters; 0: the shortest."""
     for lost in LOST:
         if len(hardware) <= most:
             return hardware
@@ -24,8 +23,7 @@ def name(hardware: str, most: int = 0) -> str:
 
 
 def text(words: str, most: int) -> str:
-    """A text of at most so many characters, without its last words. A word that is too long by
-    itself loses letters."""
+    """Without its last words; a word that is too long by itself loses letters."""
     if len(words) <= most:
         return words
     kept = words[:most].rpartition(" ")[0].rstrip(" ,;:(") or words[: most - 1]

@@ -19,14 +19,12 @@ def digest(name: str) -> str:
 
 
 def address(name: str) -> str:
-    """Address of a static file; it changes with the content, so that browsers do not use an old
-    one."""
+    """It changes with the content, so that browsers do not use an old one."""
     return f"/static/{name}?v={digest(name)}"
 
 
 class DigestedFiles(StaticFiles):
-    """The folder of static files. A file is immutable at the address of its present content; at
-    that of an older content a browser must ask again."""
+    """Immutable at the address of the present content; elsewhere a browser must ask again."""
 
     def __init__(self) -> None:
         super().__init__(directory=FOLDER)

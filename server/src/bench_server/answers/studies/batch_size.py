@@ -41,11 +41,7 @@ class BatchAnswer(StudyAnswer):
 
 
 def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
-    """The study of one hardware.
-
-    Raises:
-        InvalidQuery: the hardware has no figures.
-    """
+    """Raises InvalidQuery if the hardware has no figures."""
     of_hardware = of_choice(session, choice, TABLE.c.workload, TABLE.c.batch_size)
     if not of_hardware:
         return BatchAnswer(None, None, 0, ())
@@ -60,8 +56,7 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
 
 
 def _lines(figures: list[Figure]) -> list[list[Figure]]:
-    """The fastest figure of each batch size in every set-up that has several, the smallest batch
-    first."""
+    """By set-up with several batch sizes, of each the fastest figure, the smallest batch first."""
     lines: dict[tuple[str, str, str], dict[int, Figure]] = defaultdict(dict)
     for figure in figures:
         setup = figure.setup

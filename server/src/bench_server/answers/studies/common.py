@@ -61,14 +61,7 @@ def devices(session: Session) -> list[tuple[str, str, str]]:
 
 
 def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Figure]:
-    """Every figure of a hardware.
-
-    Args:
-        field: the parameter that names it.
-
-    Raises:
-        InvalidQuery: it has none.
-    """
+    """``field``: the parameter that names it. Raises InvalidQuery if it has no figure."""
     figures_found = stored_figures.hardware_figures(session, slug)
     if not figures_found:
         raise query_names.unknown_hardware(session, slug, field)
@@ -76,12 +69,8 @@ def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Fi
 
 
 def of_choice(session: Session, choice: HardwareChoice, *axes: Any) -> list[Figure]:
-    """Every figure of the chosen hardware, else of that with most measured combinations of these
-    axes; empty where nothing is ranked.
-
-    Raises:
-        InvalidQuery: the chosen hardware has none.
-    """
+    """Every figure of the chosen hardware, else of that with most combinations of these axes.
+    Raises InvalidQuery if the chosen hardware has none."""
     slug = choice.hardware or _richest(session, *axes)
     return of_hardware(session, slug) if slug else []
 
@@ -89,11 +78,7 @@ def of_choice(session: Session, choice: HardwareChoice, *axes: Any) -> list[Figu
 def of_cells(
     figures: Sequence[Figure], workload: Workload, batch_size: int | None = None
 ) -> list[Figure]:
-    """The figures of a workload in float32, from the best on (:func:`best_first`).
-
-    Args:
-        batch_size: of this one alone.
-    """
+    """The figures in float32, from the best on, of all batch sizes or of one."""
     return best_first(
         figure
         for figure in figures

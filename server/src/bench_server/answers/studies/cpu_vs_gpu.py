@@ -73,16 +73,11 @@ class PairAnswer:
 
     @property
     def hardware_slug(self) -> str | None:
-        """The one that other studies are shown of."""
         return self.gpu_slug
 
 
 def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
-    """CPU against GPU.
-
-    Raises:
-        InvalidQuery: one of them has no figures, or is no device of its kind.
-    """
+    """Raises InvalidQuery if one has no figures, or is no device of its kind."""
     cpu, gpu = choice.cpu, choice.gpu
     if choice.hardware and not (cpu or gpu):
         one = of_hardware(session, choice.hardware)[0]
@@ -110,12 +105,8 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
 
 
 def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, str] | None:
-    """Slugs of the processor and GPU of the machine with most figures on both. For each GPU only
-    one machine is considered, the one that represents its figures.
-
-    Args:
-        of: the slug of a hardware that the machine has; none: any machine.
-    """
+    """Processor and GPU of the machine with most figures on both, one of them ``of``. For each GPU
+    only the machine that represents its figures is considered."""
     stands_for = (
         select(func.min(TABLE.c.result_id))
         .where(TABLE.c.level == "hardware", TABLE.c.device != "cpu")

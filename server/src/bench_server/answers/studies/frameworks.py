@@ -49,11 +49,7 @@ class FrameworksAnswer(StudyAnswer):
 
 
 def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
-    """The study of one hardware.
-
-    Raises:
-        InvalidQuery: the hardware has no figures.
-    """
+    """Raises InvalidQuery if the hardware has no figures."""
     of_hardware = of_choice(session, choice, TABLE.c.framework, TABLE.c.recipe)
     if not of_hardware:
         return FrameworksAnswer(None, None, 0, ())

@@ -74,12 +74,7 @@ class TrendsAnswer(StudyAnswer):
 
 
 def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
-    """The study of one hardware in one set-up.
-
-    Raises:
-        InvalidQuery: the hardware or the framework is unknown.
-        NotFound: no figure fits the choice.
-    """
+    """Raises InvalidQuery for unknown hardware or framework, NotFound if no figure fits."""
     require_known(session, choice)
     shown = None
     for candidate in _measured_most(session, choice):
@@ -133,8 +128,8 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
 
 
 def version_key(text: str) -> tuple[tuple[int, ...], int, int]:
-    """A version as numbers: ``2.9 < 2.10rc1 < 2.10``. Words around it (``Ubuntu 22.04.3 LTS``) and
-    what a vendor adds behind ``+`` do not count. A text without a number is the first."""
+    """``2.9 < 2.10rc1 < 2.10``. Words around it (``Ubuntu 22.04.3 LTS``) and what a vendor adds
+    behind ``+`` do not count."""
     found = re.search(r"\d+(?:\.\d+)*", text, re.ASCII)
     if found is None:
         return (), 0, 0
@@ -173,7 +168,6 @@ def _measured_most(session: Session, choice: TrendChoice) -> list[tuple[str, Wor
 def _by_version(
     session: Session, slug: str, workload: Workload, choice: TrendChoice
 ) -> dict[Setup, dict[str, list[Figure]]]:
-    """Figures of runs at the default batch size, by set-up and version."""
     query = _runs(choice, ENVIRONMENTS.c[choice.by], *FIGURE_COLUMNS)
     query = query.where(TABLE.c.hardware_slug == slug, TABLE.c.workload_digest == workload.digest)
     query = query.where(TABLE.c.batch_size == workload.batch_size)

@@ -81,7 +81,7 @@ class Level(NamedTuple):
 
     @classmethod
     def of(cls, runs: Sequence[Run], version: Figure) -> "Level":
-        """The level of some runs of a version; of one repeat with the margins of its figure."""
+        """Of some runs of a version; of one repeat with the margins of its figure."""
         times = [repeat.ns_per_sample for run in runs for repeat in counting(run)]
         median = median_high(middle_of(run).ns_per_sample for run in runs)
         if len(times) == 1:
@@ -90,8 +90,7 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The levels of a machine before and after an update, whether its history marks a change
-    there, and whether one of the two is of disturbed runs."""
+    """``marked``: the history marks a change; ``disturbed``: one level is of disturbed runs."""
 
     machine_id: str
     before: Level
@@ -110,11 +109,7 @@ class Levels(NamedTuple):
 
 
 def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
-    """What each version changed, None for the first, and the number of verdicts.
-
-    Args:
-        ordered: the versions, the oldest first.
-    """
+    """What each version changed, None for the first and oldest, and the number of verdicts."""
     pairs = list(pairwise(ordered))
     every = [[_levels(session, *pair, id) for id in _with_both(*pair)] for pair in pairs]
     levels = [counting(of_pair) for of_pair in every]
@@ -148,9 +143,7 @@ def _with_both(old: Version, new: Version) -> list[str]:
 
 
 def _levels(session: Session, old: Version, new: Version, id: str) -> Levels:
-    """The levels on both sides of the newest place where the machine went from one of the versions
-    to the other. Without a place or without runs on both sides of it, the figures of all its
-    runs."""
+    """On both sides of the newest change of version, or else the figures of all its runs."""
     runs = counting_runs(runs_of(session, id, new.machines[id].evidence.result_id))
     places = changes_of_level(runs)
     of_old, of_new = ({run.subject.run_id for run in version.runs[id]} for version in (old, new))

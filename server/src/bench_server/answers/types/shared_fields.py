@@ -47,11 +47,7 @@ class SpeedUp:
 
 
 def rate_fields(figure: Figure, own: bool = False) -> dict[str, Any]:
-    """The arguments of :class:`Rated`.
-
-    Args:
-        own: see :func:`bench_server.ranking.ranges.of_figure`.
-    """
+    """``own``: see :func:`bench_server.ranking.ranges.of_figure`."""
     rate = 1e9 / figure.ns_per_sample
     low, high, range_of = (
         (None, None, None) if figure.published else of_figure(figure, own).around(rate)

@@ -27,12 +27,8 @@ FURTHER = {"price": ("Price", "price"), "-memory_bytes": ("Memory", "memory_byte
 
 @dataclass(frozen=True)
 class Controls:
-    """What chooses the rows. ``workloads`` in groups: the first link of a group is its size of
-    models; ``kinds``: GPU or CPU; ``confirmed``: rows of confirmed owners alone. ``scopes`` of
-    energy, if there is a choice; ``fields`` of the form, and ``kept``, the parameters of this
-    address that are none of them. ``chips``: groups of filters, the chosen ones that have no group
-    first. ``narrowed``: a filter is set, and ``clear_href`` is the address without any;
-    ``unfolded``: one that only the form has."""
+    """``workloads``: the first link of a group is its size of models; ``kept``: parameters of this
+    address that are no fields; ``unfolded``: a filter is set that only the form has."""
 
     workloads: tuple[tuple[Choice, ...], ...]
     kinds: tuple[Choice, ...]
@@ -55,13 +51,7 @@ def controls(
     boards: Sequence[Board],
     rankings: Sequence[Ranking],
 ) -> Controls:
-    """The controls of a board.
-
-    Args:
-        chosen: the parameters of this address.
-        boards: what they choose.
-        rankings: the rows that the boards are selected from.
-    """
+    """``chosen``: this address's parameters; ``rankings``: the rows that ``boards`` are of."""
     sizes = sorted({size for board in boards for size in board.workload.batch_sizes})
     further = {
         "framework": [(name, name) for name in query_names.frameworks(session)],
@@ -135,8 +125,7 @@ def _short(count: int) -> str:
 
 
 def _families(rankings: Sequence[Ranking], search: Search) -> dict[str, int]:
-    """The number of hardware models by family, without families that have none. The family that is
-    searched for does not count."""
+    """Numbers of hardware models by family, whatever family is searched for."""
     any_family = replace(search, family=None)
     rows = (row for one in rankings for row in one.rows if any_family.finds(row.figure))
     found = {

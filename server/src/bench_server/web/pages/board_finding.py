@@ -23,13 +23,8 @@ def finding(
     scores: Sequence[HardwareScore],
     any_rows: bool = False,
 ) -> str:
-    """The first of a board. Of all boards: the best score, else who is first on most of them. Of
-    hardware that is searched for, where the best of it is. The rows that are asked for
-    come first, in words. Without results it says so.
-
-    Args:
-        any_rows: the page has rows.
-    """
+    """Of all boards: the best score, else the hardware that is first on most of them. Of hardware
+    that is searched for, where the best of it is. Without results it says so."""
     asked, firsts = board_form.words(filters), _firsts(rankings)
     measured = {row.figure.hardware_slug for one in rankings for row in one.shown}
     if filters.criteria.search.is_of_one:
@@ -65,7 +60,6 @@ def _leads(filters: BoardFilters, metric: Metric, ranking: leaderboard.Ranking) 
 
 
 def _value(metric: Metric, figure: Figure) -> str:
-    """The value that ranks a figure, in words."""
     answer = figure_answer(figure)
     if metric.value == "energy":
         return f"{people.joules(answer.joules_per_epoch or 0)} an epoch"
@@ -83,8 +77,7 @@ def _ranked(filters: BoardFilters, ranking: leaderboard.Ranking) -> str:
 
 
 def rests_on(rankings: Sequence[leaderboard.Ranking], filters: BoardFilters) -> str:
-    """What backs the first of a workload's board. If it is less than confirmed owners, it names the
-    first figure that these measured."""
+    """What backs the first of a workload's board, and the first that confirmed owners measured."""
     ranked = [row for row in rankings[0].shown if row.rank] if len(rankings) == 1 else []
     if not ranked or ranked[0].figure.backing is None:
         return ""
@@ -107,8 +100,7 @@ def _of_search(
     rankings: Sequence[leaderboard.Ranking],
     scores: Sequence[HardwareScore],
 ) -> str:
-    """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score where all workloads
-    are shown."""
+    """``Apple M4 Pro (20-core GPU) is 41st of 47 on mnist-cnn``, or its score of all workloads."""
     if not filters.is_of_hardware:
         return "Machines of the hardware that is searched for"
     search = filters.criteria.search
@@ -146,11 +138,7 @@ def _by_score(
     searched: bool = False,
     alone: bool = False,
 ) -> str:
-    """``H200 trains 31.0 times as fast as i7-8700``. Without a rank by score it says why.
-
-    Args:
-        alone: no other hardware (of the chosen family, if any) is on a board.
-    """
+    """``H200 trains 31.0 times as fast as i7-8700``. ``alone``: no other hardware is on a board."""
     best = scores[0]
     score = best.score
     by_one = _by_one(best, rankings)
@@ -169,8 +157,7 @@ def _by_score(
 
 
 def _by_one(best: HardwareScore, rankings: Sequence[leaderboard.Ranking]) -> str:
-    """``, measured by one owner``: of a score that rests on one, in a part of the workloads or in
-    all."""
+    """``, measured by one owner``, in a part of the workloads or in all."""
     if best.score.backing != "one":
         return ""
     own = [row.figure for one in rankings for row in one.rows if not row.figure.held]

@@ -12,8 +12,7 @@ DEVICES = {"cuda": "on CUDA", "metal": "on Metal", "cpu": "on CPUs"}
 
 
 class Field(NamedTuple):
-    """A filter of the form. ``options``: values with their labels, that of no choice first;
-    ``words``: a choice in the heading, None where it is not named there."""
+    """``words``: a choice in the heading, None where it is not named there."""
 
     name: str
     label: str
@@ -60,11 +59,7 @@ FIELDS = (
 def filled(
     filters: BoardFilters, further: Mapping[str, Options]
 ) -> tuple[tuple[Field, tuple[Choice, ...]], ...]:
-    """The fields with their choices.
-
-    Args:
-        further: options that follow from the figures there are, by field.
-    """
+    """``further``: options that follow from the stored figures, by field."""
     return tuple(
         (
             field,
@@ -78,8 +73,7 @@ def filled(
 
 
 def words(filters: BoardFilters, sentence: bool = True) -> str:
-    """``Apple M, on Metal, tuned``: what rows are asked for, but for hardware by its name; empty
-    for all."""
+    """``Apple M, on Metal, tuned``: the rows that are asked for, but for hardware by its name."""
     family = [FAMILIES[filters.family].label] if filters.family else []
     chosen = ((field.words, getattr(filters, field.name)) for field in FIELDS)
     setup = [say(value) for say, value in chosen if say and value not in (None, "any")]

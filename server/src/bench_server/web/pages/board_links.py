@@ -28,9 +28,8 @@ BESIDE = {"price": "price", "memory_bytes": "memory"}
 
 
 class Metric(NamedTuple):
-    """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
-    link, the field that sets the length of bars, the head of the next column, and what the first of
-    several boards and of one board does."""
+    """``bar`` is the field that sets the length of bars, ``beside`` the head of the next column;
+    ``first`` is said of the first of several boards, ``leads`` of that of one."""
 
     value: str
     label: str
@@ -58,8 +57,7 @@ METRICS = {
 
 
 class SortHead(NamedTuple):
-    """A head of a board: its key in :data:`..heads.HEADS`; the address of the board sorted by it,
-    in the other direction if it already is; and how the rows are sorted by it (``aria-sort``)."""
+    """``key`` of :data:`..heads.HEADS`; ``href`` sorts by it; ``direction``: for ``aria-sort``."""
 
     key: str
     href: str
@@ -67,8 +65,7 @@ class SortHead(NamedTuple):
 
 
 class Chip(NamedTuple):
-    """A filter as a link: it adds the filter, or removes a ``chosen`` one. ``hardware``: how many
-    hardware it leaves, null where that is not counted."""
+    """``hardware``: the number of hardware that it leaves, null where that is not counted."""
 
     href: str
     label: str
@@ -124,19 +121,14 @@ def _chip_label(name: str, value: Any) -> str:
 def hidden_fields(
     chosen: dict[str, Any], fields: Collection[str] = FIELDS
 ) -> Iterator[tuple[str, str]]:
-    """Names and values for hidden fields of a form. A filter starts at the first row again.
-
-    Args:
-        fields: parameters that the form has already.
-    """
+    """Without the ``fields`` that the form has; a filter starts at the first row again."""
     for name, value in chosen.items():
         if name not in fields and name != "cursor":
             yield name, str(value)
 
 
 def with_value(chosen: dict[str, Any], name: str, value: str) -> str:
-    """The address of this page with one changed parameter, at its first row. Another metric has
-    other columns, so it is not sorted as before; a workload has its size."""
+    """The address with one changed parameter, at its first row, without those that go with it."""
     dropped = (name, "cursor", *DROPS.get(name, ()))
     others = {key: item for key, item in chosen.items() if key not in dropped}
     return address("/", others | ({name: value} if value else {}))

@@ -34,11 +34,9 @@ MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same sof
 
 @dataclass(frozen=True)
 class Compared:
-    """What two or more items show. ``modes``: ways to compare, none where there is no choice.
-    ``lacking``: who has no figure in the rows that are not common. ``single``: in how many of the
-    common rows one machine is on each side. ``chart``: the common rows; ``heat``: for each row, a
-    class for each cell; ``charts``: speed by price and by energy. ``range``: of the speed-up in the
-    heading, empty where it has none."""
+    """``modes``: ways to compare, none without a choice. ``lacking``: who has no figure in the rows
+    that are not common. ``single``: in how many of the common rows one machine is on each side.
+    ``heat``: a class for each cell of each row. ``range``: of the speed-up in the heading."""
 
     answer: CompareAnswer
     csv_href: str
@@ -54,8 +52,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Chooser:
-    """The form that chooses items. ``picked``: the chosen ones; ``hardware``: other hardware that
-    matches ``q``; ``prices`` and ``energy_price``: as entered."""
+    """``hardware``: not yet picked, matching ``q``; ``prices`` and ``energy_price``: as entered."""
 
     picked: tuple[Choice, ...]
     hardware: tuple[Choice, ...]
@@ -66,9 +63,8 @@ class Chooser:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
-    ``compared`` is null before a choice; ``too_few``: less than two different items were
-    chosen."""
+    """``/compare``: which is faster, and how certain is that? ``compared`` is null before a choice;
+    ``too_few``: less than two different items were chosen."""
 
     title: str
     heading: str
@@ -136,8 +132,7 @@ def compare_page(
 
 
 def heading(answer: CompareAnswer) -> str:
-    """The finding: ``B trains 1.95 times as fast as A``. Of more than two, the fastest against the
-    first."""
+    """``B trains 1.95 times as fast as A``: of more than two, the fastest against the first."""
     first, *others = answer.things
     compared = [thing for thing in others if thing.speed_up is not None]
     if not compared:
@@ -169,8 +164,7 @@ def heading(answer: CompareAnswer) -> str:
 
 
 def _faster(thing: ComparedThing, than: ComparedThing) -> str:
-    """``trains 1.95 times as fast as A``, with the ratio of a thing to the first one, or of the
-    first one to it."""
+    """``trains 1.95 times as fast as A``, by the ratio that is above one."""
     speed_up = thing.speed_up or 1.0
     times = people.times(max(speed_up, 1 / speed_up))
     about = "about " if thing.verdict_kind == "too_few_runs" else ""
@@ -219,7 +213,6 @@ def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice
 
 
 def _chart(answer: CompareAnswer) -> DotPlot | None:
-    """Speed-ups of the common rows with their intervals."""
     common = answer.rows[: answer.common_cells]
     groups: defaultdict[tuple[str | None, ...], list[ComparedRow]] = defaultdict(list)
     for row in common:

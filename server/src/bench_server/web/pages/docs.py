@@ -25,8 +25,6 @@ SAMPLE = (
 
 
 class Parameter(NamedTuple):
-    """A parameter of queries: its values with their limits, its meaning, and an example."""
-
     name: str
     values: str
     meaning: str
@@ -35,8 +33,8 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API. ``parameters``: those that no other operation has; ``shared``: the
-    others, as indices of :attr:`DocsPage.shared`. ``answer``: the type of its JSON."""
+    """``parameters``: those that no other operation has; ``shared``: the others, as indices of
+    :attr:`DocsPage.shared`."""
 
     method: str
     path: str
@@ -59,8 +57,7 @@ class DocsPage(Page):
 
 @dataclass(frozen=True)
 class TypePage(Page):
-    """``/docs/TYPE``: what does each field of this answer mean? ``fields``: name, type, meaning;
-    ``parts``: the types that its fields have."""
+    """``/docs/TYPE``: what does each field of this answer mean? ``parts``: types of its fields."""
 
     fields: tuple[tuple[str, str, str], ...]
     parts: tuple[str, ...]
@@ -96,9 +93,7 @@ def docs_page(openapi: dict[str, Any], board: Board) -> DocsPage:
 
 
 def type_page(openapi: dict[str, Any], name: str) -> TypePage:
-    """Raises:
-    NotFound: there is no type of this name.
-    """
+    """Raises NotFound if there is no type of this name."""
     schemas = openapi["components"]["schemas"]
     if name not in schemas:
         near = query_names.nearest(name[:100], schemas)
@@ -115,7 +110,6 @@ def first_board(session: Session) -> Board:
 
 
 def _sample(board: Board) -> str | None:
-    """The first row of a board as JSON, with some of its fields."""
     if not board.rows:
         return None
     values = {name: getattr(board.rows[0], name) for name in SAMPLE}
@@ -125,7 +119,6 @@ def _sample(board: Board) -> str | None:
 
 
 def _answer(responses: dict[str, Any]) -> str | None:
-    """The type of an operation's JSON, if it has a name."""
     for status in ("200", "201"):
         content = responses.get(status, {}).get("content", {})
         schema = content.get("application/json", {}).get("schema", {})
@@ -153,8 +146,7 @@ def _name(reference: str) -> str:
 
 
 def _words(schema: dict[str, Any]) -> str:
-    """A schema in a few words: ``cpu | cuda | metal``, ``number or null``, ``list of BoardRow``,
-    ``integer, 1 to 200; default 50``."""
+    """``cpu | cuda | metal``, ``list of BoardRow``, ``integer, 1 to 200; default 50``."""
     if "$ref" in schema:
         return _name(schema["$ref"])
     if "anyOf" in schema:
@@ -186,7 +178,6 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _example(value: Any) -> str:
-    """An example value as in an address; the first of a list."""
     if isinstance(value, list):
         return _example(value[0])
     return str(value).lower() if isinstance(value, bool) else str(value)

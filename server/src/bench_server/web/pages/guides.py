@@ -30,10 +30,7 @@ NEWEST_DAYS = 3
 
 @dataclass(frozen=True)
 class TrustPage(Page):
-    """``/trust``: what does each trust level need, and what could a cheater still do?
-
-    ``rows``: what the claims about a result mean.
-    """
+    """``/trust``: what does each trust level need, and what could a cheater still do?"""
 
     levels: tuple[TrustLevel, ...]
     rows: tuple[Row, ...]
@@ -41,8 +38,7 @@ class TrustPage(Page):
 
 @dataclass(frozen=True)
 class DocumentPage(Page):
-    """``/documents/NAME``: one document of ``docs`` as HTML. ``sections``: none where the text
-    itself lists them."""
+    """``/documents/NAME``: a document of ``docs``. ``sections``: none where its text lists them."""
 
     text: Markup
     sections: tuple[Section, ...]
@@ -50,8 +46,7 @@ class DocumentPage(Page):
 
 @dataclass(frozen=True)
 class SubmitPage(Page):
-    """``/submit``: how do I submit results of my machine? ``server``: this server's address in the
-    browser; ``enrollment``: who may enroll a key (see the settings)."""
+    """``/submit``: how do I submit results? ``enrollment``: who may enroll a key."""
 
     server: str
     enrollment: str
@@ -60,9 +55,8 @@ class SubmitPage(Page):
 
 @dataclass(frozen=True)
 class LogPage(Page):
-    """``/log``: how large is the log, who signed it, and how is it verified? ``heading`` states the
-    finding. ``records``: a page of entries, newest first, with the addresses of the pages beside
-    it; ``cosigned``: what witnesses signed in the last days."""
+    """``/log``: how large is the log, who signed it, and how is it verified? ``records``: a page of
+    entries, newest first; ``cosigned``: what witnesses signed in the last days."""
 
     heading: str
     answer: LogAnswer
@@ -86,9 +80,7 @@ def trust_page() -> TrustPage:
 
 
 def document_page(name: str) -> DocumentPage:
-    """Raises:
-    NotFound: there is no document of this name.
-    """
+    """Raises NotFound if there is no document of this name."""
     file = f"{name}.md"
     if file not in documents.files():
         names = [path.removesuffix(".md") for path in documents.files()]
@@ -106,11 +98,7 @@ def submit_page(server: str, settings: Settings) -> SubmitPage:
 def log_page(
     session: Session, authority: Authority, license: str, before: int | None = None
 ) -> LogPage:
-    """Fill the context.
-
-    Args:
-        before: show the entries before this index; the newest ones without it.
-    """
+    """``before``: show the entries before this index; None: the newest."""
     answer = log_entries.state(session, authority, license)
     end = min(before or answer.size, answer.size)
     start = max(end - ENTRIES, 0)
@@ -133,8 +121,7 @@ def log_page(
 
 
 def log_finding(size: int, cosigned: Sequence[CosignedCheckpoint]) -> str:
-    """``The log has 4,510 entries; 2 witnesses have signed the first 4,400``: the signers of the
-    newest checkpoint that a witness cosigned."""
+    """``The log has 4,510 entries; 2 witnesses have signed the first 4,400``."""
     entries = f"The log has {size:,} {'entry' if size == 1 else 'entries'}"
     if not cosigned:
         return f"{entries}, signed by this server alone"

@@ -18,8 +18,6 @@ from .common import Page, WorkloadFigures, by_workload
 
 @dataclass(frozen=True)
 class SourcedFact:
-    """A property in words, its source, and the source's address if it has one."""
-
     label: str
     value: str
     source: str
@@ -29,10 +27,8 @@ class SourcedFact:
 @dataclass(frozen=True)
 class HardwarePage(Page):
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``rank``: its place on a board in words, empty without one;
-    ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by
-    price and by energy, where there are any; ``price`` and ``energy_price``: as entered;
-    ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
+    ``rank``: its place on a board in words, empty without one; ``properties``: what it is and
+    costs; ``charts``: its speed by price and by energy."""
 
     badge_href: str
     image_href: str

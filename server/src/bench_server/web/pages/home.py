@@ -29,10 +29,8 @@ UNFOLDED_ROWS = 20
 
 @dataclass(frozen=True)
 class HomePage(Page):
-    """``/``: how fast does hardware train? ``heading`` states the finding; ``chart``: all hardware
-    by score, with a ring around what ``filters.q`` names; ``machine``: its id, if it is one;
-    ``measured``: the number of hardware that was measured; ``kept``: parameters of this address
-    that a search keeps."""
+    """``/``: how fast does hardware train? ``chart``: all hardware by score, that of ``filters.q``
+    ringed; ``machine``: its id, if it is one; ``kept``: parameters that a search keeps."""
 
     image_href: str
     heading: str
@@ -47,8 +45,7 @@ class HomePage(Page):
 def home_page(
     session: Session, filters: BoardFilters, of_operator: str | None = None
 ) -> HomePage | None:
-    """Fill the context. None where the filters ask for boards, or fewer than two hardware have a
-    score: then boards say more."""
+    """None where the filters ask for boards, or fewer than two hardware have a score."""
     if not filters.is_of_scores:
         return None
     chosen = filters.model_dump(exclude_defaults=True)

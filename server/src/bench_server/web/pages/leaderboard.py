@@ -34,8 +34,7 @@ Results = Literal["some", "none_here", "nobody_yet"]
 
 @dataclass(frozen=True)
 class Common:
-    """What is said once above a board instead of on each row. ``level``: the trust level of most
-    rows; all timings are short; all data is generated; ``untested``: some rows have a recipe
+    """What most or all rows have, said once above the board. ``untested``: some rows have a recipe
     that an expert's loop may beat on their kind of device."""
 
     level: int | None
@@ -56,10 +55,8 @@ class ShownBoard:
 
 @dataclass(frozen=True)
 class Boards:
-    """The boards. ``heads`` sort the rows; ``boxes``: at least two different items can be selected
-    and compared; ``searched``: the rows are those of some hardware, with their ranks on the whole
-    board; ``figure_asked``: words for a figure that not all results have; ``not_measured``:
-    names of workloads without a row."""
+    """``boxes``: at least two different items can be compared; ``searched``: the rows are those of
+    some hardware; ``figure_asked``: words for a figure that not all results have."""
 
     shown: tuple[ShownBoard, ...]
     not_measured: tuple[str, ...]
@@ -72,8 +69,7 @@ class Boards:
 
 @dataclass(frozen=True)
 class LeaderboardPage(Page):
-    """``/``: how fast does hardware train? ``heading`` states the finding; ``rests_on``: who
-    measured it, in words."""
+    """``/``: how fast does hardware train? ``rests_on``: who measured the first, in words."""
 
     csv_href: str
     image_href: str

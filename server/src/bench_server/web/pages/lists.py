@@ -19,8 +19,7 @@ RANKED = (("true", "ranked"), ("false", "not ranked"))
 
 @dataclass(frozen=True)
 class ListPage(Page):
-    """``/hardware``, ``/machines``: which have ranked results? ``next_href``: the next rows, null
-    at the end."""
+    """``/hardware``, ``/machines``: which have ranked results?"""
 
     q: str
     rows: Rows
@@ -29,8 +28,7 @@ class ListPage(Page):
 
 @dataclass(frozen=True)
 class ResultListPage(Page):
-    """``/results``: which results does this server have? ``next_href``: the next rows, null at the
-    end; ``kept``: filters of this address that are no fields of the form."""
+    """``/results``: which results are here? ``kept``: filters that are no fields of the form."""
 
     csv_href: str
     q: str

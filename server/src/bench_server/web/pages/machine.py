@@ -32,9 +32,8 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 
 @dataclass(frozen=True)
 class ShownHistory:
-    """The history of the chosen cell. ``plot``: null for a single run; ``changes`` in words;
-    ``trends_href``: figures of the cell's hardware by version, null where there are none;
-    ``cells``: addresses of all cells."""
+    """``plot``: null for a single run; ``trends_href``: figures of the cell's hardware by version,
+    null where there are none; ``cells``: addresses of all cells."""
 
     answer: HistoryAnswer
     json_href: str
@@ -56,12 +55,8 @@ class Share:
 
 @dataclass(frozen=True)
 class MachinePage:
-    """``/machines/{id}``: how fast is this machine, and did it change?
-
-    ``heading``: the machine among those of its kind, in its first place; ``strip``: their speeds,
-    none where there is no other; ``faster``: which set-up of its hardware is faster, in words, and
-    ``command`` measures it; ``rank``: of its hardware, in words. Empty where there is none.
-    """
+    """``/machines/{id}``: how fast is this machine, and did it change? ``strip``: the speeds of
+    its kind; ``faster``: which set-up of its hardware is faster, and ``command`` measures it."""
 
     title: str
     heading: str
@@ -181,7 +176,6 @@ def _strip(
 
 
 def _share_words(answer: machines.MachineAnswer, first: MachinePlace | None) -> str:
-    """A sentence to share: its speed, and where it is among those of its kind."""
     if first is None:
         return f"How fast this {answer.name} trains:"
     rate = people.rate(first.samples_per_second)

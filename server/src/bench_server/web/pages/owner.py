@@ -26,9 +26,8 @@ MARKS: Mapping[bool | None, str] = {
 
 @dataclass(frozen=True)
 class CellWords:
-    """A cell for people. ``kind``: its colour, none where no change of level is marked; ``cause``:
-    what was updated, and ``sure`` the interval or why there is none; empty without an update;
-    ``range`` of the rate, between runs or repeats."""
+    """``kind``: the colour of a marked change of level; ``cause``: what was updated; ``sure``: the
+    interval, or why there is none; ``range`` of the rate, between runs or repeats."""
 
     href: str
     setup: str
@@ -53,8 +52,7 @@ class MachineRow:
 
 @dataclass(frozen=True)
 class OwnerPage:
-    """``/owners/{owner}``: what did the last update change? ``heading`` answers it; ``left_out``:
-    how many machines of the owner are not among the rows."""
+    """``/owners/{owner}``: what did the last update change? ``left_out``: machines not shown."""
 
     title: str
     heading: str

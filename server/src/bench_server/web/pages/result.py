@@ -46,8 +46,7 @@ FAILURES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Description:
-    """What was trained, on what machine, with what software; and the machine's state just
-    before."""
+    """What was trained, where and with what; ``conditions``: the machine's state just before."""
 
     training: tuple[Fact, ...]
     machine: tuple[Fact, ...]
@@ -57,8 +56,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Signature:
-    """Who signed it: ``public_key`` in base64 (DER SubjectPublicKeyInfo), the name of its owner,
-    the address of the signed bytes, and the log's receipt."""
+    """``public_key`` in base64 (DER SubjectPublicKeyInfo); ``display_name`` of its owner."""
 
     public_key: str
     display_name: str | None
@@ -70,11 +68,9 @@ class Signature:
 class ResultPage(Page):
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
-    ``found``: what the hardware did, the heading after its name. ``answer`` holds the derived
-    columns, ``signed`` what the key signed. ``disturbances``: its agent's warnings that other
-    programs or heat slowed it; ``left_out``: undisturbed results count instead. ``trace`` of the
-    blocks is null if nothing was measured; ``startup``: the time before them by phase;
-    ``telemetry``: one plot per sensor.
+    ``answer`` holds the derived columns, ``signed`` what the key signed. ``disturbances``: its
+    agent's warnings that other programs or heat slowed it; ``left_out``: undisturbed results count
+    instead. ``startup``: the time before the blocks by phase.
     """
 
     image_href: str

@@ -32,9 +32,8 @@ class ReadingRow:
 
 @dataclass(frozen=True)
 class Readings:
-    """The readings of a session. ``witness``: the finding on them. ``entry``: the log entry of its
-    recomputation. ``counted``: steps by its own count; ``expected``: those of first step,
-    warm-up and timing."""
+    """``entry``: the log entry of the recomputation. ``counted``: steps by the session's own count;
+    ``expected``: those of first step, warm-up and timing."""
 
     witness: CheckVerdict
     entry: int | None

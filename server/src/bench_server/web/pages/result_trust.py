@@ -25,8 +25,6 @@ MARKS: Mapping[Status, tuple[str, str]] = {
 
 
 class CheckMark(NamedTuple):
-    """One line of the list of checks: its class, a word for the class, the finding."""
-
     css: str
     words: str
     sentence: str
@@ -34,11 +32,8 @@ class CheckMark(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """What the result shows and what it does not. ``level_in_words``: its trust level;
-    ``level_needs``: what the next one needs; ``checks``: as marked in the list of them;
-    ``not_measured``: limits that its workload lacks;
-    ``reproduction``: beside other owners, null before level 3; ``ask``: the ask that it answers, in
-    words, null if it names none."""
+    """``level_needs``: what the next level needs; ``not_measured``: limits that its workload lacks;
+    ``reproduction``: null before level 3; ``ask``: the ask that it answers, if it names one."""
 
     shows: tuple[Claim, ...]
     level_in_words: str | None

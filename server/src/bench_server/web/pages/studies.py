@@ -43,8 +43,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyPage(Page):
-    """``/frameworks`` and every other study. ``heading`` states the finding; ``form``: its fields,
-    none before anything was measured."""
+    """``/frameworks`` and every other study. ``form``: its fields, none before any measurement."""
 
     heading: str
     answer: Any
@@ -76,8 +75,7 @@ def frameworks_page(session: Session, choice: HardwareChoice) -> StudyPage:
 
 
 def _fastest_framework(answer: FrameworksAnswer) -> str:
-    """``JAX is the fastest framework in 6 of 8 workloads on A100``: of those in several. Where the
-    first is not clearly faster, no framework is the fastest."""
+    """``JAX is the fastest framework in 6 of 8 workloads on A100``, where it is clearly faster."""
     # The second of a table is compared with the first.
     pairs = [table.rows[:2] for table in answer.tables if len(table.rows) > 1]
     if not pairs:
@@ -119,8 +117,7 @@ def cpu_vs_gpu_page(session: Session, choice: PairChoice) -> PlottedStudyPage:
 
 
 def _which_pays(answer: PairAnswer) -> str:
-    """From which work on the GPU is faster. Without enough runs for any of the comparisons that
-    say so, which looks faster."""
+    """From which work on the GPU is faster; which looks faster without enough runs to say so."""
     if not answer.rows:
         return "No CPU and GPU to compare yet"
     least = answer.pays_from_flops
@@ -151,8 +148,7 @@ def batch_size_page(session: Session, choice: HardwareChoice) -> PlottedStudyPag
 
 
 def _gain_of_batches(answer: BatchAnswer) -> str:
-    """The largest gain of a larger batch: a clear one if there is any, else one of the set-up that
-    is the fastest in its workload."""
+    """The largest clear gain of a larger batch, else one of the fastest set-up of a workload."""
     gains = [
         (
             *(figure.compared.verdict_kind == "faster", line is _fastest(study)),
@@ -209,7 +205,6 @@ def trends_page(session: Session, choice: TrendChoice) -> PlottedStudyPage:
 
 
 def _newest_update(answer: TrendsAnswer) -> str:
-    """The heading: the effect of the newest version."""
     words = VERSION_WORDS[answer.by]
     newest = answer.versions[-1] if answer.versions else None
     compared = newest.update.compared if newest and newest.update else None
@@ -245,10 +240,8 @@ def _hardware_field(session: Session, slug: str | None) -> Field:
 
 
 def _form(*fields: Field) -> tuple[Field, ...]:
-    """A form, unless one of its fields has no options."""
     return fields if all(field.options for field in fields) else ()
 
 
 def _twin(name: str, choice: HardwareChoice | PairChoice) -> str:
-    """The address of the same answer as JSON."""
     return address(f"/api/v1/{name}", choice.model_dump(exclude_none=True, exclude_defaults=True))

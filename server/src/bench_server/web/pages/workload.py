@@ -21,8 +21,7 @@ from .common import Page, address
 
 @dataclass(frozen=True)
 class WorkloadPage(Page):
-    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?
-    ``heading`` says so; ``rests_on``: who measured the fastest, in words."""
+    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?"""
 
     image_href: str
     workload: WorkloadAnswer
@@ -33,11 +32,7 @@ class WorkloadPage(Page):
 
 
 def workload_called(name: str) -> Workload:
-    """A workload of the catalogue.
-
-    Raises:
-        NotFound: there is none of this name.
-    """
+    """Raises NotFound if the catalogue has none of this name."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
         raise NotFound(

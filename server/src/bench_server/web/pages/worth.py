@@ -22,8 +22,7 @@ MOST_ROWS = 500
 
 
 def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Charts:
-    """The first board that this hardware is on, by price and by the energy of an epoch. A chart
-    needs the hardware itself and another one."""
+    """The first board that this hardware is on; none without the hardware and another one on it."""
     if answer.place is None:
         return ()
     workload = workload_named(answer.place.workload)
@@ -63,7 +62,6 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
 
 
 def of_comparison(answer: CompareAnswer) -> Charts:
-    """Compared things by price and by energy, relative to the first."""
     first = answer.things[0]
     times = f"Times as fast as {first.name}"
     drawn, notes = comparable({one.name: one.price for one in answer.things if one.speed_up})
@@ -93,8 +91,7 @@ def of_comparison(answer: CompareAnswer) -> Charts:
 
 
 def comparable(prices: Mapping[str, Price | None]) -> tuple[dict[str, Price], tuple[str, ...]]:
-    """The prices that one chart can have, by name, and sentences about the others. A price at
-    launch is of a part of a computer: that of a processor is not drawn beside those of cards."""
+    """A price at launch is of a part: that of a processor is not drawn beside those of cards."""
     known = {name: price for name, price in prices.items() if price}
     part = next((price.part for price in known.values() if price.part), None)
     other = [name for name, price in known.items() if price.part not in (None, part)]
@@ -126,7 +123,6 @@ def price_words(prices: Iterable[Price]) -> str:
 
 
 def _whole(price: float) -> str:
-    """A price on an axis."""
     return f"{price:,.0f}" if price >= 10 else f"{price:g}"
 
 
@@ -162,8 +158,7 @@ def _chart(
     y_words: Words,
     notes: tuple[str, ...] = (),
 ) -> Plot | None:
-    """Series below the titles of the x and of the y axis. Fewer than two points compare nothing:
-    then the notes alone, or None."""
+    """None without points and notes; fewer than two points compare nothing: the notes alone."""
     if sum(len(line.points) for line in series) < 2:
         return Plot(title, (), {}, (), (), notes=notes) if notes else None
     drawn = plot(

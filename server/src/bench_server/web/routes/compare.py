@@ -27,11 +27,7 @@ PRICE_PARAMETER = {
 
 
 def reader_prices(request: Request) -> dict[str, float]:
-    """Read every ``price.ID`` parameter of the address.
-
-    Raises:
-        InvalidQuery: a price is not a positive number.
-    """
+    """Every ``price.ID`` of the address. Raises InvalidQuery if one is not a positive number."""
     price_by_id = {}
     for name, value in request.query_params.multi_items():
         if name.startswith(PRICE) and value:  # forms also send their empty fields
@@ -59,7 +55,6 @@ def prices(
         ),
     ] = None,
 ) -> Prices:
-    """The reader's prices and the operator's."""
     return Prices(of_reader, settings.prices, energy_price)
 
 

@@ -35,11 +35,8 @@ ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 8 MiB of them at 
 
 @asynccontextmanager
 async def _session(request: Request) -> AsyncIterator[Session]:
-    """A session, of which at most READERS are open at a time.
-
-    It keeps its connection between threads. If sessions could take all connections, all threads
-    could wait for one, and none would be left to end a session.
-    """
+    """At most READERS at a time: if sessions took all connections, all threads could wait for one,
+    and none would be left to end a session."""
     async with _semaphore(_READERS, READERS):
         session = Session(request.app.state.store.reader)
         try:
@@ -57,11 +54,7 @@ async def _reading(request: Request) -> AsyncIterator[Session]:
 
 
 async def _exporting(request: Request) -> AsyncIterator[Session]:
-    """A session until the answer is sent, of which at most EXPORTS are open at a time.
-
-    Raises:
-        TooManyExports: none became free within EXPORT_WAIT_SECONDS.
-    """
+    """A session until the answer is sent. Raises TooManyExports after EXPORT_WAIT_SECONDS."""
     exports = _semaphore(_EXPORTS, EXPORTS)
     try:
         with fail_after(EXPORT_WAIT_SECONDS):
@@ -76,7 +69,6 @@ async def _exporting(request: Request) -> AsyncIterator[Session]:
 
 
 def _semaphore(of_loop: RunVar[Semaphore], most: int) -> Semaphore:
-    """The semaphore of this event loop."""
     try:
         return of_loop.get()
     except LookupError:
@@ -85,8 +77,6 @@ def _semaphore(of_loop: RunVar[Semaphore], most: int) -> Semaphore:
 
 
 def _state(name: str) -> Callable[[Request], Awaitable[Any]]:
-    """A dependency that reads a member of the application's state."""
-
     async def read(request: Request) -> Any:
         return getattr(request.app.state, name)
 
@@ -99,12 +89,7 @@ async def _now(request: Request) -> datetime:
 
 
 async def _body(request: Request) -> bytes:
-    """Read one document of at most 2 MiB.
-
-    Raises:
-        WrongMediaType: its media type is not JSON.
-        BodyTooLarge: longer, announced or sent.
-    """
+    """At most 2 MiB of JSON. Raises WrongMediaType, or BodyTooLarge if longer."""
     _require_media_type(request, MEDIA_TYPES)
     return await _read(request, MAX_BYTES)
 
@@ -117,15 +102,8 @@ class Line(NamedTuple):
 
 
 async def documents(request: Request) -> bytes | list[Line]:
-    """Read one document, or with the media type of NDJSON one a line, at most 8 MiB and 512
-    lines.
-
-    A line longer than a document's limit is refused when it is read, like any invalid line.
-
-    Raises:
-        WrongMediaType: its media type is neither.
-        BodyTooLarge: longer, announced or sent, or with more lines.
-    """
+    """One document, or one a line of NDJSON, at most 8 MiB and 512 lines. A line longer than a
+    document may be is refused when it is read. Raises WrongMediaType, BodyTooLarge."""
     if _media_type(request) != NDJSON:
         _require_media_type(request, (*MEDIA_TYPES, NDJSON))
         return await _read(request, MAX_BYTES)
@@ -155,8 +133,7 @@ def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
 
 
 async def _read(request: Request, limit: int) -> bytes:
-    """Read the body up to the limit; refuse a longer one without reading the rest, and one that is
-    compressed."""
+    """Refuses a compressed body, and a longer one without reading the rest."""
     coding = request.headers.get("content-encoding", "identity")
     if coding.lower() != "identity":
         raise WrongMediaType(

@@ -28,8 +28,7 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 
 def _file(form: Format, name: str, answer: type, rows: export_rows.Rows) -> StreamingResponse:
-    """The rows as a file. The first rows are read immediately, so that a bad query is refused
-    before the first byte is sent."""
+    """The first rows are read immediately, so that a bad query is refused before the first byte."""
     written = formats.stream(form, formats.columns_of(answer), rows)
     first = next(written, b"")
     disposition = f'attachment; filename="{name}.{form}"'

@@ -9,11 +9,7 @@ from pydantic import TypeAdapter
 def next_page(
     request: Request, place: str | int | None, parameter: str = "cursor"
 ) -> dict[str, str]:
-    """The ``Link`` header of the next page (RFC 8288), none at the end.
-
-    Args:
-        place: where it begins, the value of ``parameter``.
-    """
+    """The ``Link`` header of the page that begins at ``place`` (RFC 8288), none at the end."""
     if place is None:
         return {}
     url = request.url.include_query_params(**{parameter: str(place)})
@@ -23,8 +19,7 @@ def next_page(
 def listing(
     request: Request, kind: TypeAdapter[Any], answer: Any, without: dict[str, Any] | None = None
 ) -> Response:
-    """An answer with ``next_cursor`` as JSON. FastAPI would validate each of its rows again, for a
-    quarter of the time of the answer. ``without``: fields that are left out."""
+    """FastAPI would validate each row again, for a quarter of the time of the answer."""
     return Response(
         kind.dump_json(answer, exclude=without),
         media_type="application/json",

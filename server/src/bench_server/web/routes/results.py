@@ -201,8 +201,7 @@ def _many(lines: list[Line], answers: list[Accepted | ProtocolError]) -> Respons
 
 
 def _line(number: int, answer: Accepted | ProtocolError) -> bytes:
-    """One line of the answer to many: its number, the status that a request of its own would have,
-    and its document."""
+    """Its number, the status that a request of its own would have, and its document."""
     if isinstance(answer, ProtocolError):
         problem = problem_of(answer)
         document = strict_json.dumps(problem.model_dump())
