@@ -54,11 +54,8 @@ class Pip:
         return f"{self.uninstall(*old)} && {self.install(*requirements)}"
 
     def reinstall(self, *pinned: str) -> str:
-        """Write the files of these distributions again, and of no other.
-
-        Reinstalling what they need as well would write one build of a library over the files of
-        another (cuDNN of CUDA 12 and of CUDA 13).
-        """
+        """Write the files of these distributions again, and of no other: reinstalling what they
+        need as well would mix the files of cuDNN for CUDA 12 and for CUDA 13."""
         return self.install("--force-reinstall", "--no-deps", *pinned)
 
     def install_extras(self, *extras: str) -> str:

@@ -47,10 +47,7 @@ def take_next_key(home: Home) -> None:
 
 
 def put_key_away(home: Home) -> Path:
-    """Rename the machine's key, so that the next call makes a new one.
-
-    Returns:
-        The new path of the old key.
+    """Rename the machine's key to the returned path, so that the next call makes a new one.
 
     Raises:
         FileNotFoundError: the machine has no key.

@@ -139,9 +139,7 @@ LOCAL_NONCE = "0" * 64
 
 
 class Job(Wire):
-    """Measure one repeat of a cell.
-
-    ``seed``: of the session. ``form``: None for the engine's plain one.
+    """Measure a repeat. ``seed``: of the session. ``form``: None for the engine's plain one.
 
     Each task's ``lost`` is its answer where the worker gave none.
     """

@@ -188,15 +188,8 @@ def stop_unreachable(home: Home, server: str) -> NoReturn:
 
 
 def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:
-    """Ask for consent before the run, and name the results of earlier runs that it sends too. If
-    the server does not answer, submit asks later.
-
-    Args:
-        resume: continue the interrupted run, whose own results do not count as earlier.
-
-    Returns:
-        Whether it answers.
-    """
+    """Ask for consent before the run, and name the results of earlier runs that it sends too; with
+    ``resume``, none of that run. False if the server does not answer: submit asks later."""
     journal = unfinished(home) if resume else None
     own = journal.run_id if journal else None
     if older := sum(entry.run_id != own for entry in Outbox(home.outbox).pending()):

@@ -104,10 +104,7 @@ def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
 
 def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> bool:
     """Before a server gets its first result: say what is sent, name the licence, ask. The first
-    result can be viewed, every byte of it.
-
-    Returns:
-        Whether it asked.
+    result can be viewed, every byte of it. Returns whether it asked.
 
     Raises:
         ServerUnreachable: the server does not say under which licence it publishes.

@@ -44,11 +44,7 @@ def load(
 def require(
     names: Iterable[str], places: Sequence[Path] | None = None, manifest: Manifest = MANIFEST
 ) -> None:
-    """Verify the files of data sets before any long work.
-
-    Raises:
-        DataProblem: one is missing or wrong; the message says how to fix each.
-    """
+    """Verify the files of data sets before any long work, or raise ``DataProblem`` with the fix."""
     problems: list[str] = []
     for name in names:
         try:

@@ -24,11 +24,7 @@ class _MirrorFailed(Exception):
 
 
 def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
-    """An HTTP client for mirrors: it follows redirects and refuses compression.
-
-    Raises:
-        UsageProblem: the system's proxies or certificates cannot be used.
-    """
+    """An HTTP client for mirrors: it follows redirects and refuses compression."""
     headers = {"Accept-Encoding": "identity"}
     return open_http(timeout=timeout, follow_redirects=True, headers=headers)
 

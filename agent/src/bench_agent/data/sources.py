@@ -25,7 +25,7 @@ def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
 
 def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:
-    """The files' contents, in order; size and SHA-256 were checked.
+    """The files' contents, in order, of checked size and SHA-256.
 
     Raises:
         DataProblem: a file is missing, wrong or cannot be read; the message says how to fix it.

@@ -129,7 +129,6 @@ def check_shared_libraries(every: Sequence[Interpreter]) -> Iterator[Finding]:
 
 
 def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Finding]:
-    """One finding for each framework, and a failure if none works."""
     for name, seen in frameworks.items():
         software = seen.software
         if not seen.installed:
@@ -150,11 +149,8 @@ def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Findi
 
 
 def reinstall(name: str, software: Software) -> str:
-    """The command that reinstalls a framework's distributions at their versions, and installs
-    what they need and lack.
-
-    Never the agent itself: its name in an index is a stranger's package.
-    """
+    """The command that reinstalls a framework's distributions at their versions, and what they need
+    and lack. Never the agent itself: its name in an index is a stranger's package."""
     packages, pip = software.packages, software.pip
     requirements = [
         # MLX and its backend have one version.

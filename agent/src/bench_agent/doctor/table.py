@@ -38,10 +38,7 @@ class Surroundings:
     """This machine for doctor's checks; each fact is read on first use. Reading it leaves no files
     except logs of workers, and the answers of frameworks and self-tests.
 
-    Args:
-        home: the agent's folder, which may be unusable.
-        deep: run self-tests.
-        say: shows a line to the user while they run.
+    ``deep``: run self-tests. ``say``: shows a line to the user while they run.
     """
 
     def __init__(
@@ -76,7 +73,6 @@ class Surroundings:
 
     @cached_property
     def unwritable(self) -> str | None:
-        """Why the agent's folder cannot be written, or None."""
         return storage.why_not_writable(self.home.root)
 
     @cached_property
@@ -96,7 +92,6 @@ class Surroundings:
 
     @property
     def environments_problem(self) -> str | None:
-        """Why the list of added interpreters cannot be read, or None."""
         try:
             interpreters.added(self.home)
         except HomeProblem as problem:
@@ -115,7 +110,6 @@ class Surroundings:
         return {name: self._seen(name, probe) for name, probe in merged(self.answers).items()}
 
     def _seen(self, framework: str, probe: Probe) -> FrameworkProbe:
-        """The answers of one framework; ``probe``: all its devices, each with its interpreter."""
         having = [path for path, name in self.answers if name == framework]
         gpus = (device.python for device in probe.devices if device.kind != "cpu")
         path = next(gpus, having[0] if having else None)

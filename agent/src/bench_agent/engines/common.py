@@ -46,16 +46,12 @@ class Framework:
 
 
 def product_scale(size: int) -> float:
-    """The largest entry of a random square matrix that keeps the size of what it multiplies.
-
-    Entries between it and its negative have the variance 1/size, so a chain of products neither
-    grows nor vanishes.
-    """
+    """The largest entry of a random square matrix that keeps the size of what it multiplies: the
+    variance of entries between it and its negative is 1/size."""
     return math.sqrt(3 / size)
 
 
 def available_cores() -> int:
-    """The number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

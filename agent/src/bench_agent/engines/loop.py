@@ -22,10 +22,8 @@ from .seam import Data, Start
 
 
 def endless(orders: Iterable[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:
-    """The given orders of the samples, then an endless series of shuffled ones.
-
-    The host shuffles: on the device this costs some frameworks a twentieth of a short epoch.
-    """
+    """The given orders of the samples, then endless ones that the host shuffles: on the device this
+    costs some frameworks a twentieth of a short epoch."""
     shuffle = np.random.default_rng(FRAMEWORK_SEED)
     for order in orders:
         yield order
@@ -35,11 +33,8 @@ def endless(orders: Iterable[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:
 
 
 class HostBatches:
-    """Full batches of floats and labels, gathered by NumPy, over endless epochs.
-
-    The floats are computed once, when a session is built: for 60,000 pictures that takes as long as
-    hundreds of small steps.
-    """
+    """Full batches of floats and labels over endless epochs. The floats are computed once, which
+    takes as long as hundreds of small steps for 60,000 pictures."""
 
     def __init__(self, data: Data, batch_size: int) -> None:
         self._inputs, self._labels = as_floats(data.train_x), data.train_y
@@ -62,11 +57,8 @@ class HostBatches:
 
 
 class TrainingLoop(ABC):
-    """The base of all sessions. See :class:`.seam.Session`.
-
-    ``_trained`` counts the steps as :meth:`.seam.Session.step_count` does. ``_drops``: whether
-    dropout layers drop.
-    """
+    """See :class:`.seam.Session`. ``_trained`` counts the steps as :meth:`.seam.Session.step_count`
+    does. ``_drops``: whether dropout layers drop."""
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
@@ -133,11 +125,8 @@ class TrainingLoop(ABC):
 
 
 class SlicedLoop(TrainingLoop):
-    """``train_block`` of a loop whose data and order are on the device.
-
-    ``_orders`` yields the order of each epoch, ``_drawn`` is that of the current one, and
-    ``_position`` counts its steps.
-    """
+    """``train_block`` of a loop whose data and order are on the device. ``_orders`` yields each
+    epoch's order, ``_drawn`` is that of the current one, and ``_position`` counts its steps."""
 
     _orders: Iterator[NDArray[np.int32]]
     _drawn: NDArray[np.int32]

@@ -66,10 +66,7 @@ class Session(Protocol):
     """How the recipe was set up (``steps_per_call``, ``jit``): small, for people."""
 
     def train_block(self, steps: int) -> None:
-        """Train the next ``steps`` full batches; an epoch's end is followed by the next epoch.
-
-        May return before the device has finished.
-        """
+        """Train the next full batches, across epochs. May return before the device has finished."""
 
     def sync(self) -> None:
         """Return when the device has finished all requested work."""

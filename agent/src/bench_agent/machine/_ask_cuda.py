@@ -16,7 +16,7 @@ MAJOR, MINOR = 75, 76
 
 
 def main() -> int:
-    """Print the driver's devices. Exit status 1 without a driver or device."""
+    """Exit status 1 without a driver or device."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -15,11 +15,8 @@ def parse_battery(text: str) -> bool | None:
 
 
 def parse_power_mode(text: str) -> tuple[bool | None, str | None]:
-    """Whether low-power mode is on, and the name of the power mode, from ``pmset -g``.
-
-    Macs with High Power Mode print ``powermode`` 0, 1 or 2 and no ``lowpowermode``; the others have
-    only the latter, and no name.
-    """
+    """Whether low-power mode is on, and the name of the power mode, from ``pmset -g``. Only Macs
+    with High Power Mode print ``powermode``, and then no ``lowpowermode``."""
     if match := re.search(r"^\s*powermode\s+([0-9])\b", text, re.MULTILINE):
         name = POWER_MODES.get(match.group(1))
         return None if name is None else name == "low-power", name

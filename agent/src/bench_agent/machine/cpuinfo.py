@@ -117,12 +117,8 @@ def parse_cpuinfo(text: str) -> CpuInfo:
 
 
 def brand_of(info: CpuInfo, product: str, lscpu: str) -> str | None:
-    """The processor's name: its own, else a cloud's, its cores', or that of ``lscpu``.
-
-    Args:
-        product: maker and model of the machine, from DMI or the device tree.
-        lscpu: output of ``lscpu``; only administrators get its ``BIOS Model name``.
-    """
+    """The processor's name: its own, else a cloud's (by ``product`` of the machine), its cores', or
+    that of ``lscpu``, which tells administrators only its ``BIOS Model name``."""
     if info.brand:
         return info.brand
     for words, core, name in CLOUD_PRODUCTS:

@@ -81,12 +81,8 @@ def parse_container_traces(cgroups: str, mounts: str) -> str | None:
 
 
 def virtual_machine(root: Path, hypervisor_flag: bool, product: str) -> str | None:
-    """The hypervisor under this system, or None on bare metal.
-
-    Args:
-        hypervisor_flag: the processor reports that it is virtual (x86 only).
-        product: maker and model of the machine, from DMI or the device tree.
-    """
+    """The hypervisor under this system, or None on bare metal. ``hypervisor_flag``: of the
+    processor (x86 only). ``product``: maker and model of the machine."""
     if wsl(root) == 2:
         return "hyper-v"
     named = parse_product(product)

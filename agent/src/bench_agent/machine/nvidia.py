@@ -73,10 +73,7 @@ def gpus(environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
 
 
 def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ) -> Any:
-    """NVML's handle of the GPU that a framework calls ``index``; None if there is none.
-
-    For a slice (MIG) it is the slice's handle, which supports only memory queries.
-    """
+    """NVML's handle of a framework's GPU, or None; a slice's (MIG) supports only memory queries."""
     handles = _in_cuda_order(library, cuda.devices(environ), environ)
     return handles[index][0] if index < len(handles) else None
 

@@ -28,10 +28,8 @@ IDENTIFYING = re.compile(
 
 
 def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
-    """A visible one-line text without UUIDs, addresses and home folders; None if nothing is left.
-
-    Bytes are taken as UTF-8. Longer texts are cut.
-    """
+    """A visible one-line text without UUIDs, addresses and home folders, cut to ``longest``; None
+    if nothing is left. Bytes are taken as UTF-8."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str):

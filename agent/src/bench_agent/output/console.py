@@ -32,12 +32,8 @@ def console(
     environ: Mapping[str, str] = os.environ,
     width: int | None = None,
 ) -> Console:
-    """A console on standard output, standard error or another stream.
-
-    Args:
-        environ: with ``NO_COLOR`` and ``FORCE_COLOR``; an empty one counts as not set.
-        width: columns of the terminal; None asks it.
-    """
+    """A console on standard output, standard error or another stream. ``width``: None asks the
+    terminal. An empty ``NO_COLOR`` or ``FORCE_COLOR`` counts as not set."""
     stream = stream or (sys.stderr if stderr else sys.stdout)
     return Console(
         file=stream,

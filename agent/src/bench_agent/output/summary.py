@@ -47,11 +47,7 @@ def show_end(
     verbose: bool = False,
 ) -> None:
     """Print whether the figures are worth sharing and what was found, then the figures, remarks and
-    the next steps.
-
-    Args:
-        verbose: every kind of warning, not one for each cause.
-    """
+    the next steps; ``verbose``: every kind of warning, not one for each cause."""
     report = report_of(summary.results) if summary.results else None
     disturbed = report is not None and slowed_by(report) is not None
     if report:
@@ -130,11 +126,8 @@ def show_remarks(console: Console, report: Report, verbose: bool) -> None:
 def what_is_where(
     summary: RunSummary, home: Home, server: str | None = None, advise: bool = True
 ) -> list[str]:
-    """Where the results are. A command is on a line of its own, to copy.
-
-    Args:
-        advise: name the command that sends them; not for figures that are not worth sharing.
-    """
+    """Where the results are. A command is on a line of its own, to copy; with ``advise`` the one
+    that sends them, for figures that are worth sharing."""
     stored = len(summary.results)
     results = people.plural(stored, "result")
     earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""

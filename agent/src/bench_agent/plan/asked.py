@@ -17,10 +17,8 @@ DIGESTS = {workload.name: workload.digest for workload in CATALOGUE}
 def choose(
     run: Plan, wanted: Iterable[tuple[ServerAsk, Asked]], lay_out: Callable[[Selection], Plan]
 ) -> tuple[PlannedCell, ...]:
-    """The cells to offer, in the order in which they are wanted.
-
-    Left out: what the run measures anyway, what cannot run here, and other data than the run's.
-    """
+    """The cells to offer, in the order in which they are wanted, without those that the run
+    measures anyway, that cannot run here, or of other data than the run's."""
     left_seconds = SHARE_OF_TIME * run.estimate_seconds
     kinds = {planned.cell.data for planned in run.cells}
     taken = {planned.cell.digest for planned in run.cells}

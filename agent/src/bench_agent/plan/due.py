@@ -30,12 +30,8 @@ def due(
     every: timedelta,
     now: datetime,
 ) -> dict[Cell, str]:
-    """The set-ups of a plan that are due on this machine, each with the reason in words.
-
-    Args:
-        probes: the answer of each interpreter and framework.
-        every: the longest time between two runs in an unchanged environment.
-    """
+    """The set-ups of a plan that are due on this machine, each with the reason in words; ``every``:
+    the longest time between two runs in an unchanged environment."""
     reasons = {}
     for planned in plan.cells:
         software = probes[planned.python, planned.cell.framework].environment

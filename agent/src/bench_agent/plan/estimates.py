@@ -132,13 +132,8 @@ def cell_times_of(
     wall_seconds: float,
     python: str | None = None,
 ) -> CellTimes:
-    """The times of a repeat, for estimates.
-
-    Args:
-        timing: the repeat's stopping rule.
-        wall_seconds: length of the whole repeat, from before its process started.
-        python: the worker's interpreter; None for the agent's own.
-    """
+    """The times of a repeat, for estimates. ``wall_seconds``: from before its process started.
+    ``python``: the worker's interpreter; None for the agent's own."""
     blocks = measurement.blocks
     timed_seconds = blocks.total_ns / 1e9
     enough = timing.min_blocks * timing.block_seconds <= timing.budget_seconds
@@ -172,10 +167,6 @@ def load(path: Path) -> MeasuredTimes:
 
 
 def note(path: Path, cell: Cell, new: CellTimes) -> None:
-    """Store a cell's times in place of its last ones.
-
-    Raises:
-        HomeProblem: it cannot be written.
-    """
+    """Store a cell's times in place of its last ones; ``HomeProblem`` where that fails."""
     measured_times = MeasuredTimes(cells={**load(path).cells, cell.digest: new})
     write_durably(path, measured_times.model_dump_json().encode())

@@ -151,11 +151,7 @@ def make_plan(
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
-    """Check the names in the filters, before frameworks are probed.
-
-    Raises:
-        UsageProblem: a name is unknown; the message lists the known ones.
-    """
+    """Check the filters before frameworks are probed; ``UsageProblem`` lists the known names."""
     try:
         for name in selection.frameworks:
             engines.engine_named(name)
@@ -189,7 +185,6 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """The wanted values, as members of the choices."""
     for name in wanted:
         if name not in choices:
             raise UsageProblem(unknown(what, name, choices))
@@ -272,9 +267,7 @@ def _accuracy_passes(
     cells: list[PlannedCell], measured_times: MeasuredTimes
 ) -> tuple[PlannedCell, ...]:
     """One cell per workload, framework and device: its last recipe, default batch size, float32.
-
-    None with a time budget instead of epochs: accuracy is defined after whole epochs.
-    """
+    None with a time budget: accuracy is defined after whole epochs."""
     chosen: dict[tuple[str, str, Device], PlannedCell] = {}
     for planned in cells:
         cell, workload = planned.cell, planned.workload

@@ -60,12 +60,8 @@ def wanted(
     wait_seconds: float = WAIT_SECONDS,
     transport: httpx.BaseTransport | None = None,
 ) -> list[tuple[ServerAsk, Asked]]:
-    """What a server wants of this hardware, the most wanted first, each with what its result names.
-
-    Returns:
-        None of it where the server does not answer within ``wait_seconds``, or not as a server
-        does.
-    """
+    """What a server wants of this hardware, the most wanted first, each with what its result names;
+    none where it does not answer within ``wait_seconds``, or not as a server does."""
     found: list[tuple[ServerAsk, Asked]] = []
 
     def fetch() -> None:

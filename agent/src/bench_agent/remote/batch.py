@@ -78,10 +78,8 @@ def body(envelopes: Sequence[bytes]) -> bytes:
 
 
 def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer]:
-    """The answer for each of ``count`` lines, in their order.
-
-    Args:
-        wait_seconds: time to wait before a rate-limited line is posted again.
+    """The answer for each of ``count`` lines, in their order. ``wait_seconds``: time to wait before
+    a rate-limited line is posted again.
 
     Raises:
         ProtocolError, LookupError, TypeError: not an answer to a batch.

@@ -37,11 +37,7 @@ class ServerState:
 
 
 def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
-    """Find the server whose log signed a checkpoint: its address and stored state.
-
-    Raises:
-        InvalidProof: no known log signed it.
-    """
+    """Address and stored state of the server whose log signed a checkpoint; else InvalidProof."""
     for path in sorted(home.servers.glob("*.json")):
         document = read_json(path)
         server = _state(document, path)
@@ -110,10 +106,7 @@ class CheckpointMemory:
         return self._follow([seen.checkpoint])
 
     def check(self, sent: Sequence[tuple[bytes, Any]]) -> None:
-        """Check the receipts of posted envelopes, with one growth proof for all of them.
-
-        Args:
-            sent: the bytes of each envelope, and its receipt in the server's answer.
+        """Check the receipts of posted envelopes' bytes, by one growth proof for all.
 
         Raises:
             LogContradiction: a receipt is invalid, or its checkpoint belongs to another history.
@@ -147,11 +140,8 @@ class CheckpointMemory:
             raise self._contradiction(error.detail, checkpoint) from None
 
     def _follow(self, shown: Iterable[str]) -> ServerState:
-        """Store the newest of some checkpoints if they and the stored one belong to one history.
-
-        Each must continue the next smaller one. All proofs come from tiles of the largest, and
-        each tile is fetched once, so they cost no more requests than one proof.
-        """
+        """Store the newest of some checkpoints if each continues the next smaller one, the stored
+        one included. Each tile of the largest is fetched once for all proofs."""
         server = self._server_state()
         remembered = self._open(server, server.checkpoint)
         texts = {self._open(server, text): text for text in shown} | {remembered: server.checkpoint}

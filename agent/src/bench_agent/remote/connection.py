@@ -101,11 +101,7 @@ def trusted() -> ssl.SSLContext:
 
 
 def open_http(**options: Any) -> httpx.Client:
-    """An HTTP client, with the system's proxies and certificates.
-
-    Raises:
-        UsageProblem: a variable names a proxy or certificates that cannot be used.
-    """
+    """An HTTP client, with the system's proxies and certificates, or ``UsageProblem``."""
     try:
         return httpx.Client(verify=trusted(), **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -116,11 +112,7 @@ def open_http(**options: Any) -> httpx.Client:
 
 
 def within(seconds: float, work: Callable[[], Value]) -> Value:
-    """The outcome of work in another thread, which is left alone if it takes longer.
-
-    Raises:
-        TimeoutError: it does. Else what the work raises.
-    """
+    """The outcome of work in another thread; TimeoutError if it takes longer, and is left alone."""
     outcome: Future[Value] = Future()
 
     def run() -> None:
@@ -140,10 +132,8 @@ def complain(line: str) -> None:
 class Connection:
     """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
 
-    Args:
-        say: shows the user how long the server asks to wait.
-        timeout: seconds for each part of a request; ``WHOLE_SECONDS`` bounds all of them.
-        patience_seconds: longest wait that the server may ask for, in total for a request.
+    ``timeout``: seconds for each part of a request; ``WHOLE_SECONDS`` bounds all of them.
+    ``patience_seconds``: longest wait that the server may ask for, in total for a request.
     """
 
     def __init__(
@@ -222,15 +212,8 @@ class Connection:
         return httpx.Response(response.status_code, headers=kept, content=body)
 
     def wait(self, seconds: float, waited: float) -> float:
-        """Wait as long as the server asks.
-
-        Args:
-            waited: seconds of earlier waits for the same request.
-
-        Returns:
-            Seconds of all waits, this one included; ServerUnreachable is raised where the sum would
-            exceed ``patience_seconds``.
-        """
+        """Wait as long as the server asks; returns the seconds of all waits, with those ``waited``
+        before. ServerUnreachable where they would exceed ``patience_seconds``."""
         seconds = max(seconds, LEAST_WAIT_SECONDS)
         if waited + seconds > self._patience_seconds:
             raise ServerUnreachable(

@@ -37,12 +37,8 @@ class KeyHistory:
         return among(self.public_keys)(key_id)
 
     def require_counting(self, key_id: str, index: int) -> None:
-        """Check that a result which this key signed counts.
-
-        Raises:
-            BadSignature: the key had ended before entry ``index``, or its results from there on do
-            not count.
-        """
+        """Raise ``BadSignature`` where the key of a result at ``index`` had ended before, or its
+        results from there on do not count."""
         since = self.compromised_since.get(key_id)
         if since is not None and index >= since:
             raise BadSignature(f"its key is revoked for what was logged from entry {since} on")
@@ -51,11 +47,7 @@ class KeyHistory:
             raise BadSignature(f"its key ended with entry {ended}, and this is entry {index}")
 
     def apply(self, opened: Envelope, index: int) -> None:
-        """Apply the next entry.
-
-        Raises:
-            ProtocolError: its signers are not authorised for this event.
-        """
+        """Apply the next entry; ``ProtocolError`` where its signers may not sign this event."""
         if opened.payload_type == acts.ACT_PAYLOAD_TYPE:
             self._decided(opened)
             return

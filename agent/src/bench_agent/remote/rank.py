@@ -81,10 +81,8 @@ def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[R
 
 
 class Change(BaseModel):
-    """From ``started_at`` on the machine was ``speed_up`` times as fast.
-
-    Fields that the server adds later are ignored, here and in :class:`History`.
-    """
+    """From ``started_at`` on the machine was ``speed_up`` times as fast. Fields that the server
+    adds later are ignored, here and in :class:`History`."""
 
     started_at: str
     speed_up: float

@@ -50,13 +50,8 @@ def verified(
 
 
 def require_level(stated: tuple[Recomputation, ...], result: Result, level: int | None) -> None:
-    """Check that the server's recomputations give the trust level that it shows. A session on real
-    data or with pretrained weights needs none: without one a wide range applies, and the level says
-    so.
-
-    Raises:
-        InvalidProof: they do not.
-    """
+    """Raise ``InvalidProof`` unless the server's recomputations give the trust level that it shows.
+    A session on real data or with pretrained weights needs none: its wide range is in the level."""
     if level is None or level < RECOMPUTED_LEVEL:
         return
     known = {said.key: said for said in stated if said.figures is not None}

@@ -64,11 +64,8 @@ def of_result(result: Result) -> Iterator[Compared]:
 
 
 def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
-    """Recompute the figures of a server's recomputations, and compare.
-
-    Raises:
-        InvalidField: the catalogue has no such workload.
-    """
+    """Recompute the figures of a server's recomputations, and compare; ``InvalidField`` for an
+    unknown workload."""
     for said in stated:
         what = f"the server's recomputation of a session of {said.workload}"
         if said.figures is None:
@@ -95,8 +92,7 @@ def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
 @cache
 def _computed(job: SessionJob) -> tuple[Figures, str]:
     """The figures of a job, and the digest of its data. A result and the server's recomputation
-    of it have the same job.
-    """
+    have the same job."""
     workload = job.workload
     if job.data == "generated":
         return figures(workload, job.nonce, job.batch_size), generated_digest(workload.data_set)

@@ -44,11 +44,8 @@ Read = Callable[[str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result.
-
-    ``log_index``: None without a receipt. ``payload``: the signed bytes. ``stated``: the server's
-    recomputations of its seeded jobs.
-    """
+    """``log_index``: None without a receipt. ``payload``: the signed bytes. ``stated``: the
+    server's recomputations of its seeded jobs."""
 
     key_id: str
     log_index: int | None
@@ -100,11 +97,7 @@ def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read)
 
 
 def read_file(path: Path) -> dict[str, Any] | Entry:
-    """Read a bundle, or an envelope of the outbox with its receipt.
-
-    Raises:
-        UsageProblem: the file is neither.
-    """
+    """A bundle, or an envelope of the outbox with its receipt; else ``UsageProblem``."""
     if path.suffix == ANSWER_SUFFIX:
         beside = path.with_suffix(".json")
         raise UsageProblem(
@@ -130,10 +123,7 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
 
 
 def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
-    """Check a bundle.
-
-    Args:
-        log_key: the verifier key of the trusted log; None takes the bundle's own.
+    """Check a bundle; ``log_key``: verifier key of the trusted log, None takes the bundle's.
 
     Raises:
         ProtocolError: something does not hold; it says what.
@@ -191,12 +181,8 @@ def verify_own(
 
 
 def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Facts:
-    """What a verified result's claims follow from: the verdicts of its server, if there are
-    any.
-
-    Raises:
-        BadSignature: the verdicts in the bundle are malformed.
-    """
+    """What a verified result's claims follow from: the verdicts of its server, if there are any, or
+    ``BadSignature`` where these are malformed."""
     result, logged = statement.parse_result(verified.payload), verified.log_index is not None
     judged = None if bundle is None else bundle.get(JUDGED)
     if judged is None:
@@ -225,8 +211,7 @@ def _stated(
     bundle: dict[str, Any], result: Result, trusted: note.NoteKey, signer: Ed25519PublicKey
 ) -> tuple[tuple[Recomputation, ...], tuple[str, ...]]:
     """The server's recomputations of its jobs, and sentences about them. They must give the trust
-    level that the bundle shows.
-    """
+    level that the bundle shows."""
     stated: tuple[Recomputation, ...] = ()
     sentences: tuple[str, ...] = ()
     try:

@@ -54,10 +54,8 @@ ChooseForm = Callable[[PlannedCell, tuple[str, ...]], FormChoice | None]
 
 @dataclass(frozen=True)
 class Choice:
-    """One side as the user chose it: filters of its cell, environment variables, interpreter.
-
-    ``python`` is None where the interpreter follows from the cell, as in a run.
-    """
+    """One side as the user chose it: filters of its cell, environment variables, interpreter, which
+    is None where it follows from the cell, as in a run."""
 
     selection: Selection
     environ: Mapping[str, str]
@@ -145,11 +143,8 @@ def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
 def side(
     name: str, choice: Choice, probes: Mapping[str, Probe], measured_times: MeasuredTimes
 ) -> Side:
-    """The cell of a side. If no device is named, the first one that is not the CPU.
-
-    Raises:
-        UsageProblem: the choice names no cell, or several.
-    """
+    """The cell of a side, on the first device that is no CPU if none is named; ``UsageProblem``
+    where the choice names no cell, or several."""
     selection = choice.selection
     if not selection.recipes:
         selection = replace(selection, recipes=(DEFAULT_RECIPE,))
@@ -198,15 +193,10 @@ def pairs(
     limits: Limits = IN_TURNS,
     choose_form: ChooseForm = lambda planned, command: None,
 ) -> Iterator[Pair]:
-    """Run pairs and yield each when it is done.
+    """Run pairs and yield each when it is done, or raise ``RunFailed``.
 
-    Args:
-        listener: receives the messages of both workers, in a thread of each.
-        limits: of each worker; see :func:`.patience.limits_in_turns`.
-        choose_form: the form of a side's step, chosen while nothing else runs.
-
-    Raises:
-        RunFailed: a run failed.
+    ``listener``: receives the messages of both workers, in a thread of each. ``choose_form``: the
+    form of a side's step, chosen while nothing else runs.
     """
 
     forms = {side.name: choose_form(side.planned, side.command) for side in (a, b)}

@@ -24,13 +24,8 @@ def memory_kills(root: Path = Path("/")) -> int:
 
 
 def ran_out_of_memory(exit_code: int | None, log: Path, kills: int) -> bool:
-    """Whether a worker without an answer ended because memory ran out.
-
-    Args:
-        exit_code: negative for a signal; None where it is not known.
-        log: the worker's output.
-        kills: by how much :func:`memory_kills` rose while it ran.
-    """
+    """Whether a worker without an answer ended because memory ran out. ``exit_code``: negative for
+    a signal, or unknown. ``kills``: by how much :func:`memory_kills` rose while it ran."""
     if exit_code == -signal.SIGKILL:
         return kills > 0
     return exit_code in AFTER_SAYING_SO and OUT_OF_MEMORY_TEXT.search(_tail(log)) is not None

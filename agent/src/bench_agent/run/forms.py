@@ -45,12 +45,7 @@ class Forms:
         self, planned: PlannedCell, command: Sequence[str] | None = None
     ) -> FormChoice | None:
         """The form to run a cell in; None where it has one form only, or where its plain one gives
-        no figures.
-
-        Raises:
-            KeyboardInterrupt: the user wants to stop.
-            HomeProblem: a log cannot be written.
-        """
+        no figures. KeyboardInterrupt: the user wants to stop."""
         command = tuple(command or worker_command(planned.python))
         key = planned.cell, command
         if key not in self._choices:
@@ -85,11 +80,7 @@ class Forms:
 
 
 def earlier_choice(outbox: Outbox, run_id: str, cell: Cell, repeat: int) -> FormChoice | None:
-    """The form of the cell's earlier repeats in a run that resumes; None if they name none.
-
-    Args:
-        repeat: the number of the next repeat, from 1.
-    """
+    """The form of the cell's earlier repeats in a run that resumes; None if they name none."""
     entries = (outbox.find(run_id, cell, number) for number in range(1, repeat))
     measured = (entry.result().measurement for entry in entries if entry)
     settings = next((one.recipe_settings for one in measured if one), {})

@@ -50,10 +50,8 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
 
 @dataclass(frozen=True)
 class IdleGate:
-    """Delays a repeat until the machine is idle and cool, or the time limit is over.
-
-    ``strict``: stop the run instead of adding a warning, also on battery.
-    """
+    """Delays a repeat until the machine is idle and cool, or the time limit is over; ``strict``:
+    stop the run instead of adding a warning, also on battery."""
 
     wait_seconds: float = 0.0
     strict: bool = False
@@ -70,13 +68,8 @@ class IdleGate:
     ) -> Conditions:
         """Poll the machine until none of these warnings remains.
 
-        Args:
-            gone: codes of :mod:`bench_protocol.payload.doubts` to wait for.
-            say: shows the user, once, what the gate waits for.
-            stop: ends the wait.
-
-        Returns:
-            The last reading, with ``waited_ns``.
+        ``gone``: codes of :mod:`bench_protocol.payload.doubts`. ``say``: shows the user, once, what
+        the gate waits for. Returns the last reading, with ``waited_ns``.
 
         Raises:
             NotIdle: with ``strict``, a warning remains.

@@ -104,14 +104,8 @@ class Interpreter:
 
 
 def every(home: Home, *, packages: bool = False) -> tuple[Interpreter, ...]:
-    """The agent's own interpreter, then the added ones.
-
-    Args:
-        packages: ask for all distributions too, which takes longer.
-
-    Raises:
-        HomeProblem: ``environments.json`` cannot be read.
-    """
+    """The agent's own interpreter, then the added ones; ``packages``: ask for all distributions
+    too, which takes longer. ``HomeProblem``: ``environments.json`` cannot be read."""
     here = own(packages=packages)
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda path: ask(path, here, packages=packages), added(home))
@@ -125,10 +119,7 @@ def own(*, packages: bool = False) -> Interpreter:
 
 def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
     """Ask another interpreter what it has. Never raises: what is wrong is its ``problem``.
-
-    Args:
-        here: the agent's own, whose bench-agent it must have too.
-    """
+    ``here``: the agent's own, whose bench-agent it must have too."""
     description = _description(path, packages=packages)
     if isinstance(description, str):
         return Interpreter(path, None, description)
@@ -146,11 +137,7 @@ def describe(path: str | None, *, packages: bool = True) -> Description | None:
 
 
 def require(paths: Iterable[str]) -> None:
-    """Check that workers can start under the interpreters of a run that goes on.
-
-    Raises:
-        UsageProblem: under one of them they cannot.
-    """
+    """``UsageProblem`` where workers cannot start under an interpreter of a run that goes on."""
     here = own()
     for asked in (ask(path, here) for path in paths):
         if asked.problem:
@@ -212,11 +199,7 @@ def _modules() -> list[str]:
 
 
 def added(home: Home) -> tuple[str, ...]:
-    """Paths of the added interpreters.
-
-    Raises:
-        HomeProblem: the file cannot be read.
-    """
+    """Paths of the added interpreters, or ``HomeProblem``."""
     try:
         return _Added.model_validate_json(home.environments.read_bytes()).interpreters
     except (FileNotFoundError, NotADirectoryError):
@@ -227,9 +210,7 @@ def added(home: Home) -> tuple[str, ...]:
 
 
 def add(home: Home, place: Path) -> Interpreter:
-    """Add an interpreter, or the one in the folder of a virtual environment.
-
-    Adding it again changes nothing.
+    """Add an interpreter, or that of a virtual environment's folder; twice changes nothing.
 
     Raises:
         UsageProblem: no worker can start under it, or it is the agent's own.
@@ -264,10 +245,8 @@ def remove(home: Home, place: Path) -> None:
 
 
 def interpreter_in(place: Path) -> str:
-    """The absolute path of an interpreter; of a folder, that in its ``bin``.
-
-    Symbolic links stay: the link in a virtual environment is what makes Python use its packages.
-    """
+    """The absolute path of an interpreter; of a folder, that in its ``bin``. Symbolic links stay:
+    the link in a virtual environment is what makes Python use its packages."""
     whole = place.expanduser().absolute()
     return str(whole if whole.is_file() else whole / "bin" / "python")
 

@@ -33,11 +33,8 @@ class Journal(Wire):
 
 
 def new(run_id: str, nonce: str, plan: Plan) -> Journal:
-    """The journal of a run that is not written to disk: the run cannot resume.
-
-    Args:
-        nonce: seeds the repeats that are measured without a challenge.
-    """
+    """The journal of a run that is not written to disk: the run cannot resume. ``nonce``: seeds the
+    repeats that are measured without a challenge."""
     return Journal(
         run_id=run_id,
         nonce=nonce,
@@ -50,22 +47,14 @@ def new(run_id: str, nonce: str, plan: Plan) -> Journal:
 
 
 def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
-    """Write the journal of a new run before its first repeat, in place of an earlier one.
-
-    Raises:
-        HomeProblem: it cannot be written.
-    """
+    """Write a new run's journal before its first repeat, over an earlier one; else HomeProblem."""
     journal = new(run_id, nonce, plan)
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal
 
 
 def unfinished(home: Home) -> Journal | None:
-    """The journal of a run that did not end, or None.
-
-    Raises:
-        HomeProblem: it is damaged, or of another version.
-    """
+    """The journal of a run that did not end, or None; ``HomeProblem`` where it cannot be used."""
     try:
         journal = Journal.model_validate_json(home.journal.read_bytes())
     except FileNotFoundError:

@@ -33,14 +33,8 @@ def read_clocks() -> Clocks:
 
 
 class Monitor:
-    """A context manager around one worker.
-
-    Args:
-        before: the machine's conditions before the worker started.
-        cores: logical cores of the machine.
-        clock_ns: monotonic nanoseconds since the run's start.
-        sensed: receives each sample of the sensors.
-    """
+    """A context manager around one worker. ``before``: the machine's conditions before it started.
+    ``clock_ns``: since the run's start. ``sensed``: receives each sample of the sensors."""
 
     def __init__(
         self,
@@ -93,10 +87,8 @@ class Monitor:
 
 
 def of_clocks(began: Clocks, ended: Clocks) -> list[Warn]:
-    """Warnings that the machine slept, or that its wall clock was set.
-
-    Block times are right in either case: their clock stops in sleep and is never set.
-    """
+    """Warnings that the machine slept, or that its wall clock was set. Block times are right in
+    either case: their clock stops in sleep and is never set."""
     awake = ended.awake - began.awake
     slept = ended.asleep_too - began.asleep_too - awake
     return doubts.of_clocks(slept, ended.wall - began.wall - awake - slept)

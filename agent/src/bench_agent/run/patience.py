@@ -62,12 +62,8 @@ def why_silent(place: Place, measured_times: MeasuredTimes) -> str | None:
 def limits_for(
     place: Place, estimate_seconds: float, measured_times: MeasuredTimes = MeasuredTimes()
 ) -> Limits:
-    """The limits of one worker.
-
-    Args:
-        estimate_seconds: expected length of its work; 0 if unknown.
-        measured_times: without them a worker may be the machine's first.
-    """
+    """The limits of one worker. ``estimate_seconds``: of its work; 0 if unknown. Without
+    ``measured_times`` it may be the machine's first."""
     total_seconds = max(LEAST_TOTAL_SECONDS, ESTIMATE_FACTOR * estimate_seconds)
     if may_compile_kernels(place, measured_times):
         return Limits(silence_seconds=PTX_SECONDS, total_seconds=total_seconds + PTX_SECONDS)

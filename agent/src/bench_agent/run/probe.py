@@ -21,12 +21,9 @@ def probe_each(
     frameworks: tuple[str, ...] = (),
     settings: Sequence[str] = (),
 ) -> dict[tuple[str | None, str], Probe]:
-    """The answer of each interpreter's frameworks, of all that it has if none is named.
+    """The answers of each interpreter's frameworks, all that it has or those named.
 
-    No process starts for a framework that an interpreter does not have.
-
-    Args:
-        settings: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
+    ``settings``: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
     """
     asked = installed_in(interpreters, frameworks)
 
@@ -75,11 +72,8 @@ def in_use(answers: Answers) -> Answers:
 
 
 def merged(answers: Answers, frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
-    """One answer for each framework: all devices, each with its interpreter.
-
-    Version and problem are those of the first interpreter whose devices are used, or of the first
-    that has the framework.
-    """
+    """One answer for each framework: all devices, each with its interpreter. Version and problem
+    are of the first interpreter whose devices are used, or of the first that has the framework."""
     used, seen = in_use(answers), {}
     for name in frameworks or engines.names():
         those = [probe for (_, framework), probe in used.items() if framework == name]

@@ -43,11 +43,8 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Prepared:
-    """A repeat that is about to run.
-
-    ``before``: the machine's conditions. ``refusal``: the answer in place of a worker's, because
-    the device fails its self-test.
-    """
+    """``before``: the machine's conditions. ``refusal``: the answer in place of a worker's, because
+    the device fails its self-test."""
 
     planned: PlannedCell
     repeat: int
@@ -59,15 +56,11 @@ class Prepared:
 
 
 def prepare(new: Prepared, context: RunContext, run_id: str, gone: Collection[str]) -> Prepared:
-    """Test the device, choose the form of the step, and wait for the machine.
-
-    Args:
-        gone: codes of the warnings to wait for.
+    """Test the device, choose the form of the step, and wait until the warnings ``gone`` are.
 
     Raises:
         KeyboardInterrupt: the user wants to stop.
         NotIdle: a strict gate did not open.
-        HomeProblem: a file or log cannot be written.
     """
     planned, home = new.planned, context.home
     if refusal := context.self_test(planned):
@@ -101,11 +94,7 @@ def or_kept(kept: Result, again: Callable[[], Result], stop: Stop) -> Result:
 
 def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
     """Measure a repeat; again, at most ``MOST_AGAIN`` times, where its times do not fit together.
-
-    Returns:
-        The last measurement. Where its times are still refused and the machine's load explains
-        them, the outcome is ``too_busy``.
-    """
+    If the last ones do not and the machine's load explains them, the outcome is ``too_busy``."""
     result = _once(ready, run, context)
     calm = replace(context, gate=replace(context.gate, strict=False))
     for _ in range(MOST_AGAIN):

@@ -23,11 +23,8 @@ from .summary import RunSummary
 
 
 def run_plan(journal: Journal, context: RunContext) -> RunSummary:
-    """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
-
-    Args:
-        journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it. If it is not on
-            disk, the run cannot resume.
+    """Measure every repeat that is not in the outbox; sign, store and, with a server, post each. If
+    the journal is not on disk, the run cannot resume.
 
     Raises:
         HomeProblem: key or outbox cannot be used.

@@ -36,10 +36,8 @@ REPEAT = "doctor --deep --only self-test"
 
 
 class Subject(Wire):
-    """The conditions of an outcome: the test is run again when any of them changes.
-
-    ``source``: digest of the agent's files, whose synchronisation it is.
-    """
+    """The test is run again when any of these changes. ``source``: digest of the agent's files,
+    whose synchronisation it is."""
 
     framework: str
     device: Device
@@ -100,11 +98,7 @@ class SelfTests:
         self._outcomes: dict[tuple[Place, Precision], Outcome] = {}
 
     def refusal(self, planned: PlannedCell) -> Answer | None:
-        """The answer in place of a repeat whose device fails its self-test; None if it passes.
-
-        Raises:
-            HomeProblem: the outcome cannot be stored.
-        """
+        """The answer in place of a repeat whose device fails its self-test; None if it passes."""
         place, precision = place_of(planned), planned.cell.precision
         known = self._outcomes.get((place, precision))
         outcome = known or self.outcome(place, precision)
@@ -116,14 +110,7 @@ class SelfTests:
         return outcome.refusal
 
     def outcome(self, place: Place, precision: Precision, *, again: bool = False) -> Outcome:
-        """The stored outcome, or that of a test now.
-
-        Args:
-            again: test also where an outcome is stored, and replace it.
-
-        Raises:
-            HomeProblem: the outcome cannot be stored.
-        """
+        """The stored outcome, or that of a test now, which ``again`` asks for in any case."""
         subject = self._subject(place, precision)
         name = f"{place} {precision} {place.python or ''}".strip()
         kept = _load(self._home).outcomes.get(name)

@@ -54,10 +54,7 @@ class RunClock:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """The fields that all results of one run share.
-
-    ``own_nonce``: seeds what is measured without a challenge.
-    """
+    """The fields that all results of one run share; ``own_nonce`` seeds what has no challenge."""
 
     run_id: str
     own_nonce: str

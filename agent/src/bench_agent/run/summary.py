@@ -11,10 +11,8 @@ from ..remote.rank import MachineRank
 
 @dataclass
 class RunSummary:
-    """The outcome of a run: its results, in the outbox, their counts and addresses.
-
-    It holds no result until someone asks, so that a run's memory does not grow with its repeats.
-    """
+    """The outcome of a run: its results, in the outbox, their counts and addresses. It reads
+    results when asked, so that a run's memory does not grow with its repeats."""
 
     entries: list[Entry] = field(default_factory=list)
     sent: int = 0

@@ -21,13 +21,9 @@ SensorListener = Callable[[Reading], None]
 
 
 class Sampler:
-    """A thread that reads sensors until the block ends.
+    """A thread that reads the sensors of the CPU and a device until the block ends.
 
-    Args:
-        device: which device's sensors to read beside the CPU's.
-        clock_ns: monotonic nanoseconds since the run's start.
-        listener: receives each reading, in the sampling thread.
-
+    ``clock_ns``: monotonic since the run's start. ``listener``: gets each reading, in this thread.
     A sensor that raises is logged once and not read again; the others continue.
     """
 

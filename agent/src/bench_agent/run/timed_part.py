@@ -22,11 +22,7 @@ SHORTEST_SECONDS = 10.0
 
 
 def meter_for(device: Device, system: str = platform.system(), root: Path = Path("/")) -> Meter:
-    """The meter whose scope contains this device.
-
-    Raises:
-        MeterProblem: there is none, and why.
-    """
+    """The meter whose scope contains this device, or ``MeterProblem`` with the reason."""
     if device.kind == "cuda":
         return Nvml(device.index)
     if system == "Darwin":
@@ -37,13 +33,9 @@ def meter_for(device: Device, system: str = platform.system(), root: Path = Path
 
 
 class TimedPart:
-    """Reads clock and meter when the worker starts timing, and at the end of each block.
-
-    The matrix product and the evaluation follow the last block and are not included.
-
-    Args:
-        clock_ns: monotonic nanoseconds since the run's start.
-    """
+    """Reads clock and meter when the worker starts timing, and at the end of each block; the matrix
+    product and the evaluation follow the last one. ``clock_ns``: monotonic, since the run's
+    start."""
 
     def __init__(
         self,
@@ -73,11 +65,8 @@ class TimedPart:
             self._received_ns = [self._began[0]]
 
     def window(self, blocks: Blocks) -> Window | None:
-        """The window, which the worker's blocks must fill; None if no block was reported.
-
-        A worker whose clock is slow, or whose final list differs from what it reported block by
-        block, does not fill it (:func:`bench_protocol.payload.window.judge`).
-        """
+        """The window; None if no block was reported. A worker whose clock is slow, or whose list
+        differs from its reports, does not fill it (:func:`bench_protocol.payload.window.judge`)."""
         if self._began is None or self._ended is None:
             return None
         listed = [(blocks.steps_per_block, duration) for duration in blocks.durations_ns]

@@ -80,10 +80,7 @@ def run_task(
     command: Sequence[str] | None = None,
     listener: Listener = lambda message: None,
 ) -> Given:
-    """Do a task in a fresh process.
-
-    Returns:
-        The worker's answer, or the task's own that says how the worker ended.
+    """Do a task in a fresh process; returns its answer, or the task's own that says how it ended.
 
     Raises:
         HomeProblem: the log cannot be written.
@@ -128,11 +125,7 @@ def _last_message(
 def _start(
     command: Sequence[str], log_file: BinaryIO, resources: ExitStack
 ) -> tuple[subprocess.Popen[bytes], BinaryIO]:
-    """Start a worker.
-
-    Returns:
-        The worker, which ends with ``resources``, and the pipe that it answers on.
-    """
+    """Start a worker, which ends with ``resources``; returns it and the pipe that it answers on."""
     reading, writing = os.pipe()
     answers = resources.enter_context(os.fdopen(reading, "rb", buffering=0))
     try:

@@ -19,11 +19,7 @@ STEPS_PER_CALL = 23
 
 
 def take(engine: Engine, form: str) -> None:
-    """Have an engine open its next sessions in a form.
-
-    Raises:
-        LookupError: the engine has no forms.
-    """
+    """Have an engine open its next sessions in a form; ``LookupError`` if it has none."""
     if not isinstance(engine, HasForms):
         raise LookupError(f"{engine.name} has no forms")
     engine.form = form
@@ -38,10 +34,7 @@ def settings(choice: FormChoice | None) -> dict[str, str]:
 
 def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAnswer:
     """Time the step, then make the session's readings; on generated data, as they are recomputed.
-
-    Raises:
-        Exception: what the framework raises where it cannot run the form.
-    """
+    Raises what the framework raises where it cannot run the form."""
     workload, cell = task.workload, task.cell
     engine.load(workload, cell)
     take(engine, task.form)
@@ -53,11 +46,8 @@ def measure(engine: Engine, task: FormTask, clock: Callable[[], int]) -> FormAns
 
 
 def read(engine: Engine, task: ReadTask) -> tuple[Witness, dict[str, str]]:
-    """Open a session, train some steps, and make its readings; also returns its settings.
-
-    Raises:
-        Exception: what the framework raises where it cannot run the cell.
-    """
+    """Open a session, train some steps, and make its readings; also returns its settings. Raises
+    what the framework raises where it cannot run the cell."""
     with _opened(engine, task, task.nonce) as (session, read):
         session.train_block(STEPS_PER_CALL)
         session.sync()
@@ -68,10 +58,8 @@ def read(engine: Engine, task: ReadTask) -> tuple[Witness, dict[str, str]]:
 def _opened(
     engine: Engine, task: FormTask | ReadTask, nonce: str
 ) -> Iterator[tuple[Session, Callable[[int], Witness]]]:
-    """A session after its first step, and what makes its readings from the steps of a call.
-
-    Its data is generated, whatever the cell's: the readings are recomputed on it.
-    """
+    """A session after its first step, and what makes its readings from the steps of a call. Its
+    data is generated, whatever the cell's: the readings are recomputed on it."""
     workload, cell = task.workload, task.cell
     seed = nonces.seed_of(nonce, workload.digest)
     train, *_, test = data.load(workload.data_set, "generated")

@@ -34,10 +34,7 @@ TURN, READY = b"", b"ready"
 
 class TimedWorker:
     def __init__(self, line: Connection) -> None:
-        """
-        Raises:
-            EOFError: it has ended already.
-        """
+        """Raises ``EOFError`` where it has ended already."""
         self.line = line
         self.ready = False
         self._process = int(line.recv_bytes())
@@ -122,10 +119,8 @@ class Lockstep:
 
 
 class LockstepClock(Generic[Time]):
-    """A clock whose odd readings wait for the turn, and whose even readings give it up.
-
-    It reads the time after the turn came and before it gives the turn up, so no wait is timed.
-    """
+    """A clock whose odd readings wait for the turn, and whose even readings give it up, after the
+    time is read: no wait is timed."""
 
     def __init__(self, clock: Callable[[], Time], address: str) -> None:
         self._clock = clock

@@ -63,12 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def answer(task: Task, tell: Tell, clock: Clock) -> LastMessage:
-    """Do a task. Never raises for what the task does.
-
-    Args:
-        tell: receives phases and blocks as they happen.
-        clock: monotonic, in nanoseconds.
-    """
+    """Do a task. Never raises for what the task does. ``tell``: receives phases and blocks as they
+    happen. ``clock``: monotonic, in nanoseconds."""
     match task:
         case Job():
             return work(task, tell, clock)
@@ -101,7 +97,6 @@ def probe(framework: str) -> Probe:
 
 
 def read(task: ReadTask) -> ReadAnswer:
-    """Make the readings of a cell's session; nothing is timed."""
     software: Environment | None = None
     try:
         engine = engine_named(task.cell.framework)

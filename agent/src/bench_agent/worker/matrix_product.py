@@ -24,12 +24,8 @@ MOST_NS = 1_000_000_000
 def fastest(
     engine: Engine, precision: Precision, timed: Callable[[Callable[[], object]], int]
 ) -> Gemm:
-    """The square product with the highest rate.
-
-    Args:
-        engine: is loaded for the precision.
-        timed: runs a function and returns its nanoseconds.
-    """
+    """The square product with the highest rate, by an engine that is loaded for the precision;
+    ``timed``: runs a function and returns its nanoseconds."""
     tried = []
     for size in SIZES:
         products = engine.products(size)

@@ -12,11 +12,8 @@ POLL_SECONDS = 1.0
 
 
 def die_with(parent: int) -> None:
-    """End this process soon after its parent ends.
-
-    Linux sends the signal itself. On other systems, and if the parent ended before this call,
-    a thread checks whether this process got a new parent.
-    """
+    """End this process soon after its parent ends. Linux sends the signal itself; elsewhere, and if
+    the parent ended before this call, a thread checks whether this process got a new parent."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch, args=(parent,), name="orphan watch", daemon=True).start()

@@ -42,12 +42,8 @@ from .stopwatch import measure
 def run(
     job: Job, engine: Engine, tell: Callable[[WorkerEvent], None], clock: Callable[[], int]
 ) -> Answer:
-    """Measure a cell. If a phase fails, the outcome says which and keeps earlier figures.
-
-    Args:
-        tell: receives phases and blocks as they happen.
-        clock: monotonic, in nanoseconds.
-    """
+    """Measure a cell. If a phase fails, the outcome says which and keeps earlier figures. ``tell``:
+    receives phases and blocks as they happen. ``clock``: monotonic, in nanoseconds."""
     workload, cell = job.workload, job.cell
     steps_per_epoch = workload.steps_per_epoch(cell.batch_size)
     phase: Phase = "start"
@@ -202,10 +198,8 @@ def _evaluation(session: Session, job: Job, data: Data, blocks: Blocks) -> Evalu
 def _judged(
     job: Job, measurement: Measurement, left: float, warnings: list[Warn]
 ) -> Measured | Failed:
-    """The outcome: measured, or failed because the training was wrong.
-
-    The server compares the readings with their recomputation, which would take seconds here.
-    """
+    """Measured, or failed because the training was wrong. The server compares the readings with
+    their recomputation, which would take seconds here."""
     workload, cell = job.workload, job.cell
 
     def failed(kind: FailureKind, phase: Phase, why: object) -> Failed:

@@ -77,11 +77,7 @@ DENSE_ONLY = WORKLOAD.model_copy(update={"layers": WORKLOAD.layers[1:]})
 
 
 def measure(engine: Engine, task: SelfTestTask, timed: Timed) -> Figures:
-    """Load the engine for the task's precision and test it.
-
-    Args:
-        timed: runs a function and returns its nanoseconds.
-    """
+    """Load the engine for the task's precision and test it; ``timed`` returns nanoseconds."""
     cells = [_cell(task, recipe) for recipe in task.recipes]
     engine.load(WORKLOAD, cells[0])
     products, size, count = _long_enough(engine, timed)

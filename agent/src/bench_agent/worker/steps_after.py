@@ -25,11 +25,7 @@ MOST_LEFT = 0.2
 
 def share_left(session: Session, steps: int, timed: Timed) -> float:
     """The share of a call that was still to do after ``sync``: the median of some tries, fewer
-    where a call is long and nothing was left.
-
-    Args:
-        timed: runs a function and returns its nanoseconds.
-    """
+    where a call is long and nothing was left."""
     shares: list[float] = []
     spent_ns = 0
 
@@ -47,11 +43,8 @@ def share_left(session: Session, steps: int, timed: Timed) -> float:
 def left_after(
     call: Callable[[], object], read: Callable[[], object], timed: Timed
 ) -> tuple[int, int]:
-    """Nanoseconds of a call, at least 1, and of what its synchronisation left.
-
-    Args:
-        read: reads a value that the call computed.
-    """
+    """Nanoseconds of a call, at least 1, and of what its synchronisation left until ``read`` has a
+    value that the call computed."""
     call_ns = max(1, timed(call))
     # The first reading waits for what is left, the second costs the reading alone.
     reading_ns, again_ns = timed(read), timed(read)

@@ -134,11 +134,8 @@ class _WarmUp:
 
     @property
     def step_ns(self) -> float:
-        """The time of a step: the lower median of the last blocks, which are the warmest.
-
-        Otherwise one slow block, such as a library's late initialisation or a suspended process,
-        could set the block size.
-        """
+        """The time of a step: the lower median of the last blocks, which are the warmest, so that
+        one slow block, such as a library's late initialisation, does not set the block size."""
         last = sorted(self._step_times_ns[-BLOCKS_FOR_A_STEP:])
         return last[(len(last) - 1) // 2]
 

@@ -60,14 +60,8 @@ def evaluated_start(session: Session, workload: Workload, cell: Cell, data: Data
 
 
 def start_loss(session: Session, evaluated: float | None) -> float | None:
-    """The loss of a session that has trained one step.
-
-    It shows the weights and the order of samples with which the timing begins. The readings do not:
-    a restart sets both.
-
-    Args:
-        evaluated: of :func:`evaluated_start`.
-    """
+    """The loss of a session that has trained one step, if none was ``evaluated``. It shows the
+    weights and the order of samples with which the timing begins; a restart sets both."""
     return finite(session.loss()) if evaluated is None else evaluated
 
 
@@ -156,10 +150,8 @@ def untimed(action: Callable[[], object]) -> int:
 
 
 def counts_all_steps(measurement: Measurement) -> bool:
-    """Whether the session's step count equals the requested steps.
-
-    Under a dynamic loss scale Keras leaves out the updates whose gradients overflow.
-    """
+    """Whether the session's step count equals the requested steps, but for updates that a dynamic
+    loss scale leaves out because gradients overflow."""
     recorded, blocks = measurement.witness, measurement.blocks
     if recorded is None:
         return True

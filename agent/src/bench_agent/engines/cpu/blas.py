@@ -40,11 +40,7 @@ def preload() -> str:
 
 
 def set_threads(count: int) -> bool:
-    """Make the loaded OpenBLAS use ``count`` threads, unless the user chose a number.
-
-    Returns:
-        Whether it will.
-    """
+    """Make the loaded OpenBLAS use ``count`` threads, unless the user chose; returns if it will."""
     if any(name in os.environ for name in THREADS):
         return False
     loaded = ctypes.CDLL(None)

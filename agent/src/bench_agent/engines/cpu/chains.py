@@ -21,11 +21,7 @@ def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
     """The number of equal chains to cut a batch into on a CPU; 1 leaves it whole.
 
     For a framework that also cuts each operation among the cores (TensorFlow): a few chains are
-    enough, because its pool has a thread for each core that may be used.
-
-    Args:
-        weights: the number of weights that every chain computes a gradient of.
-        units: other numbers that must be divisible by the number of chains.
+    enough. Every chain computes a gradient of all ``weights``; the number divides all ``units``.
     """
     if weights > MOST_WEIGHTS:
         return 1

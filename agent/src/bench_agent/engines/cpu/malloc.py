@@ -15,11 +15,8 @@ CHOICES = ("MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_
 
 
 def keep() -> bool:
-    """Make this process reuse freed memory, if glibc is its allocator and the user chose nothing.
-
-    Returns:
-        Whether it will.
-    """
+    """Make this process reuse freed memory, if glibc is its allocator and the user chose nothing;
+    returns whether it will."""
     if sys.platform != "linux" or any(name in os.environ for name in CHOICES):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -140,7 +140,6 @@ def _prepare() -> None:
 
 
 def _has_mps() -> bool:
-    """Whether jax-mps is installed, on a system that has its device."""
     try:
         return sys.platform == "darwin" and find_spec(MPS_PLUGIN) is not None
     except ModuleNotFoundError:  # no plug-in of JAX at all

@@ -26,11 +26,7 @@ Forward = Callable[[Parameters, Any, Any, Any], Any]
 
 def forward(workload: Workload, *, fast: bool) -> Forward:
     """A function (parameters, inputs, key, number of the step) to logits (batch, classes); ``key``
-    None: no dropout.
-
-    Args:
-        fast: use forms of pooling and, on a CPU, of large convolutions with cheap gradients.
-    """
+    None: no dropout. ``fast``: pooling and, on a CPU, large convolutions have cheap gradients."""
 
     def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
         first = number * len(workload.layers)  # a separate number for each layer of each step
@@ -139,7 +135,6 @@ def _max_pool(x: Any, layer: layers.MaxPool2D, fast: bool) -> Any:
 
 
 def dropout(x: Any, rate: float, key: Any) -> Any:
-    """``x`` with a share of its values zero and the others scaled."""
     mask = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(mask, x / (1 - rate), 0.0)
 

@@ -27,13 +27,9 @@ BATCHES_AHEAD = 2
 
 
 class JaxSession(TrainingLoop):
-    """The base of JAX's loops.
-
-    ``_key``: of dropout; None where layers do not drop, and then a step is another program.
+    """``_key``: of dropout; None where layers do not drop, and then a step is another program.
     ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
-    step does not traverse dictionaries; ``_tree`` restores the layers at compilation. Parameters of
-    frozen layers are separate.
-    """
+    step does not traverse dictionaries; ``_tree`` restores the layers at compilation."""
 
     fast = False
 
@@ -115,11 +111,8 @@ class JaxSession(TrainingLoop):
 
 
 class FedSession(JaxSession):
-    """A compiled step, fed batches from the host.
-
-    ``naive`` passes NumPy arrays and reads the loss every step; ``pipeline`` puts batches on the
-    device before the step that needs them, and reads the loss on request.
-    """
+    """A compiled step. ``naive`` passes NumPy arrays and reads the loss every step; ``pipeline``
+    puts batches on the device before the step that needs them, and reads the loss on request."""
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, weights: Weights) -> None:
         super().__init__(workload, cell, data, weights)

@@ -62,10 +62,8 @@ def switch_dropout(workload: Workload, model: Any, drops: bool) -> None:
 
 
 def _parts(layer: layers.Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
-    """Functions and modules of one layer; ``shape`` is its input's, without the batch.
-
-    The list is flat, because nested modules make every step traverse the nesting.
-    """
+    """Functions and modules of one layer, flat, because nested modules make every step traverse the
+    nesting; ``shape`` is its input's, without the batch."""
     match layer:
         case layers.Conv2D():
             convolution = nn.Conv2d(shape[2], layer.filters, layer.kernel, stride=layer.stride)

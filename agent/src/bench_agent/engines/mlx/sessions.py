@@ -67,10 +67,8 @@ class MlxSession(TrainingLoop):
         return logits
 
     def _logits(self, trained: Any, x: Any) -> Any:
-        """The forward pass in the cell's precision; float32 (batch, classes).
-
-        Afterwards the model has its former parameters, or the given ones.
-        """
+        """The forward pass in the cell's precision; float32 (batch, classes). The model's
+        parameters are then its former ones, or the given ones."""
         if self._compute == mx.float32:
             self._model.update(trained)
             return self._model(x)
@@ -110,11 +108,8 @@ class MlxSession(TrainingLoop):
 
 
 class FedSession(MlxSession):
-    """A batch from NumPy, a step, evaluate everything.
-
-    ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at the end of each
-    epoch and at ``sync``, which ends each timed block.
-    """
+    """A batch from NumPy, a step, evaluate everything: in ``naive`` every step, with the loss, in
+    ``pipeline`` at the end of each epoch and at ``sync``, which ends each timed block."""
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any) -> None:
         super().__init__(workload, cell, data, model)

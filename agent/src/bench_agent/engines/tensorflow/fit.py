@@ -172,10 +172,8 @@ def _shuffled(samples: Any) -> Any:
 
 
 def _before_shuffling(order: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The samples as tf.data must get them so that its first epoch has an order.
-
-    A trial with numbers finds the result of the seeded shuffle, which depends on their count.
-    """
+    """The samples as tf.data must get them so that its first epoch has an order: a trial with
+    numbers finds the result of the seeded shuffle, which depends on their count."""
     count = len(order)
     places = _shuffled(np.arange(count)).batch(count).get_single_element().numpy()
     laid_out = np.empty_like(order)
@@ -206,7 +204,6 @@ class _Gate:
     # Called in the session's thread.
 
     def wait(self) -> None:
-        """Wait until ``fit`` stops before a batch; raise the error that ended it, if any."""
         self._idle.acquire()
         if self._error:
             # Stay released: a second call must raise the error too, not wait forever.

@@ -68,16 +68,10 @@ def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop, unrolled: bool) -
 
 
 def unrolled_lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
-    """Last output of an LSTM, its time steps unrolled in the graph.
+    """Last output of an LSTM, (samples, units), its time steps unrolled in the graph.
 
-    Args:
-        x: float (samples, steps, features).
-        kernel: (features, 4 units), gates i, f, g, o.
-        recurrent_kernel: (units, 4 units).
-        bias: (4 units,).
-
-    Returns:
-        The same type, (samples, units).
+    ``x``: (samples, steps, features). ``kernel``: (features, 4 units), gates i, f, g, o.
+    ``recurrent_kernel``: (units, 4 units). ``bias``: (4 units,).
     """
     samples, steps, features = x.shape
     by_step = tf.reshape(tf.transpose(x, (1, 0, 2)), (steps * samples, features))

@@ -17,14 +17,11 @@ from bench_protocol.training.reading import mean_square, restarted
 
 
 def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
-    """Build the model; ``model.layers[i]`` is ``workload.layers[i]``.
+    """Build the ``keras.Sequential`` from (batch, *sample_shape) to logits (batch, classes);
+    ``model.layers[i]`` is ``workload.layers[i]``.
 
-    Args:
-        weights: float32 arrays in the layouts of ``catalogue.layers``, which are Keras' own.
-        safe: add biases so that no fusion of product, bias and activation can match.
-
-    Returns:
-        ``keras.Sequential`` from (batch, *sample_shape) to logits (batch, classes).
+    ``weights``: float32, in the layouts of ``catalogue.layers``, which are Keras' own. ``safe``:
+    add biases so that no fusion of product, bias and activation can match.
     """
     shape = workload.data_set.sample_shape
     built = [

@@ -71,11 +71,8 @@ class Form:
 
 
 def forms(*, tuned: bool = False) -> tuple[Form, ...]:
-    """All known forms, the framework's own first.
-
-    Args:
-        tuned: the updates are those of ``tuned``, composed of small operations; else Keras' own.
-    """
+    """All known forms, the framework's own first. ``tuned``: the updates are those of ``tuned``,
+    composed of small operations; else Keras' own."""
     nn = tf.nn
     train = composed_updates if tuned else keras_updates
     stock = Form(

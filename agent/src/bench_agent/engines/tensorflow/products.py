@@ -9,11 +9,7 @@ from .shared import sync
 
 
 class TensorFlowProducts:
-    """See :class:`..seam.Products`.
-
-    Args:
-        chains: parts of each product, which are computed side by side.
-    """
+    """See :class:`..seam.Products`. ``chains``: parts of each product, computed side by side."""
 
     def __init__(self, size: int, place: str, dtype: str, chains: int) -> None:
         self._place = place

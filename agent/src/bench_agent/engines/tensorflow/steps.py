@@ -37,11 +37,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         xla: bool = False,
         indices: Literal["int32", "int64"] = "int32",
     ) -> None:
-        """
-        Args:
-            xla: compile the program by XLA.
-            indices: type of order and labels. TensorFlow keeps int32 on a GPU's host.
-        """
+        """``xla``: compile the program. ``indices``: type of order and labels; TensorFlow keeps
+        int32 on a GPU's host."""
         super().__init__(built)
         workload, data, batch_size = built.workload, built.data, built.cell.batch_size
         self._loss = tf.constant(0.0)
@@ -98,7 +95,6 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             self._loss = self._program(*scalars)
 
     def _inferred_logits(self, x: Any) -> Any:
-        """Compute logits by the layers of the training step."""
         (logits,) = self._logits([tf.cast(x, self._compute)], dropout.none)
         return tf.cast(logits, tf.float32)
 
@@ -162,15 +158,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         return tf.function(program, autograph=False, jit_compile=self._xla)
 
     def _step(self, step: Any, number: Any) -> Any:
-        """One training step in the graph.
-
-        Args:
-            step: int32 scalar, number of the batch in the epoch.
-            number: int32 scalar, the number of this step, from 1.
-
-        Returns:
-            The batch's mean loss, float32 scalar.
-        """
+        """One training step in the graph; returns the batch's mean loss, a float32 scalar. int32
+        scalars: ``step`` of the epoch, and ``number`` of all steps, from 1."""
         batch = self._batch_size
         rows = tf.slice(self._order, (step * batch,), (batch,))
         drop = self._drop(number)

@@ -54,10 +54,8 @@ def large_layers(workload: Workload) -> list[int]:
 
 
 def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
-    """Indices of the two layers to cut when a batch is cut into ``chains``, if there are any.
-
-    The first is the first layer with weights; only dropout may be between them.
-    """
+    """Indices of the two layers to cut when a batch is cut into ``chains``, if there are any: the
+    first one with weights, and the next, with only dropout between them."""
     layers, shapes = workload.layers, workload.shapes
     lower, upper = [*_weighted(workload), None, None][:2]
     if lower is None or upper is None or lower < workload.frozen_layers or chains == 1:

@@ -41,11 +41,8 @@ def restart(optimizer: Optimizer, state: State, *, fused: bool, first: bool = Fa
 
 
 def update(optimizer: Optimizer, state: State, *, fused: bool) -> Update:
-    """A function (gradients, number of this step as float32 scalar) that updates the variables.
-
-    Args:
-        fused: use the fused kernels. They do not exist for every kind of device.
-    """
+    """A function (gradients, number of this step as float32 scalar) that updates the variables;
+    ``fused``: by the fused kernels, which do not exist for every kind of device."""
     match optimizer:
         case RMSprop():
             return _rmsprop(optimizer, state, fused)

@@ -54,12 +54,8 @@ def as_it_is(step: Step) -> Step:
 
 
 class CapturedSession(TunedSession):
-    """:class:`.sessions.TunedSession` with a step that needs no host.
-
-    Args:
-        compiled: compile the forward and backward pass by ``torch.compile``, whose kernels the
-            graph then contains.
-    """
+    """:class:`.sessions.TunedSession` with a step that needs no host; ``compiled``: by
+    ``torch.compile``, whose kernels the graph then contains."""
 
     _optimizer: DeviceOptimizer
 

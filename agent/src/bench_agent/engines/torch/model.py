@@ -19,10 +19,8 @@ from bench_protocol.payload.witness import TrainedTensor, trained_tensors
 
 
 def as_channels_first(pictures: NDArray[Any]) -> NDArray[Any]:
-    """(samples, height, width, channels) as (samples, channels, height, width), contiguous.
-
-    Samples of other shapes are left as they are.
-    """
+    """(samples, height, width, channels) as (samples, channels, height, width), contiguous; samples
+    of other shapes as they are."""
     if pictures.ndim != 4:
         return pictures
     return np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
@@ -36,11 +34,7 @@ def as_pictures(batch: Any) -> NDArray[np.float32]:
 
 def build(workload: Workload, weights: Weights, *, channels_last: bool = False) -> Any:
     """Build the model: ``torch.nn.Sequential`` from (batch, ...) to logits (batch, classes).
-
-    Args:
-        channels_last: store pictures and kernels with the channels innermost. Shapes do not
-            change.
-    """
+    ``channels_last``: pictures and kernels are stored so; shapes do not change."""
     builder = _Builder(channels_last)
     model = nn.Sequential()
     for index, (layer, shape, values) in enumerate(

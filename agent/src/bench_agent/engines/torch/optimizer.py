@@ -19,14 +19,8 @@ ADAM_STEPS_AHEAD = 1000
 
 
 def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> Any:
-    """A ``torch.optim.Optimizer`` that computes Keras' formula.
-
-    Its method ``restart`` sets the state for a restart of the session.
-
-    Args:
-        fast: use PyTorch's fused kernels or operations over all parameters at once; otherwise
-            PyTorch chooses.
-    """
+    """A ``torch.optim.Optimizer`` that computes Keras' formula, with ``restart`` for its state.
+    ``fast``: fused kernels or operations over all parameters at once; else PyTorch chooses."""
     fused = fast or None
     match settings:
         case RMSprop():

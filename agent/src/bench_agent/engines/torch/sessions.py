@@ -178,10 +178,8 @@ class FedSession(TorchSession):
 
 
 class TunedSession(SlicedLoop, TorchSession):
-    """Data on the device, batches gathered there, fused updates, the loss read on request.
-
-    On a CPU the process reuses the memory that a step frees.
-    """
+    """Data on the device, batches gathered there, fused updates, the loss read on request. On a CPU
+    the process reuses the memory that a step frees."""
 
     fast = True
 

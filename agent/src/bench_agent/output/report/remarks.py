@@ -59,7 +59,6 @@ def headline(report: Report) -> str:
 
 
 def _setup(cell: Cell) -> str:
-    """``TensorFlow on the CPU, tuned``."""
     framework = people.framework(cell.framework)
     kind, _, index = str(cell.device).partition(":")
     device = f"{DEVICES[cell.device.kind]}{index and f':{index}'}"
@@ -117,10 +116,7 @@ def published_lines(preset: str | None) -> list[str]:
 def doubts_of(report: Report, every: bool = True) -> list[str]:
     """What a reader must know of the recipes, each once; how many measurements are in no figure;
     and one line for each kind of warning: how many measurements have it, the worst, and a fix.
-
-    Args:
-        every: else one kind for each cause, and none of the cause that :func:`slowed_by` names.
-    """
+    Unless ``every``, one kind for each cause, and none of the cause of :func:`slowed_by`."""
     cells = (result.cell for result in report.results)
     caveats = (caveat(cell.framework, cell.recipe, cell.device.kind) for cell in cells)
     lines = list(dict.fromkeys(line for line in caveats if line))

@@ -11,10 +11,7 @@ GPU = "gpu"
 
 
 class Nvml:
-    """One GPU's counter.
-
-    Args:
-        index: the device's number in the frameworks' order.
+    """The counter of GPU ``index``, in the frameworks' order.
 
     Raises:
         MeterProblem: there is no such GPU, it has no counter, or it is a slice of one (MIG).
