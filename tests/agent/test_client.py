@@ -60,10 +60,10 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
 
 
 def place(
-    workload: str, rank: int | None, ranked: int, of_hardware: float = 1.0, machines: int = 1
+    workload: str, rank: int | None, ranked: int, of_median: float = 1.0, machines: int = 1
 ) -> dict[str, Any]:
     told = {"workload": workload, "rank": rank, "ranked": ranked}
-    return told | {"of_hardware": of_hardware, "machines": machines}
+    return told | {"of_median": of_median, "machines": machines}
 
 
 SLOWER = {"in_ranked_setup": False, "of_ranked": 1 / 3.2, "framework": "mlx", "recipe": "naive"}

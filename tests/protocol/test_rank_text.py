@@ -11,7 +11,7 @@ PLACE: dict[str, Any] = {
     "framework": "tensorflow",
     "recipe": "tuned",
     "machines": 5,
-    "of_hardware": 1.0,
+    "of_median": 1.0,
     "in_ranked_setup": False,
     "of_ranked": 0.5,
     "ranked_framework": "mlx",
@@ -29,11 +29,10 @@ LIKE_IT = "the median of 5 like it (tensorflow tuned, mnist-cnn)"
         (1.12, f"is 12 % faster than {LIKE_IT}"),
         (3.0, f"trains 3.00 times as fast as {LIKE_IT}"),
         (0.25, f"trains 0.250 times as fast as {LIKE_IT}"),
-        (None, "is the only one of its kind here (tensorflow tuned, mnist-cnn)"),
     ],
 )
-def test_a_machine_beside_its_kind(ratio: float | None, words: str) -> None:
-    assert kind_words("M2 Max", PLACE | {"of_hardware": ratio}) == f"This M2 Max {words}"
+def test_a_machine_beside_its_kind(ratio: float, words: str) -> None:
+    assert kind_words("M2 Max", PLACE | {"of_median": ratio}) == f"This M2 Max {words}"
 
 
 def test_the_only_machine_of_its_kind_is_not_called_typical() -> None:

@@ -74,7 +74,7 @@ def test_a_held_figure_is_on_no_card_and_no_badge(post: Poster, store: Store) ->
         assert own or "Ryzen 7" not in card.title, name
         assert ("Ryzen 7 is held: needs a second owner" in card.title) is own, name
         assert "Ryzen 9" in str(card.bars) or own, name
-    # With a baseline a badge has the score instead of the rate.
+    # With a baseline a hardware's badge has the score instead of the rate.
     badges = [f"/hardware/{SLUG}/badge.svg", f"/machines/{machine}/badge.svg"]
     assert all("held: needs a second owner" in post.http.get(one).text for one in badges)
     post.baseline("amd-ryzen-5")
@@ -82,7 +82,9 @@ def test_a_held_figure_is_on_no_card_and_no_badge(post: Poster, store: Store) ->
     send(post, 6, 500_000, "AMD Ryzen 7")
     for name, card in cards(store, result, machine).items():
         assert any("Ryzen 7" in bar.label or bar.own for bar in card.bars), name
-    assert all("4.00×" in post.http.get(one).text for one in badges)
+    of_hardware, of_machine = (post.http.get(one).text for one in badges)
+    assert "4.00× Ryzen 5" in of_hardware
+    assert "Ryzen 7 mnist-cnn: 1.00× the median of 2" in of_machine
 
 
 def test_a_held_figure_is_in_no_feed(post: Poster) -> None:

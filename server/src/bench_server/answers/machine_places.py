@@ -1,8 +1,9 @@
 """Places of a machine: the rank of its hardware on each board, and the machine among the
 machines of that hardware. The ranks of a board are computed in :mod:`.leaderboard`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import func, select
 from sqlmodel import Session
@@ -15,6 +16,8 @@ from . import leaderboard, stored_figures
 from .board_filters import BoardFilters
 from .types.shared_fields import InSetup, Rated, rate_fields
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class MachinePlace(Rated, InSetup):
@@ -25,7 +28,8 @@ class MachinePlace(Rated, InSetup):
     hardware_slug: str
     rank: int | None
     ranked: int
-    of_hardware: float | None
+    of_median: float
+    alone: bool
     in_ranked_setup: bool
     of_ranked: float | None
     ranked_framework: str | None
@@ -62,15 +66,52 @@ def like_it(session: Session, figure: Figure) -> list[tuple[str, float]]:
     return [(id, 1e9 / ns) for id, ns in session.connection().execute(query)]
 
 
+class Kind(NamedTuple):
+    """How many machines of a hardware were measured in a set-up, and how many times as fast as the
+    median of these a machine is: of an even number, as the slower of the two in the middle."""
+
+    machines: int
+    of_median: float
+
+
+def first_of(found: Sequence[T], machines: Callable[[T], int]) -> T | None:
+    """The first of a machine's places where it has other machines of its kind, else the first."""
+    return max(found, key=lambda one: machines(one) > 1, default=None)
+
+
+def kind_of(session: Session, figure: Figure) -> Kind:
+    """A machine among those that :func:`like_it` lists, of which it is one."""
+    conditions = (TABLE.c.level == "machine", *stored_figures.in_setup_of(figure))
+    connection = session.connection()
+    machines = connection.scalar(select(func.count()).where(*conditions)) or 0
+    times = select(TABLE.c.ns_per_sample).where(*conditions).order_by(TABLE.c.ns_per_sample)
+    median = connection.scalar(times.offset(machines // 2).limit(1)) or figure.ns_per_sample
+    return Kind(machines, median / figure.ns_per_sample)
+
+
+def _alone(session: Session, figure: Figure) -> bool:
+    """Whether no other machine has a figure in the workload, whatever its hardware."""
+    subject, setup = figure.subject, figure.setup
+    other = (
+        select(TABLE.c.id)
+        .where(
+            TABLE.c.level == "machine",
+            TABLE.c.workload_digest == subject.workload_digest,
+            TABLE.c.batch_size == setup.batch_size,
+            TABLE.c.precision == setup.precision,
+            TABLE.c.machine_id != subject.machine_id,
+        )
+        .limit(1)
+    )
+    return session.connection().execute(other).first() is None
+
+
 def _place(
     session: Session, workload: str, figure: Figure, rows: Sequence[RankedRow]
 ) -> MachinePlace:
     of_hardware = (row for row in rows if row.figure.hardware_slug == figure.hardware_slug)
     row = next((row for row in of_hardware if row.rank), None)
     setup = figure.setup
-    in_setup = stored_figures.in_setup_of(figure)
-    same = stored_figures.figures_where(session, TABLE.c.level == "hardware", *in_setup)
-    machines = select(func.count()).where(TABLE.c.level == "machine", *in_setup)
     return MachinePlace(
         workload=workload,
         hardware=figure.hardware,
@@ -79,10 +120,10 @@ def _place(
         **rate_fields(figure),
         rank=row.rank if row else None,
         ranked=sum(row.rank is not None for row in rows),
-        of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
+        alone=_alone(session, figure),
         in_ranked_setup=row is None or row.figure.setup == setup,
         of_ranked=row.figure.ns_per_sample / figure.ns_per_sample if row else None,
         ranked_framework=row.figure.setup.framework if row else None,
         ranked_recipe=row.figure.setup.recipe if row else None,
-        machines=session.connection().scalar(machines) or 0,
+        **kind_of(session, figure)._asdict(),
     )

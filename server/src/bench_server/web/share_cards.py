@@ -13,8 +13,14 @@ from sqlmodel import Session
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
-from ..answers import hardware, leaderboard, machines, stored_figures, stored_results
-from ..answers.baseline import baseline
+from ..answers import (
+    hardware,
+    leaderboard,
+    machine_places,
+    machines,
+    stored_figures,
+    stored_results,
+)
 from ..answers.board_filters import BoardFilters
 from ..answers.cell_figures import CellFigure
 from ..answers.parameters import Part
@@ -23,8 +29,7 @@ from ..answers.types.comparison import CompareAnswer
 from ..answers.types.leaderboard import BoardRow, HardwareScore
 from ..errors import NotFound
 from ..ranking.held import WORDS as HELD
-from ..ranking.medians import names_machine
-from ..ranking.score import Score, best_of, score
+from ..ranking.score import best_of
 from . import short_names
 from .drawn_cards import Bar, Card, badge
 from .pages import board_form
@@ -80,8 +85,8 @@ def machine_card(session: Session, machine_id: str) -> Card:
     rows = _board(session, shown.workload, {name: getattr(shown, name) for name in SAME})
     place = next((place for place in answer.places if place.workload == shown.workload), None)
     where = ""
-    if place is not None and place.rank:
-        where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked}"
+    if place is not None and place.rank and not place.alone:
+        where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked} in any set-up"
     bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
     foot = f"{people.rate(shown.samples_per_second)} samples/s, {machine}"
     return Card(machine_finding(answer), f"{_setup(shown)}{where}", bars, foot)
@@ -170,30 +175,34 @@ def compare_card(answer: CompareAnswer) -> Card:
 
 
 def hardware_badge(session: Session, slug: str, of_operator: str | None = None) -> str:
-    """The badge of a hardware. Raises NotFound if it has no figures."""
+    """The badge of a hardware: its score in multiples of the baseline, without one its rate. Raises
+    NotFound if it has no figures."""
     answer = hardware.hardware(session, slug, of_operator)
     shown = _shown(answer)
-    return _badge(answer.name, answer.score, None if shown.held else shown)
-
-
-def machine_badge(session: Session, machine_id: str, of_operator: str | None = None) -> str:
-    """It against the baseline, as its hardware is in its score. Raises NotFound without figures."""
-    figures = machines.machine_figures(session, machine_id)
-    counted, relative_to = stored_figures.free(session, figures), baseline(session, of_operator)
-    of_baseline = (
-        stored_figures.hardware_figures(session, relative_to.slug) if relative_to.slug else ()
-    )
-    found = score(best_of(counted), best_of(relative_to.counted(of_baseline)))
-    name = names_machine(figures).hardware
-    return _badge(name, found, machines.shown_figure(counted) if counted else None)
-
-
-def _badge(name: str, found: Score, shown: CellFigure | None) -> str:
-    """The score in multiples of the baseline, else a rate. ``shown``: None if all are held."""
-    words = f"{people.rate(shown.samples_per_second)}/s {shown.workload}" if shown else HELD
+    words, found = HELD if shown.held else _rate(shown), answer.score
     if found.value and found.baseline:
         words = f"{people.ratio(found.value)} {short_names.name(found.baseline)}"
-    return badge(short_names.name(name), words)
+    return badge(short_names.name(answer.name), words)
+
+
+def machine_badge(session: Session, machine_id: str) -> str:
+    """The badge of a machine: the finding of its page in few words. It reads no board. Raises
+    NotFound if it has no figures."""
+    figures = machines.machine_figures(session, machine_id)
+    bests = best_of(figures).values()
+    kinds = [(one, machine_places.kind_of(session, one)) for one in bests]
+    first = machine_places.first_of(kinds, lambda pair: pair[1].machines)
+    shown = machines.shown_figure([first[0]] if first else figures)
+    if not stored_figures.free(session, [shown]):
+        return badge(short_names.name(shown.hardware), HELD)
+    if first is None or first[1].machines < 2:
+        return badge(short_names.name(shown.hardware), _rate(shown))
+    words = f"{people.ratio(first[1].of_median)} the median of {first[1].machines}"
+    return badge(f"{short_names.name(shown.hardware)} {shown.workload}", words)
+
+
+def _rate(shown: CellFigure) -> str:
+    return f"{people.rate(shown.samples_per_second)}/s {shown.workload}"
 
 
 def _shown(answer: hardware.HardwareAnswer) -> CellFigure:

@@ -14,9 +14,10 @@ def kind_words(name: str, place: Mapping[str, Any]) -> str:
     """``This Apple M2 Max is typical: 1.02 times the median of 5 like it (tensorflow tuned,
     mnist-cnn)``, from a place of the API; of the only one, that nothing like it was measured."""
     setup = f"({place['framework']} {place['recipe']}, {place['workload']})"
-    ratio, machines = place["of_hardware"], place["machines"]
-    if not ratio or machines < 2:
-        return f"This {name} is the only one of its kind here {setup}"
+    ratio, machines = place["of_median"], place["machines"]
+    if machines < 2:
+        only = "the only machine here" if place.get("alone") else "the only one of its kind here"
+        return f"This {name} is {only} {setup}"
     median = f"the median of {machines} like it {setup}"
     if 1 / TYPICAL <= ratio <= TYPICAL:
         return f"This {name} is typical: {people.times(ratio)} times {median}"
@@ -36,7 +37,10 @@ def faster_setup_words(place: Mapping[str, Any]) -> str:
 
 
 def rank_words(place: Mapping[str, Any]) -> str:
-    """``15th of 47 on mnist-cnn``, from a place of the API that has a rank."""
+    """``15th of 47 on mnist-cnn``, from a place of the API that has a rank; without a rank where
+    no other machine has a figure."""
+    if place.get("alone"):
+        return f"the only machine here on {place['workload']}"
     return f"{people.ordinal(place['rank'])} of {place['ranked']} on {place['workload']}"
 
 
@@ -50,6 +54,6 @@ def beside_words(place: Mapping[str, Any]) -> str:
             return "; this machine was not measured in the way that is ranked"
         own = f"with {place['framework']} {place['recipe']}"
         return f"; this machine, {own}, {people.faster_than(ratio)} the ranked set-up"
-    if place["machines"] > 1 and place["of_hardware"]:
-        return f"; this machine {people.faster_than(place['of_hardware'])} the median one"
+    if place["machines"] > 1:
+        return f"; this machine {people.faster_than(place['of_median'])} the median one"
     return ""

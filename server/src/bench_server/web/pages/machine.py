@@ -16,7 +16,7 @@ from ...answers import machines
 from ...answers.cell_figures import CellFigure
 from ...answers.filters import HistoryFilters
 from ...answers.history import HistoryAnswer, HistoryPoint, history
-from ...answers.machine_places import MachinePlace, like_it
+from ...answers.machine_places import MachinePlace, first_of, like_it
 from ...answers.prices import NO_PRICES, Prices
 from ...errors import NotFound
 from ...ranking.figures import Figure
@@ -91,7 +91,11 @@ def machine_page(
     shown_history = history(session, machine_id, HistoryFilters.model_validate(cell))
     first = first_place(answer)
     faster = faster_setup_words(asdict(first)) if first else ""
-    rank = f"{first.hardware} is {rank_words(asdict(first))}" if first and first.rank else ""
+    rank = (
+        f"{first.hardware} is {rank_words(asdict(first))}"
+        if first and first.rank and not first.alone
+        else ""
+    )
     changes = tuple(in_words(one, answer.machine) for one in shown_history.changes)
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
@@ -126,8 +130,8 @@ def machine_page(
 
 
 def first_place(answer: machines.MachineAnswer) -> MachinePlace | None:
-    """The first of its places where it has other machines of its kind, else the first."""
-    return max(answer.places, key=lambda place: place.machines > 1, default=None)
+    """The place that page, card and badge are about."""
+    return first_of(answer.places, lambda place: place.machines)
 
 
 def finding(answer: machines.MachineAnswer) -> str:
@@ -149,9 +153,9 @@ def _strip(
     """The machines like it, with this one marked; None where it is the only one."""
     own = best_of(figures)[place.workload]
     machines = like_it(session, own)
-    if len(machines) < 2 or not place.of_hardware:
+    if len(machines) < 2:
         return None
-    median = place.samples_per_second / place.of_hardware
+    median = place.samples_per_second / place.of_median
     colour = vendor(place.hardware)
     values = [
         Value(
@@ -166,10 +170,12 @@ def _strip(
         for id, speed in sorted(machines, key=lambda one: one[0] == machine_id)
     ]
     row = Row(
-        f"{len(machines)} machines",
+        f"{len(machines)} machines"
+        if len(machines) == place.machines
+        else f"the fastest {len(machines)} of {place.machines:,}",
         f"/hardware/{place.hardware_slug}",
         tuple(values),
-        people.ratio(place.of_hardware),
+        people.ratio(place.of_median),
         note="this one has a ring",
     )
     return dot_plot("Times the median of its kind", [row])

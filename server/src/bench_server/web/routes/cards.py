@@ -85,7 +85,7 @@ def hardware_badge(session: Reading, settings: SettingsDep, slug: Slug) -> Respo
 
 @router.get("/machines/{machine_id}/badge.svg")
 def machine_badge(session: Reading, settings: SettingsDep, machine_id: MachineId) -> Response:
-    return _svg(share_cards.machine_badge(session, machine_id, settings.baseline))
+    return _svg(share_cards.machine_badge(session, machine_id))
 
 
 @router.get("/favicon.ico")

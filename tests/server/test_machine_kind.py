@@ -1,0 +1,80 @@
+"""What a machine's page, card and badge say of it beside the machines of its kind."""
+
+import re
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster, get
+
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.rank_text import rank_words
+from bench_server.db.store import Store
+from bench_server.web import share_cards
+
+pytestmark = pytest.mark.sqlite
+CUDA = Device(kind="cuda")
+GPU, CPU = "NVIDIA H200", "AMD EPYC 9654 96-Core Processor"
+
+
+def sent(post: Poster, step_us: int, seed: int, owner: int = 1, **cell: object) -> str:
+    """A result of a machine; its machine's id."""
+    post.enroll(results.private_key(owner))
+    result = post.made(
+        cell=results.make_cell(**{"device": CUDA} | cell),
+        machine=results.make_machine(CPU, ("cuda", GPU, None), seed=seed),
+        step_ns=step_us * 1000,
+        key=results.private_key(owner),
+    )
+    machine: str = get(post.http, f"/results/{result}")["machine_id"]
+    return machine
+
+
+def text_of(post: Poster, machine: str) -> str:
+    return re.sub("<[^>]+>", "", post.http.get(f"/machines/{machine}").text)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_machine_is_compared_with_the_median_of_those_that_are_drawn(
+    post: Poster, store: Store, count: int
+) -> None:
+    """Of four, with the slower of the two in the middle. One owner has three of them, of which the
+    figure of the hardware counts one."""
+    times = (310, 318, 330, 334, 350)[:count]
+    machine, *_ = (
+        sent(post, step_us, seed, owner=max(1, seed - 4))
+        for seed, step_us in enumerate(times, start=3)
+    )
+    text, page = text_of(post, machine), post.http.get(f"/machines/{machine}").text
+    drawn = re.findall(r"<title>(?:this )?machine.*?: ([0-9,]+) samples/s</title>", page)
+    speeds = sorted(float(one.replace(",", "")) for one in drawn)
+    assert len(speeds) == count
+    ratio = f"{speeds[-1] / speeds[(count - 1) // 2]:.2f}"
+    assert ratio == f"{times[count // 2] / times[0]:.2f}"
+    faster = f"{100 * (float(ratio) - 1):.0f} % faster than"
+    sentence = f"This {GPU} is {faster} the median of {count} like it (tensorflow naive, mnist-cnn)"
+    assert text.count(sentence) == 2  # heading, sentence to share
+    badge = f'aria-label="H200 mnist-cnn: {ratio}× the median of {count}"'
+    post.baseline("nvidia-h200")
+    assert badge in post.http.get(f"/machines/{machine}/badge.svg").text
+    with store.reading() as session:
+        card = share_cards.machine_card(session, machine)
+    assert card.title == sentence
+
+
+def test_a_machine_alone_has_no_place(post: Poster, store: Store) -> None:
+    """On its GPU and on its processor it is two of the hardware on the board."""
+    sent(post, 900, 3, device=Device(kind="cpu"))
+    machine = sent(post, 300, 3)
+    (place,) = get(post.http, f"/machines/{machine}")["places"]
+    assert (place["ranked"], place["alone"]) == (2, True)
+    assert rank_words(place) == "the only machine here on mnist-cnn"
+    text = text_of(post, machine)
+    assert f"This {GPU} is the only machine here (tensorflow naive, mnist-cnn)" in text
+    assert "1st of" not in text
+    with store.reading() as session:
+        card = share_cards.machine_card(session, machine)
+    assert card.line == "mnist-cnn, tensorflow naive, batch 64"
+    sent(post, 600, 4, device=Device(kind="cpu"))
+    text = text_of(post, machine)
+    assert f"{GPU} is 1st of 2 on mnist-cnn, by speed." in text
+    assert "the only machine here" not in text
