@@ -305,7 +305,8 @@ def test_a_plan_measures_only_where_it_is_asked_to(
     assert shown.exit_code == 0, shown.output
     assert len(calls) == times
     assert "a guess: nothing was measured here yet" in shown.stdout
-    assert shown.stdout.endswith("bench-agent plan --calibrate\n")
+    assert "bench-agent plan --calibrate\n" in shown.stdout
+    assert shown.stdout.endswith("bench-agent run --server URL\n")
 
 
 def test_an_estimate_without_an_earlier_repeat_is_called_a_guess() -> None:

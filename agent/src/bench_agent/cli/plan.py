@@ -9,9 +9,10 @@ import typer
 from bench_protocol.base.format import rough
 
 from .. import data
+from ..base.home import find_home
 from ..base.messages import Probe
 from ..machine import read_facts
-from ..output.console import WARNING, complain, console
+from ..output.console import WARNING, complain, console, say
 from ..output.plan_table import NOTHING, left_out, long_warning, plan_document, print_plan
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
@@ -47,7 +48,9 @@ def plan(
     if as_json:
         print_json(plan_document(made))
     else:
-        print_plan(made, console())
+        print_plan(made, shown := console())
+        if made.cells:
+            say(shown, f"Next:\n  {find_home().command('run --server URL')}")
 
 
 def planned(

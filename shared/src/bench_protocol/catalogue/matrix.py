@@ -24,14 +24,14 @@ PRODUCTS: dict[Precision, str] = {
 
 
 TUNED_ON_CUDA = (
-    "`tuned` on CUDA was not measured by us: it may be slower than an expert's loop "
+    "The recipe tuned on CUDA was not measured by us: it may be slower than an expert's loop "
     "(docs/methodology.md, Recipes)"
 )
 # On one NVIDIA H200, beside the fastest hand-written loop: fashion-mlp 0.75, mnist-cnn 0.91,
 # fashion-lstm 0.64 in float32; cifar100-vgg16 1.05 in TF32, 1.07 in mixed_bfloat16.
 MEASURED_ON_CUDA = {
-    "jax": "`tuned` with JAX on CUDA was 0.64 to 1.07 times as fast as hand-written loops on an "
-    "H200"
+    "jax": "The recipe tuned with JAX on CUDA was 0.64 to 1.07 times as fast as hand-written loops "
+    "on an H200"
 }
 
 

@@ -26,11 +26,13 @@ MARKS: Mapping[bool | None, str] = {
 
 @dataclass(frozen=True)
 class CellWords:
-    """``kind``: the colour of a marked change of level; ``cause``: what was updated; ``sure``: the
-    interval, or why there is none; ``range`` of the rate, between runs or repeats."""
+    """``kind``: the colour of a marked change of level; ``cause``: what was updated, else ``update``
+    has words; ``sure``: the interval, or why there is none; ``range`` of the rate, between runs or
+    repeats."""
 
     href: str
     setup: str
+    update: str
     rate: str
     range: str
     kind: Literal["faster", "slower", ""]
@@ -91,6 +93,8 @@ def heading(answer: OwnerAnswer) -> str:
     ``Since macOS 14.6 became 15.5, 1 of 3 figures is slower (0.937×), none faster``."""
     updated = [(cell, cell.update) for one in answer.machines for cell in one.cells if cell.update]
     if not updated:
+        if all(cell.runs == 1 for one in answer.machines for cell in one.cells):
+            return f"{answer.owner} has one run of each figure: measure again after an update"
         return f"{answer.owner}: no driver, system or framework was updated between two runs"
     newest_cell, newest = max(updated, key=lambda pair: pair[1].updated_at)
     cause = _cause(newest_cell, newest)
@@ -133,6 +137,7 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
     return CellWords(
         href=address(f"/machines/{machine_id}", chosen) + "#history",
         setup=f"{cell.framework} {cell.recipe}, batch {cell.batch_size:,}",
+        update="no update" if cell.runs > 1 else "one run",
         rate=people.rate(cell.samples_per_second),
         range=people.interval(
             cell.samples_per_second_low, cell.samples_per_second_high, people.rate

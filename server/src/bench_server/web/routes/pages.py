@@ -1,10 +1,12 @@
 """Routes of the HTML pages. Each page links to its JSON twin with the same answer."""
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
+from ...answers import owners
 from ...answers.board_filters import BoardPageFilters
 from ...answers.compared_things import compared_ids
 from ...answers.filters import (
@@ -17,7 +19,7 @@ from ...answers.parameters import Words
 from ...answers.prices import Prices
 from ...answers.types.comparison import Across, Mode
 from .. import render
-from ..canonical import canonical
+from ..canonical import Moved, canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
 from ..pages import guides, home, lists
@@ -44,6 +46,8 @@ def leaderboard(
     settings: SettingsDep,
     filters: Annotated[BoardPageFilters, Query()],
 ) -> HTMLResponse:
+    if filters.q and owners.has_figures(session, filters.q):
+        raise Moved(f"/owners/{quote(filters.q)}")
     by_score = home.home_page(session, filters, settings.baseline)
     if by_score is not None:
         return render.page(request, "home.html", by_score)
