@@ -118,7 +118,7 @@ def proxied(http: httpx.Client, plain: int, servers: list[int]) -> None:
     check("strict-transport-security" in board.headers, "answers require TLS of later requests")
     check(http.get("/metrics").status_code == 404, "/metrics is closed to the outside")
     large = http.post("/api/v1/results", content=b" " * (17 << 20))
-    check(large.status_code == 413, "a body above 16 MiB is refused")
+    check(large.status_code == 413, "a body above 8 MiB is refused")
     used = [metric(port, "trainmark_requests_total") for port in servers]
     check(all(used), f"both servers answered ({used[0]:.0f} and {used[1]:.0f} requests)")
 

@@ -26,9 +26,9 @@ MARKS: Mapping[bool | None, str] = {
 
 @dataclass(frozen=True)
 class CellWords:
-    """``kind``: the colour of a marked change of level; ``cause``: what was updated, else ``update``
-    has words; ``sure``: the interval, or why there is none; ``range`` of the rate, between runs or
-    repeats."""
+    """``kind``: the colour of a marked change of level; ``cause``: what was updated, without it
+    ``update`` has words; ``sure``: the interval, or why there is none; ``range`` of the rate,
+    between runs or repeats."""
 
     href: str
     setup: str
