@@ -19,8 +19,7 @@ def conformance(selection: Selection, as_json: Json = False) -> None:
     Weights and data follow from a fresh nonce.
     """
     check_names(selection)
-    probes = probe_frameworks(selection.frameworks)
-    made = make_plan(preset_of(None), selection, probes)
+    made = make_plan(preset_of(None), selection, probe_frameworks(selection.frameworks))
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
     checked = []

@@ -37,8 +37,7 @@ def export(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
-            help="File for the results, a JSON line each: envelope and receipt.",
+            metavar="FILE", help="File for the results, a JSON line each: envelope and receipt."
         ),
     ],
     server: NamedServer = None,

@@ -10,15 +10,7 @@ from ..base.install_hints import FOR_CUDA_13
 from ..machine import nvidia as driver
 from ..machine.text import file_text
 from .finding import Finding, fail, ok, skip, warn
-from .frameworks import (
-    CUDA_12,
-    CUDA_13,
-    FrameworkProbe,
-    Software,
-    at_least,
-    reinstall,
-    release,
-)
+from .frameworks import CUDA_12, CUDA_13, FrameworkProbe, Software, at_least, reinstall, release
 
 PLUGIN, GOOD_PLUGIN = "tensorflow-metal", "1.2.0"
 # TensorFlow's versions that the plug-in loads into, and the NumPy that each allows. The plug-in

@@ -42,11 +42,7 @@ class Surroundings:
     """
 
     def __init__(
-        self,
-        home: Home,
-        *,
-        deep: bool = False,
-        say: Callable[[str], None] = lambda line: None,
+        self, home: Home, *, deep: bool = False, say: Callable[[str], None] = lambda line: None
     ) -> None:
         self.deep = deep
         self.say = say

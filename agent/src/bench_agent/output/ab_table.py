@@ -22,12 +22,7 @@ from .report.remarks import fix_of, worst_lines
 # An interval whose ends differ by more than this ratio hides relevant differences.
 WIDE = 1.1
 # Members of a verdict by the names that the server's API has for them.
-NAMES = {
-    "low": "speed_up_low",
-    "high": "speed_up_high",
-    "kind": "verdict_kind",
-    "words": "verdict",
-}
+NAMES = {"low": "speed_up_low", "high": "speed_up_high", "kind": "verdict_kind", "words": "verdict"}
 
 
 class AbDisplay:

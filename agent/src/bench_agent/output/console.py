@@ -102,8 +102,7 @@ def table_lines(
 
 
 def _row(row: Sequence[Text], widths: Sequence[int], aligned: Sequence[bool]) -> Iterator[Text]:
-    last = _broken(row[-1].plain, widths[-1])
-    for number, part in enumerate(last):
+    for number, part in enumerate(_broken(row[-1].plain, widths[-1])):
         first = [*row[:-1]] if not number else [Text()] * (len(row) - 1)
         line = Text()
         for cell, width, to_right in zip(

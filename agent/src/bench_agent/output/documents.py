@@ -183,8 +183,4 @@ def own_row(row: Mapping[str, Any]) -> list[str]:
 
 
 def _entry_document(entry: Entry) -> Document:
-    return {
-        "file": entry.path.name,
-        "answer": entry.answer,
-        **result_document(entry.result()),
-    }
+    return {"file": entry.path.name, "answer": entry.answer, **result_document(entry.result())}

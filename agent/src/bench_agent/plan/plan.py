@@ -227,11 +227,10 @@ def _cells(
         if reason:
             yield Excluded(str(cell), reason)
         else:
-            timing = _timing(preset, workload, device.kind)
             yield PlannedCell(
                 cell=cell,
                 workload=workload,
-                timing=timing,
+                timing=_timing(preset, workload, device.kind),
                 estimate_seconds=0.0,
                 python=device.python,
             )
@@ -287,8 +286,7 @@ def _accuracy_passes(
 def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
     epochs = {"epochs": workload.epochs} if preset.published else {}
     least = preset.least_seconds.get(device, 0.0)
-    budget = max(preset.timing.budget_seconds, least)
-    seconds = {"least_seconds": least, "budget_seconds": budget}
+    seconds = {"least_seconds": least, "budget_seconds": max(preset.timing.budget_seconds, least)}
     return preset.timing.model_copy(update=epochs | seconds)
 
 

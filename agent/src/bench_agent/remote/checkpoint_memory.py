@@ -126,8 +126,7 @@ class CheckpointMemory:
 
     def agree(self, license: str) -> None:
         """Store that the user agreed to publish under this licence."""
-        server = self._server_state()
-        self._remember(replace(server, license=license))
+        self._remember(replace(self._server_state(), license=license))
 
     def _server_state(self) -> ServerState:
         stored = self.stored_server

@@ -91,8 +91,7 @@ class Outbox:
 
     def put(self, result: Result, raw: bytes) -> Entry:
         """Store a result's envelope, on disk when this returns; else ``HomeProblem``."""
-        name = file_name(result.run_id, result.cell, result.repeat)
-        path = self.root / "pending" / name
+        path = self.root / "pending" / file_name(result.run_id, result.cell, result.repeat)
         write_durably(path, raw)
         return Entry(path)
 

@@ -33,11 +33,7 @@ PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
 DEFAULT_RECIPE = "tuned"
 # Every run is timed for the whole budget, so that neither side stops earlier.
-AB = Preset(
-    name="ab",
-    timing=Timing(target_spread=0.0, budget_seconds=SECONDS),
-    repeats=PAIRS,
-)
+AB = Preset(name="ab", timing=Timing(target_spread=0.0, budget_seconds=SECONDS), repeats=PAIRS)
 AXES = {
     "workload": "workloads",
     "framework": "frameworks",

@@ -58,8 +58,7 @@ def calibrate(
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
         began = clock()
         limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
-        command = worker_command(planned.python)
-        measurement = run_job(job, log, limits, command).outcome.measurement
+        measurement = run_job(job, log, limits, worker_command(planned.python)).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

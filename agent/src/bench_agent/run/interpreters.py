@@ -89,8 +89,7 @@ class Interpreter:
 
     @property
     def pip(self) -> Pip:
-        has_pip = self.description.has_pip if self.description else None
-        return Pip(self.place, has_pip)
+        return Pip(self.place, self.description.has_pip if self.description else None)
 
     @property
     def frameworks(self) -> tuple[str, ...]:
@@ -256,5 +255,4 @@ def _prefix(interpreter: Interpreter) -> str | None:
 
 
 def _write(home: Home, paths: tuple[str, ...]) -> None:
-    content = _Added(interpreters=paths).model_dump_json(indent=2)
-    write_durably(home.environments, content.encode())
+    write_durably(home.environments, _Added(interpreters=paths).model_dump_json(indent=2).encode())

@@ -32,8 +32,7 @@ def probe_each(
         return probe(name, log, [*settings, *worker_command(path)])
 
     with ThreadPoolExecutor() as pool:
-        answers = pool.map(lambda each: ask(*each), asked)
-        return dict(zip(asked, answers, strict=True))
+        return dict(zip(asked, pool.map(lambda each: ask(*each), asked), strict=True))
 
 
 def installed_in(

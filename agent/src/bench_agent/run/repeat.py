@@ -6,14 +6,7 @@ from pathlib import Path
 
 from bench_protocol.payload import block_times
 from bench_protocol.payload.readings import Conditions
-from bench_protocol.payload.result import (
-    SCHEMA_VERSION,
-    Agent,
-    Clocks,
-    Failed,
-    Measured,
-    Result,
-)
+from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Clocks, Failed, Measured, Result
 from bench_protocol.signing.keys import key_id
 
 from .. import __version__
@@ -102,16 +95,13 @@ def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
             break
         context.reporter.note(f"{misfit.sentence}: measuring again")
         result = or_kept(
-            result,
-            lambda: _once(_waited(ready, calm, IDLE_AND_COOL), run, context),
-            context.stop,
+            result, lambda: _once(_waited(ready, calm, IDLE_AND_COOL), run, context), context.stop
         )
     busy = block_times.too_busy(result)
     if busy is None or not isinstance(result.outcome, Measured):
         return result
     context.reporter.note(f"{busy}; {ADVICE}")
-    kept = result.outcome.measurement
-    outcome = Failed(kind="too_busy", phase="timing", measurement=kept)
+    outcome = Failed(kind="too_busy", phase="timing", measurement=result.outcome.measurement)
     return result.model_copy(update={"outcome": outcome})
 
 

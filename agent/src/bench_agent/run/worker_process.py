@@ -22,13 +22,7 @@ from bench_protocol.payload.result import Failed, Phase
 
 from ..base.errors import HomeProblem
 from ..base.home import FREE_SPACE, private_folder
-from ..base.messages import (
-    MESSAGE,
-    BlockDone,
-    LastMessage,
-    PhaseBegan,
-    WorkerEvent,
-)
+from ..base.messages import MESSAGE, BlockDone, LastMessage, PhaseBegan, WorkerEvent
 from ..worker.environment import worker_environment
 from . import exit_cause
 
@@ -113,8 +107,7 @@ def _last_message(
         except OSError as error:  # too many processes, files or too little memory
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
-            name = type(error).__name__
-            return Failed(kind="crashed", phase="start", exception_class=name)
+            return Failed(kind="crashed", phase="start", exception_class=type(error).__name__)
         if worker.stdin:
             with suppress(OSError):  # it died before reading; the listener finds out how
                 worker.stdin.write(task.model_dump_json().encode())

@@ -125,8 +125,7 @@ def tested(task: SelfTestTask, clock: Clock) -> SelfTestAnswer:
         return clock() - began
 
     try:
-        engine = engine_named(task.framework)
-        return SelfTestAnswer(figures=self_test.measure(engine, task, timed))
+        return SelfTestAnswer(figures=self_test.measure(engine_named(task.framework), task, timed))
     except Exception as error:
         return task.lost(failures.failed(error, "start"))
 

@@ -27,15 +27,7 @@ from bench_protocol.training import accuracy, loss_by_steps
 from .. import data
 from ..base.messages import Answer, BlockDone, Job, PhaseBegan, WorkerEvent
 from ..engines.seam import Data, Engine, Session, WrongResult
-from . import (
-    environment,
-    failures,
-    forms,
-    matrix_product,
-    pretrained,
-    steps_after,
-    witness,
-)
+from . import environment, failures, forms, matrix_product, pretrained, steps_after, witness
 from .stopwatch import measure
 
 
@@ -161,10 +153,7 @@ def _samples(job: Job) -> tuple[Data, str]:
 
 
 def _gemm(
-    engine: Engine,
-    cell: Cell,
-    timed: Callable[[Callable[[], object]], int],
-    warnings: list[Warn],
+    engine: Engine, cell: Cell, timed: Callable[[Callable[[], object]], int], warnings: list[Warn]
 ) -> Gemm | None:
     """The process's matrix product; None with a warning if it fails."""
     try:

@@ -16,15 +16,7 @@ from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
 
 from ..base.messages import SelfTestTask
-from ..base.self_test import (
-    MULTIPLES,
-    TESTED_BITS,
-    TINY,
-    Figures,
-    Numbers,
-    Waiting,
-    kept_bits,
-)
+from ..base.self_test import MULTIPLES, TESTED_BITS, TINY, Figures, Numbers, Waiting, kept_bits
 from ..engines.common import as_floats
 from ..engines.seam import Data, Engine, Products, Session
 from .steps_after import left_after

@@ -173,10 +173,7 @@ def _verified(record: Record, keys: Mapping[str, Ed25519PublicKey], identity: Id
 
 
 def _verified_result(
-    record: Record,
-    opened: Envelope,
-    keys: Mapping[str, Ed25519PublicKey],
-    identity: Identity,
+    record: Record, opened: Envelope, keys: Mapping[str, Ed25519PublicKey], identity: Identity
 ) -> Verified:
     def find(key_id: str) -> Ed25519PublicKey:
         if key_id not in keys:

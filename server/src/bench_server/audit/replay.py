@@ -19,15 +19,7 @@ from ..answers import stored_figures
 from ..answers.criteria import Criteria
 from ..db.lists import among
 from ..db.store import Store
-from ..db.tables import (
-    Challenge,
-    LogEntry,
-    RecomputeJob,
-    SigningKey,
-    Submission,
-    Table,
-    table_of,
-)
+from ..db.tables import Challenge, LogEntry, RecomputeJob, SigningKey, Submission, Table, table_of
 from ..db.upsert import insert_new
 from ..ingest import key_events, key_registry, moderation
 from ..log.server_keys import Identity

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    create_engine,
-    insert,
-    inspect,
-    select,
-)
+from sqlalchemy import Connection, Engine, create_engine, insert, inspect, select
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 

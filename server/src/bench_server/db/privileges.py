@@ -28,10 +28,7 @@ PRIVILEGES = {
     "left_out": NEVER_DELETED,
 }
 # Columns of these tables that may be changed.
-CHANGED = {
-    "log_entry": ("salt", "envelope", "submission_id"),
-    "submission": ("outlier", "ask_id"),
-}
+CHANGED = {"log_entry": ("salt", "envelope", "submission_id"), "submission": ("outlier", "ask_id")}
 
 
 def grant(connection: Connection) -> None:

@@ -85,11 +85,7 @@ class Store:
 
         What it loaded or added stays readable after the commit.
         """
-        with (
-            self._turn,
-            Session(self._writer, expire_on_commit=False) as session,
-            session.begin(),
-        ):
+        with self._turn, Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager

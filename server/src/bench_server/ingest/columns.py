@@ -72,10 +72,9 @@ def stored_result(payload: bytes) -> Result:
 def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) -> dict[str, Any]:
     blocks, startup = measured.blocks, measured.startup
     step_ns = blocks.total_ns / blocks.steps  # over the whole timed part
-    ns_per_sample = step_ns / batch_size
     return {
         "spread": figures.within_run_spread(measured),
-        "ns_per_sample": ns_per_sample,
+        "ns_per_sample": step_ns / batch_size,
         "samples_per_second": figures.samples_per_second(measured, batch_size),
         # Only results that a check finds impossible reach the column's limit.
         "epoch_ns": min(round(steps_per_epoch * step_ns), LARGEST),
@@ -89,7 +88,4 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
 def _energy(measured: wire.Measurement, batch_size: int) -> dict[str, Any]:
     if (per_sample_mj := figures.energy_per_sample_mj(measured, batch_size)) is None:
         return {}
-    return {
-        "joules_per_sample": per_sample_mj / 1e3,
-        "energy_scope": measured.energy.scope,
-    }
+    return {"joules_per_sample": per_sample_mj / 1e3, "energy_scope": measured.energy.scope}

@@ -95,11 +95,7 @@ class Inbox:
         self._keys: dict[str, Ed25519PublicKey] = {}
 
     def accept(
-        self,
-        raws: Sequence[bytes],
-        now: datetime,
-        spend: Spend = lambda _: None,
-        network: str = "",
+        self, raws: Sequence[bytes], now: datetime, spend: Spend = lambda _: None, network: str = ""
     ) -> list[Future[Accepted | ProtocolError]]:
         """Verify, store and log envelopes of at most 2 MiB. A bad one does not affect the others.
 

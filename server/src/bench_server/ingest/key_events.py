@@ -175,8 +175,7 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
         of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
         chains = set(session.exec(of_signers)) - visited
     ordered = [entries[index] for index in sorted(entries)]
-    receipts = reader.receipts(session, ordered)
-    return key, list(zip(map(_envelope, ordered), receipts, strict=True))
+    return key, list(zip(map(_envelope, ordered), reader.receipts(session, ordered), strict=True))
 
 
 def _key_of(session: Session, opened: Envelope) -> SigningKey:

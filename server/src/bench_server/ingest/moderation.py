@@ -16,11 +16,7 @@ from sqlalchemy.orm import defer
 from sqlmodel import Session, col, delete, select, update
 
 from bench_protocol.base import strict_json
-from bench_protocol.base.errors import (
-    BadSignature,
-    InvalidEnvelope,
-    InvalidField,
-)
+from bench_protocol.base.errors import BadSignature, InvalidEnvelope, InvalidField
 from bench_protocol.base.units import Wire
 from bench_protocol.payload import acts
 from bench_protocol.payload.acts import Act, Label

@@ -23,8 +23,7 @@ def due(store: Store, cosigners: Sequence[Cosigner], now: datetime) -> tuple[Cos
     with store.reading() as session:
         if reader.newest_checkpoint(session).size == 0:
             return ()
-        today = select(Cosignature.witness).where(Cosignature.day == _day(now))
-        done = set(session.exec(today))
+        done = set(session.exec(select(Cosignature.witness).where(Cosignature.day == _day(now))))
     return tuple(cosigner for cosigner in cosigners if cosigner.name not in done)
 
 

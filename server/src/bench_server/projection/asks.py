@@ -127,8 +127,7 @@ def _drawn(connection: Connection, day: date, root: str) -> list[dict[str, Any]]
             "workload": row.workload,
             **setup._asdict(),
         }
-        order = (REASONS.index(reason), identity, ask)
-        wanted.setdefault(setup.hardware_slug, []).append(order)
+        wanted.setdefault(setup.hardware_slug, []).append((REASONS.index(reason), identity, ask))
     return [
         ask
         for of_hardware in wanted.values()

@@ -65,8 +65,7 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
     bound = _by_id(connection, CHALLENGES, {row.challenge_id for row in results} - {None})
     opened = {row.log_index: columns.stored_result(row.payload) for row in results}
     found = [recomputation.job(result) for result in opened.values()]
-    wanted = [job.key for job in found if job]
-    stated = jobs.stated(connection, wanted)
+    stated = jobs.stated(connection, [job.key for job in found if job])
     own = {index: columns.of_result(result) for index, result in opened.items()}
     hardware_names.put(connection, own.values())
     entries: list[Entry] = []
@@ -129,9 +128,7 @@ ENTRIES: Executable = (
         *(_SUBMISSIONS.c[name] for name in ("challenge_id", "ask_id")),
     )
     .outerjoin_from(
-        _LOG,
-        _SUBMISSIONS,
-        and_(_LOG.c.submission_id == _SUBMISSIONS.c.id, _LOG.c.kind == "result"),
+        _LOG, _SUBMISSIONS, and_(_LOG.c.submission_id == _SUBMISSIONS.c.id, _LOG.c.kind == "result")
     )
     .where(_LOG.c.log_index >= bindparam("start"))
     .order_by(_LOG.c.log_index)

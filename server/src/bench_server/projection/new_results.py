@@ -17,8 +17,7 @@ from .touched import Touched
 
 def add(connection: Connection, entries: Sequence[ResultEntry]) -> Touched:
     """Add results, none of which is compared with another one of them (:mod:`.compared`)."""
-    new = [entry for entry in entries if entry.outlier is None]
-    findings = compared.findings(connection, new)
+    findings = compared.findings(connection, [entry for entry in entries if entry.outlier is None])
     answers = _answers(connection, entries)
     rows = {
         entry.submission_id: entry.row(

@@ -54,8 +54,7 @@ def _refresh(session: Session) -> None:
         copied = figure(row)
         groups[copied.subject].append(copied)
     for subject, group in groups.items():
-        median_figure = combine(Children.of(group), "run", subject)
-        values = aggregate_columns("published", median_figure)
+        values = aggregate_columns("published", combine(Children.of(group), "run", subject))
         session.execute(insert(Aggregate).values(values))
 
 
@@ -63,11 +62,7 @@ def figure(row: PublishedFigure) -> Figure:
     return Figure(
         id=row.id,
         subject=Subject(
-            row.hardware,
-            row.hardware_slug,
-            row.workload,
-            row.workload_digest,
-            Setup.of(row),
+            row.hardware, row.hardware_slug, row.workload, row.workload_digest, Setup.of(row)
         ),
         ns_per_sample=row.ns_per_sample,
         fastest_ns=row.ns_per_sample,
@@ -84,9 +79,8 @@ def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
     """The timing is long: the source timed whole runs."""
     workload = workload_named(copied["workload"])
     named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}
-    identity = strict_json.digest(named)
     return PublishedFigure(
-        id=identity[:16],
+        id=strict_json.digest(named)[:16],
         source=source["name"],
         url=source["url"],
         licence=source["licence"],

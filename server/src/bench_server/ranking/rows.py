@@ -29,8 +29,7 @@ SAME_NAMES = (
 
 def subject_of(row: Any) -> Subject:
     """The subject of a result, at the level ``run``, from its row."""
-    named = {name: getattr(row, name) for name in SUBJECT_FIELDS}
-    return Subject(setup=Setup.of(row), **named)
+    return Subject(setup=Setup.of(row), **{name: getattr(row, name) for name in SUBJECT_FIELDS})
 
 
 @lru_cache(maxsize=4096)
@@ -102,8 +101,7 @@ def figure(row: Sequence[Any]) -> Figure:
     ) = row  # fmt: skip
     setup = Setup(framework, device, recipe, batch_size, precision, data, timing)
     subject = Subject(
-        *(hardware, slug, workload, digest, setup),
-        *(owner, machine_id, run_id, environment_id),
+        *(hardware, slug, workload, digest, setup), *(owner, machine_id, run_id, environment_id)
     )
     return Figure(
         id=id,

@@ -55,11 +55,7 @@ def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, 
         recomputation.is_seeded(result) and isinstance(result.outcome, Measured)
     ):
         return []
-    others = {
-        "challenge_id": challenge_id,
-        "key_id": result.agent.key_id,
-        "first_index": log_index,
-    }
+    others = {"challenge_id": challenge_id, "key_id": result.agent.key_id, "first_index": log_index}
     return [_row(job.key, job.nonce, job.workload.name, job.workload.digest, **others)]
 
 
@@ -87,8 +83,7 @@ def note(connection: Connection, log_index: int, said: Recomputation) -> None:
     """Note the entry of a recomputation, also where the job is not here: after a downgrade, in an
     audit."""
     others = {"challenge_id": said.challenge, "key_id": "", "first_index": log_index}
-    row = _row(said.key, said.nonce, said.workload, said.workload_digest, **others)
-    add(connection, [row])
+    add(connection, [_row(said.key, said.nonce, said.workload, said.workload_digest, **others)])
     connection.execute(NOTE, {"of": said.key.text, "logged_index": log_index})
 
 

@@ -40,10 +40,7 @@ class RealData:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        manifest: Manifest = MANIFEST,
-        catalogue: Sequence[Workload] = CATALOGUE,
+        self, folder: Path, manifest: Manifest = MANIFEST, catalogue: Sequence[Workload] = CATALOGUE
     ) -> None:
         self._places = (folder,)
         self._manifest = manifest
@@ -103,6 +100,5 @@ class RealData:
         data = real_data_named(workload.data_set.name, self._manifest)
         if data is None:
             raise DataProblem(f"there is no real data set {workload.data_set.name!r}")
-        arrays = data.parse(*files.contents(data, self._places))
-        splits = cut(arrays, workload.data_set)
+        splits = cut(data.parse(*files.contents(data, self._places)), workload.data_set)
         return RealSplit(splits[0], seeded.data_digest(*splits))

@@ -143,8 +143,7 @@ class Recomputer:
     def _left_out(self, row: RecomputeJob) -> Draw | None:
         midnight = self.clock().replace(hour=0, minute=0, second=0, microsecond=0)
         with self.store.reading() as session:
-            spent = jobs.spent_seconds(session, row.key_id, midnight)
-            if spent < self.budget_seconds:
+            if jobs.spent_seconds(session, row.key_id, midnight) < self.budget_seconds:
                 return None
             draw = self._draw(session, row)
         return None if recomputation.is_drawn(draw) else draw

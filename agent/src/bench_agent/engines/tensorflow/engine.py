@@ -143,8 +143,7 @@ class TensorFlow(Framework):
         if self._layers is None:
             from . import metal_probe
 
-            forms = metal_probe.forms(tuned=cell.recipe == "tuned")
-            self._layers = metal_probe.right_form(forms)
+            self._layers = metal_probe.right_form(metal_probe.forms(tuned=cell.recipe == "tuned"))
         return self._layers
 
 
@@ -155,8 +154,7 @@ def _gpu_kind() -> DeviceKind:
 def _gpu_name(gpu: Any) -> str:
     import tensorflow as tf
 
-    details = tf.config.experimental.get_device_details(gpu)
-    return str(details.get("device_name", gpu.name))[:200]
+    return str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name))[:200]
 
 
 def _compute_capability(gpu: Any) -> str | None:

@@ -119,5 +119,4 @@ def beside(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
 
 def _bar(other: Neighbour, longest: float) -> Bar:
     rate = other.samples_per_second
-    share = rate / longest
-    return Bar(other.label, people.rate(rate), share, None, None, "other", "")
+    return Bar(other.label, people.rate(rate), rate / longest, None, None, "other", "")

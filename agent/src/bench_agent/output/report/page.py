@@ -91,8 +91,7 @@ def _row(figures: CellFigures) -> tuple[str, ...]:
 
 
 def _names(cell: Cell) -> tuple[str, ...]:
-    place = f"{cell.framework} {cell.device}"
-    return cell.workload, f"{cell.batch_size:,}", place, cell.recipe
+    return cell.workload, f"{cell.batch_size:,}", f"{cell.framework} {cell.device}", cell.recipe
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

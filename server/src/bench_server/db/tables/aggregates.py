@@ -2,12 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Index,
-    Text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Index, Text
 from sqlmodel import Field
 
 from .base import InSetup, Table, UtcDateTime
@@ -28,8 +23,7 @@ class Aggregate(InSetup, Table, table=True):
     __tablename__ = "aggregate"
     __table_args__ = (
         CheckConstraint(
-            "level IN ('run', 'machine', 'owner', 'hardware', 'published')",
-            name="level_known",
+            "level IN ('run', 'machine', 'owner', 'hardware', 'published')", name="level_known"
         ),
         CheckConstraint("ns_per_sample > 0", name="has_time"),
         # All that a median needs of the children, because a row elsewhere in a large table costs

@@ -4,13 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import sqlalchemy
-from sqlalchemy import (
-    BigInteger,
-    DateTime,
-    Dialect,
-    MetaData,
-    TypeDecorator,
-)
+from sqlalchemy import BigInteger, DateTime, Dialect, MetaData, TypeDecorator
 from sqlmodel import Field, SQLModel
 
 NAMING = {

@@ -3,15 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Index,
-    LargeBinary,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlmodel import Field
 
 from .base import InSetup, Table, UtcDateTime

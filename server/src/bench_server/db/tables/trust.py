@@ -2,15 +2,7 @@
 
 from datetime import date, datetime
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Index,
-    LargeBinary,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlmodel import Field
 
 from .base import InCell, Table, UtcDateTime
@@ -116,8 +108,7 @@ class LogEntry(Table, table=True):
     __tablename__ = "log_entry"
     __table_args__ = (
         CheckConstraint(
-            "kind IN ('result', 'key_event', 'act', 'recomputation')",
-            name="kind_known",
+            "kind IN ('result', 'key_event', 'act', 'recomputation')", name="kind_known"
         ),
         UniqueConstraint("payload_sha256"),
     )
