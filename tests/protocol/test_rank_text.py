@@ -12,11 +12,18 @@ PLACE: dict[str, Any] = {
     "recipe": "tuned",
     "machines": 5,
     "of_median": 1.0,
-    "in_ranked_setup": False,
-    "of_ranked": 0.5,
-    "ranked_framework": "mlx",
-    "ranked_recipe": "naive",
+    "hardware": "Apple M2 Max (12-core CPU)",
 }
+FASTER = {
+    "hardware": "Apple M2 Max (12-core CPU)",
+    "framework": "mlx",
+    "recipe": "naive",
+    "speed_up": 1.6,
+    "speed_up_low": 1.451,
+    "speed_up_high": 1.768,
+}
+TIMES = "is 1.60 times as fast (1.45 to 1.77)"
+GPU = {"hardware": "Apple M2 Max (30-core GPU)"}
 LIKE_IT = "the median of 5 like it (tensorflow tuned, mnist-cnn)"
 
 
@@ -40,13 +47,12 @@ def test_the_only_machine_of_its_kind_is_not_called_typical() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("faster", "words"),
     [
-        ({}, "MLX naive on the same chip is 2.00 times as fast"),
-        ({"in_ranked_setup": True}, ""),
-        ({"of_ranked": None}, ""),
-        ({"of_ranked": 1.1}, ""),
+        (FASTER, f"MLX naive on the same chip {TIMES}"),
+        (FASTER | GPU, f"MLX naive on the {GPU['hardware']} {TIMES}"),
+        (None, ""),
     ],
 )
-def test_a_faster_set_up_of_the_same_hardware(fields: dict[str, Any], words: str) -> None:
-    assert faster_setup_words(PLACE | fields) == words
+def test_a_faster_set_up_of_the_same_hardware(faster: dict[str, Any] | None, words: str) -> None:
+    assert faster_setup_words(PLACE | {"faster": faster}) == words

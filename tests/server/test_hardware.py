@@ -262,7 +262,7 @@ def test_a_rank_is_shown_beside_the_figure_that_has_it(post: Poster) -> None:
         f"This {place['hardware']} is the only one of its kind here (tensorflow naive, mnist-cnn)"
     )
     assert (
-        "TensorFlow tuned on the same chip is 4.00 times as fast: "
+        "TensorFlow tuned on the same chip is 4.00 times as fast (3.63 to 4.41): "
         "bench-agent run --framework tensorflow --workload mnist-cnn"
     ) in text
     assert f"{place['hardware']} is 1st of 1 on mnist-cnn, by speed." in text

@@ -78,3 +78,24 @@ def test_a_machine_alone_has_no_place(post: Poster, store: Store) -> None:
     text = text_of(post, machine)
     assert f"{GPU} is 1st of 2 on mnist-cnn, by speed." in text
     assert "the only machine here" not in text
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_processor_is_told_of_the_faster_gpu_beside_it(post: Poster, described: bool) -> None:
+    """By its own description, or as Apple's chip; and a fastest machine that none is known."""
+    brand, gpu = "Apple M2 Max", ("metal", "Apple M2 Max", 30)
+    machines = []
+    for seed, device, step_ns in ((3, "metal", 250_000), (4, "cpu", 1_000_000)):
+        result = post.made(
+            cell=results.make_cell(device=Device(kind=device)),  # type: ignore[arg-type]
+            machine=results.make_machine(brand, gpu if described or seed == 3 else None, seed=seed),
+            step_ns=step_ns,
+        )
+        machines.append(get(post.http, f"/results/{result}")["machine_id"])
+    fastest, processor = (text_of(post, machine) for machine in machines)
+    assert "No faster set-up is known here." in fastest
+    hint = (
+        r"TensorFlow naive on the Apple M2 Max \(30-core GPU\) is 4\.00 times as fast "
+        r"\(3\.\d\d to 4\.\d\d\): bench-agent run --framework tensorflow --device metal"
+    )
+    assert re.search(hint, processor)

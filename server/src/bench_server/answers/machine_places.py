@@ -8,15 +8,29 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy import func, select
 from sqlmodel import Session
 
+from bench_protocol.base.names import slug
+from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import clean, hardware_name
+from bench_protocol.payload.machine import Machine
+
+from ..ranking import ranges
 from ..ranking.compare import RankedRow
 from ..ranking.figures import Figure
 from ..ranking.rows import TABLE
 from ..ranking.score import best_of
 from . import leaderboard, stored_figures
 from .board_filters import BoardFilters
-from .types.shared_fields import InSetup, Rated, rate_fields
+from .types.shared_fields import InSetup, Rated, SpeedUp, rate_fields
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FasterSetup(SpeedUp, InSetup):
+    """A faster set-up than a machine's, on the same hardware or a GPU beside its processor."""
+
+    hardware: str
+    hardware_slug: str
 
 
 @dataclass(frozen=True)
@@ -32,8 +46,7 @@ class MachinePlace(Rated, InSetup):
     alone: bool
     in_ranked_setup: bool
     of_ranked: float | None
-    ranked_framework: str | None
-    ranked_recipe: str | None
+    faster: FasterSetup | None
     machines: int
 
 
@@ -41,8 +54,14 @@ class MachinePlace(Rated, InSetup):
 MOST_LIKE_IT = 200
 
 
-def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace, ...]:
-    """A machine's places by workload, in the catalogue's order, from all of its figures."""
+def places_of(
+    session: Session, figures: Sequence[Figure], machine: Machine
+) -> tuple[MachinePlace, ...]:
+    """A machine's places by workload, in the catalogue's order, from all of its figures.
+
+    Args:
+        machine: as it describes itself.
+    """
     best = best_of(figures)
     if not best:
         return ()
@@ -51,7 +70,7 @@ def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace
         for ranking in leaderboard.rankings(session, BoardFilters.model_validate({}))
     }
     return tuple(
-        _place(session, workload, figure, boards[workload]) for workload, figure in best.items()
+        _place(session, figure, boards[workload], machine) for workload, figure in best.items()
     )
 
 
@@ -106,14 +125,43 @@ def _alone(session: Session, figure: Figure) -> bool:
     return session.connection().execute(other).first() is None
 
 
+def _faster(figure: Figure, rows: Sequence[RankedRow], machine: Machine) -> FasterSetup | None:
+    """The first ranked row of its hardware or, of a processor, of a GPU beside it."""
+    gpus = {slug(hardware_name(machine, Device(kind=g.kind, index=g.index))) for g in machine.gpus}
+    chip = f"{clean(machine.cpu.brand)} ("  # Apple's have their GPU in them
+    of_apple = not gpus and chip.startswith("Apple")
+
+    def beside(other: Figure) -> bool:
+        if other.hardware_slug == figure.hardware_slug or figure.setup.device != "cpu":
+            return other.hardware_slug == figure.hardware_slug
+        on_chip = of_apple and other.setup.device != "cpu" and other.hardware.startswith(chip)
+        return other.hardware_slug in gpus or on_chip
+
+    found = next((row.figure for row in rows if row.rank and beside(row.figure)), None)
+    if found is None or found.ns_per_sample >= figure.ns_per_sample:
+        return None
+    if (found.hardware_slug, found.setup) == (figure.hardware_slug, figure.setup):
+        return None
+    bounds = ranges.of_speed_up(found, figure)
+    return FasterSetup(
+        hardware=found.hardware,
+        hardware_slug=found.hardware_slug,
+        **found.setup._asdict(),
+        speed_up=figure.ns_per_sample / found.ns_per_sample,
+        speed_up_low=bounds.low if bounds else None,
+        speed_up_high=bounds.high if bounds else None,
+        speed_up_range_of=bounds.of if bounds else None,
+    )
+
+
 def _place(
-    session: Session, workload: str, figure: Figure, rows: Sequence[RankedRow]
+    session: Session, figure: Figure, rows: Sequence[RankedRow], machine: Machine
 ) -> MachinePlace:
     of_hardware = (row for row in rows if row.figure.hardware_slug == figure.hardware_slug)
     row = next((row for row in of_hardware if row.rank), None)
     setup = figure.setup
     return MachinePlace(
-        workload=workload,
+        workload=figure.subject.workload,
         hardware=figure.hardware,
         hardware_slug=figure.hardware_slug,
         **setup._asdict(),
@@ -123,7 +171,6 @@ def _place(
         alone=_alone(session, figure),
         in_ranked_setup=row is None or row.figure.setup == setup,
         of_ranked=row.figure.ns_per_sample / figure.ns_per_sample if row else None,
-        ranked_framework=row.figure.setup.framework if row else None,
-        ranked_recipe=row.figure.setup.recipe if row else None,
+        faster=_faster(figure, rows, machine),
         **kind_of(session, figure)._asdict(),
     )

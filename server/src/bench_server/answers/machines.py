@@ -123,7 +123,7 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
         signed.environment.model_dump(mode="json"),
         newest.newest_at,
         asks.answered_by(session, machine_id),
-        places_of(session, figures),
+        places_of(session, figures, signed.machine),
         in_catalogue_order(figures, prices),
     )
 

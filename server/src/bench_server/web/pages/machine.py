@@ -102,9 +102,7 @@ def machine_page(
         heading=finding(answer),
         strip=_strip(session, machine_id, figures, first) if first else None,
         faster=faster,
-        command=f"bench-agent run --framework {first.ranked_framework} --workload {first.workload}"
-        if first and faster
-        else "",
+        command=_command(first) if first else "",
         rank=rank,
         json_href=api,
         feed_href=f"{here}/feed.atom",
@@ -132,6 +130,15 @@ def machine_page(
 def first_place(answer: machines.MachineAnswer) -> MachinePlace | None:
     """The place that page, card and badge are about."""
     return first_of(answer.places, lambda place: place.machines)
+
+
+def _command(place: MachinePlace) -> str:
+    """Measures the faster set-up; empty without one."""
+    if place.faster is None:
+        return ""
+    device = f" --device {place.faster.device}" if place.faster.device != place.device else ""
+    framework = place.faster.framework
+    return f"bench-agent run --framework {framework}{device} --workload {place.workload}"
 
 
 def finding(answer: machines.MachineAnswer) -> str:
