@@ -59,11 +59,7 @@ def answered_by(session: Session, machine_id: str) -> int:
 
 def _answer(ask: Ask) -> AskAnswer:
     reason: Reason = ask.reason  # type: ignore[assignment]
-    derived: dict[str, Any] = {
-        "why": WORDS[reason],
-        "rate": RATES[reason],
-        "result": ask.result_id,
-    }
+    derived: dict[str, Any] = {"why": WORDS[reason], "rate": RATES[reason], "result": ask.result_id}
     columns = {
         name: getattr(ask, name) for name in AskAnswer.__dataclass_fields__ if name not in derived
     }

@@ -74,16 +74,9 @@ def compare(
     across: Across | None = None,
     mode: Mode | None = None,
 ) -> CompareAnswer:
-    """Compare hardware, machines, results, set-ups and published figures.
-
-    Args:
-        across: an axis that cells omit, allowed if only set-ups and results are compared.
-        mode: of comparing hardware and machines, ``best`` by default.
-
-    Raises:
-        InvalidQuery: an id or a price names nothing that is compared; ``across`` with hardware or a
-            machine, ``mode`` with anything else.
-    """
+    """``across``: an axis that cells omit, of set-ups and results alone; ``mode``: of hardware and
+    machines, ``best`` by default. Raises InvalidQuery if either is of other things, or an id or a
+    price names nothing that is compared."""
     stranger = next((item for item in prices.of_reader if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")

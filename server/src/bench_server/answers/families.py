@@ -1,8 +1,5 @@
 """Families of hardware: what people search for together. One table of rules, by name and device.
-
-Families may overlap: an Apple M processor is of the families ``apple-m`` and ``cpu``. A new family
-is a new line of :data:`FAMILIES`.
-"""
+Families may overlap: an Apple M processor is of the families ``apple-m`` and ``cpu``."""
 
 import re
 from typing import Any, NamedTuple
@@ -23,8 +20,7 @@ FAMILIES: dict[str, Family] = {
     "apple-m": Family("Apple M", "^Apple M[0-9]"),
     "geforce": Family("GeForce", "^NVIDIA GeForce "),
     "data-centre": Family(
-        "Data-centre GPUs",
-        "^(NVIDIA (Tesla |(A|B|GB|GH|H|L|P|V)[0-9]|T4($|[^0-9]))|AMD Instinct )",
+        "Data-centre GPUs", "^(NVIDIA (Tesla |(A|B|GB|GH|H|L|P|V)[0-9]|T4($|[^0-9]))|AMD Instinct )"
     ),
     "workstation": Family(
         "Workstation GPUs", "^NVIDIA (RTX |Quadro |TITAN |T[0-9]{3,4}($|[^0-9]))"

@@ -1,5 +1,4 @@
-"""Filters: the parameters of each query, and what they mean for its rows. :mod:`.board_filters`
-has those of the leaderboard."""
+"""Filters: the parameters of each query, and what they mean for its rows."""
 
 from typing import Annotated, Literal
 

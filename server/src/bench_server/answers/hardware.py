@@ -82,8 +82,7 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     rows, cursor = stored_figures.listed(session, "hardware", filters)
     figures_found = [
         HardwareSummary(
-            *(row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners),
-            row.newest_at,
+            *(row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners), row.newest_at
         )
         for row in rows
     ]

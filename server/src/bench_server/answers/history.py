@@ -1,5 +1,4 @@
-"""The history of one machine in one cell: its runs over time, the points where their speed
-changed, and the changes of machine and software there."""
+"""The history of one machine in one cell: its runs, changes of their level, and their causes."""
 
 import logging
 import math

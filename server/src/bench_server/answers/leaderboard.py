@@ -179,7 +179,6 @@ def _score_order(one: HardwareScore) -> tuple[bool, float, str]:
 
 
 def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
-    """The energy scopes on the board, the most common first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 

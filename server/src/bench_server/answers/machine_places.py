@@ -1,5 +1,4 @@
-"""Places of a machine: the rank of its hardware on each board, and the machine among the
-machines of that hardware. The ranks of a board are computed in :mod:`.leaderboard`."""
+"""Places of a machine: the rank of its hardware on each board, and the machine among its kind."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,11 +56,7 @@ MOST_LIKE_IT = 200
 def places_of(
     session: Session, figures: Sequence[Figure], machine: Machine
 ) -> tuple[MachinePlace, ...]:
-    """A machine's places by workload, in the catalogue's order, from all of its figures.
-
-    Args:
-        machine: as it describes itself.
-    """
+    """Places by workload, in the catalogue's order; ``machine``: as it describes itself."""
     best = best_of(figures)
     if not best:
         return ()

@@ -1,7 +1,4 @@
-"""The order of a board's rows: what ranks them, and how they are sorted for reading.
-
-Ranks follow from ``rank_by`` alone. ``sort`` moves rows and leaves ranks as they are.
-"""
+"""The order of a board's rows. Ranks follow from ``rank_by`` alone; ``sort`` moves rows."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -22,7 +22,6 @@ Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]
 T = TypeVar("T")
 # An empty field of a form means that nothing was chosen.
 Empty = BeforeValidator(lambda value: None if value == "" else value)
-# None if nothing was chosen.
 Chosen = Annotated[T | None, Empty]
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
 KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -30,7 +29,6 @@ MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Cursor = Annotated[str, StringConstraints(max_length=1000)]
 Group = Literal["hardware", "machine", "setup"]
 RankBy = Literal["time", "throughput", "energy", "mfu"]
-# Fields of an answer that a board is sorted by (.orders).
 SORT_FIELDS = (
     *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
     *("accuracy", "spread", "backing", "trust_level", "newest_at", "price", "memory_bytes"),

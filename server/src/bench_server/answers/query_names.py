@@ -86,8 +86,7 @@ def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
 
 
 def no_hardware(session: Session, wanted: str) -> NotFound:
-    near = nearest_hardware(session, wanted)
-    return _none("hardware", "slug", wanted[:100], near, ALL_HARDWARE)
+    return _none("hardware", "slug", wanted[:100], nearest_hardware(session, wanted), ALL_HARDWARE)
 
 
 def nearest_hardware(session: Session, wanted: str) -> list[str]:
@@ -96,8 +95,7 @@ def nearest_hardware(session: Session, wanted: str) -> list[str]:
 
 
 def nearest(wanted: str, names: Iterable[str]) -> list[str]:
-    """Names with all parts (separated by dashes) of the wanted one, the shortest first, at most
-    ``MOST_NEAR``; else the one most alike."""
+    """Names with all parts (between dashes) of the wanted one, or else the one most alike."""
     names = sorted(names, key=lambda name: (len(name), name))
     parts = set(wanted.split("-"))
     containing = [name for name in names if parts <= set(name.split("-"))]

@@ -76,8 +76,7 @@ class Sides(NamedTuple):
 
 
 def sides(places: Sequence[int], switch: int, count: int) -> Sides:
-    """``places``: where the level changes, to within one run; ``switch``: the first run after the
-    update."""
+    """``places``: where the level changes, within one run; ``switch``: the update's first run."""
     marked = next((place for place in places if abs(place - switch) <= 1), None)
     edge = switch if marked is None else marked
     start = max((place for place in places if place < edge), default=0)

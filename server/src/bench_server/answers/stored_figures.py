@@ -1,8 +1,5 @@
-"""Stored figures: those of a hardware or a machine, and lists of both with their totals.
-
-These queries read aggregates, never results. A test checks this in the query plans of both
-databases.
-"""
+"""Stored figures of a hardware or a machine, and lists of both with their totals. These queries
+read aggregates, never results; a test checks this in the query plans of both databases."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -61,8 +58,7 @@ def _place(row: Any) -> tuple[str, str, Setup]:
 def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
     subject = figure.subject
     names = {"hardware_slug": subject.hardware_slug, "workload_digest": subject.workload_digest}
-    equal = names | subject.setup._asdict()
-    return [TABLE.c[name] == value for name, value in equal.items()]
+    return [TABLE.c[name] == value for name, value in (names | subject.setup._asdict()).items()]
 
 
 def listed(

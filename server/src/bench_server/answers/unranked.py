@@ -1,7 +1,4 @@
-"""Unranked rows of boards: the newest unranked and withdrawn results, with their reasons.
-
-The rows of all shown boards are read at once.
-"""
+"""Unranked rows of boards: the newest unranked and withdrawn results, all read at once."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""Verdicts of a comparison: of each row, corrected for being shown together, and over all rows that
-two things have."""
+"""Verdicts of a comparison: of each row, corrected for their number, and over all common rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict

@@ -1,8 +1,5 @@
-"""Whether a result brings all the evidence that a current agent sends.
-
-Evidence that is left out cannot be wrong. What only could not be compared, because it was not
-recomputed, is a doubt of the check that compares it.
-"""
+"""Whether a result brings all the evidence that a current agent sends: what is left out cannot be
+wrong. What only was not recomputed is a doubt of the check that compares it."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,4 @@
-"""Checks on submission: challenge freshness and agreement of clocks.
-
-The effects of a failure are those of :mod:`.table`.
-"""
+"""Checks on submission: challenge freshness and agreement of clocks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -26,7 +26,6 @@ class Finding:
         return cls(**orjson.loads(text))
 
 
-# The effect of failing, where it follows from what was found.
 EffectOf = Callable[[Finding], Effect]
 
 

@@ -81,8 +81,7 @@ def _say_version(requested: bool) -> None:
 
 
 Version = Annotated[
-    bool,
-    typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version."),
+    bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version.")
 ]
 
 
@@ -96,8 +95,7 @@ def serve(
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.")
     ] = None,
     port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes a free one."),
+        int | None, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes a free one.")
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:

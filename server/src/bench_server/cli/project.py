@@ -19,11 +19,7 @@ from .setup import stop as stop_with
 
 def reindex(database_url: DatabaseUrl = None) -> None:
     """Rebuild the boards from the log, from its first entry."""
-    with (
-        open_store(database_url) as (store, _),
-        no_traceback(),
-        progress_line() as report,
-    ):
+    with open_store(database_url) as (store, _), no_traceback(), progress_line() as report:
         count = reindexing.reindex(store, report)
     print(f"projected {count:,} log entries again")
 

@@ -43,8 +43,7 @@ class Limits(NamedTuple):
 
 
 class Connections:
-    """Creates a protocol for each connection of a process, and counts them by client address.
-    Give it to uvicorn as ``http``; each worker gets a copy."""
+    """Creates a connection's protocol. Give it to uvicorn as ``http``; each worker gets a copy."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -92,7 +91,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._all = connections
         self._limits = connections.limits
         self._address: str | None = None
-        # State of the request that is being read, and of the answer that is being sent.
         self._reading: TimerHandle | None = None
         self._writing: TimerHandle | None = None
 
@@ -169,7 +167,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._reading = self.loop.call_later(seconds, late)
 
     def _expect_reading(self) -> None:
-        """Cut the connection unless the client reads what is left of its answer."""
         unread_bytes = self.transport.get_write_buffer_size()
         if not unread_bytes:
             return

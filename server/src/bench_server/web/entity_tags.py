@@ -44,8 +44,7 @@ class EntityTags:
 
 
 class ConditionalRequests:
-    """Answers 304 if the client has the tag. The tag of a compressed answer is weak: the same tag
-    is that of other bytes where nothing is compressed."""
+    """Compressed answers have weak tags: uncompressed, the same tag is that of other bytes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,6 +1,5 @@
 """Middleware of every answer: security headers, HEAD like GET without a body, and requests whose
-``Accept-Encoding`` and ``Range`` mean what RFC 9110 says.
-"""
+``Accept-Encoding`` and ``Range`` mean what RFC 9110 says."""
 
 import re
 from collections.abc import Sequence

@@ -100,7 +100,6 @@ def _results(session: Session, wanted: dict[str, str]) -> tuple[Entry, ...]:
 
 
 def _changes(session: Session, condition: ColumnElement[bool]) -> list[Entry]:
-    """Changes in the longest histories that have enough runs for one."""
     query = (
         select(TABLE.c.machine_id, TABLE.c.result_id)
         .where(TABLE.c.level == "machine", condition, TABLE.c.runs >= 2 * LEAST_RUNS)

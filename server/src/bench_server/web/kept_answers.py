@@ -106,7 +106,6 @@ class KeptAnswers:
         return kept
 
     def _flight(self, key: Key, request: Scope) -> Awaitable[Kept | None]:
-        """The making of an answer, one for all who wait for it."""
         flight = (asyncio.get_running_loop(), key)
         if flight not in self._flights:
             self._flights[flight] = asyncio.create_task(self._made(key, request))
@@ -137,7 +136,6 @@ class KeptAnswers:
         return kept
 
     async def _renewed(self, app: Any) -> dict[Key, Kept]:
-        """The kept answers, with the time at those that are current."""
         now, answers = self.clock(), cast(dict[Key, Kept], app.state.kept)
         with suppress(*UNAVAILABLE):
             as_of = (await run_in_threadpool(projected, app.state.store)).next_index

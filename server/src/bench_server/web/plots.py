@@ -1,6 +1,5 @@
 """Geometry of charts: numbers for SVG attributes, no markup. Positions are percent of the plot,
-from the left and from the top, so that a drawing fits any width and its text keeps its size.
-"""
+from the left and from the top, so that a drawing fits any width and its text keeps its size."""
 
 import math
 import textwrap
@@ -64,8 +63,7 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class Plot:
-    """``labels``: those of points, by size of the plot; ``level``: a horizontal reference line;
-    ``notes``: what it does not draw, and why."""
+    """``labels`` by size of plot; ``level``: a horizontal line; ``notes``: what is not drawn."""
 
     title: str
     lines: tuple[Series, ...]
@@ -80,7 +78,6 @@ class Plot:
 
     @property
     def nameless(self) -> bool:
-        """Whether a label is left out, on a phone or on a screen."""
         named = sum(bool(point.label) for line in self.lines for point in line.points)
         return any(len(labels) < named for labels in self.labels.values())
 
@@ -205,7 +202,6 @@ def scale(values: Sequence[float], start: float, end: float, *, log: bool) -> Sc
 
 
 def _round_values(low: float, high: float) -> list[float]:
-    """Evenly spaced round values from low to high."""
     least = (high - low) / (MOST_TICKS - 2)
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * 0.999)

@@ -1,6 +1,5 @@
 """Error answers: ``application/problem+json`` (RFC 9457), or a page for browsers. Every refusal has
-a stable ``code``, the offending ``field`` and the remedy (``hint``).
-"""
+a stable ``code``, the offending ``field`` and the remedy (``hint``)."""
 
 import logging
 from collections.abc import Sequence
@@ -144,7 +143,6 @@ def _addresses_near(request: Request, error: ProtocolError) -> list[str]:
 
 
 def _pages_near(request: Request) -> Sequence[str]:
-    """Addresses of this server that are like the requested one."""
     path = request.url.path.rstrip("/")
     if path in ALSO_CALLED:
         return [ALSO_CALLED[path]]

@@ -22,7 +22,6 @@ from . import short_names, static_files
 from .heads import HEADS
 from .plots import flops
 
-# The words of docs/methodology.md.
 UNSTEADY = (
     f"within-run spread above {people.percent(doubts.UNSTEADY_SPREAD, 0)}: something else was "
     "running, or the machine was throttling"
@@ -127,7 +126,6 @@ def _html(
 
 
 def _study_query(context: Any) -> str:
-    """The query of links to studies: the hardware that this page shows (``hardware_in_view``)."""
     slug = getattr(context, "hardware_in_view", None)
     return f"?{urlencode({'hardware': slug})}" if slug else ""
 

@@ -46,12 +46,7 @@ SAME = ("framework", "recipe", "batch_size", "precision", "data", "timing")
 MOST_LABEL = 30
 WAITS = "it has no rank, and nothing rests on it, until another owner measures it"
 
-# The rows of a board.
-ROWS = {
-    "hardware": "hardware, each at its best",
-    "setup": "set-ups",
-    "machine": "machines",
-}
+ROWS = {"hardware": "hardware, each at its best", "setup": "set-ups", "machine": "machines"}
 
 
 def result_card(session: Session, result_id: str) -> Card:
@@ -121,8 +116,7 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
         return _score_card(title, filters, scores)
     board = next((board for board in boards if board.rows), boards[0])
     rows = ROWS[filters.group or "hardware"]
-    where = board.workload.name
-    line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
+    line = ": ".join(filter(None, (board_form.words(filters), board.workload.name, rows)))
     bars = [
         bar._replace(label=_ranked(row.rank, row.hardware)) if row.rank else bar
         for row in stored_figures.free(session, board.rows)

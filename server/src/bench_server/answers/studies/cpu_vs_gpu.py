@@ -139,7 +139,6 @@ def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, st
 
 
 def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
-    """The figures of each cell in float32, from the best on."""
     cells: dict[Cell, list[Figure]] = defaultdict(list)
     for figure in best_first(figures):
         digest, setup = figure.subject.workload_digest, figure.setup

@@ -87,7 +87,6 @@ def _pairs(table: ByFramework) -> Iterator[Pair]:
 
 
 def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
-    """The fastest figure of each recipe: of several devices, the fastest is used."""
     return {figure.setup.recipe: figure for figure in reversed(figures)}
 
 

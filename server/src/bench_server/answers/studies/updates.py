@@ -136,7 +136,6 @@ def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update |
 
 
 def _with_both(old: Version, new: Version) -> list[str]:
-    """The machines that have both versions, those with most runs first."""
     both = old.machines.keys() & new.machines.keys()
     runs = {id: len(old.runs[id]) + len(new.runs[id]) for id in both}
     return sorted(both, key=lambda id: (-runs[id], id))[:MOST_MACHINES]

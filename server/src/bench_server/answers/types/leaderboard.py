@@ -87,7 +87,6 @@ class FigureAnswer(Rated, InSetup):
 
     @property
     def owner_words(self) -> str:
-        """How many owners of each kind have a figure, and which decide."""
         counts = OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners)
         return counts.words(self.owners_that_count)
 

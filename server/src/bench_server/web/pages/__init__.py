@@ -1,7 +1,4 @@
-"""Page contexts: a documented frozen dataclass for each page, filled by one function.
-
-``json_href`` is the address of the JSON twin with the same answer.
-"""
+"""Page contexts: a frozen dataclass for each page. ``json_href`` is the same answer as JSON."""
 
 from .common import Page
 from .compare import ComparePage
@@ -17,7 +14,6 @@ from .result import ResultPage
 from .studies import PlottedStudyPage, StudyPage
 from .workload import WorkloadPage
 
-# Each template and its context.
 PAGES: dict[str, type] = {
     "home.html": HomePage,
     "leaderboard.html": LeaderboardPage,

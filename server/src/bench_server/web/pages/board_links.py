@@ -1,6 +1,4 @@
-"""Links of the leaderboard: metrics, heads that sort, chips that filter. Each keeps the rest of the
-address.
-"""
+"""Links of the leaderboard: metrics, heads that sort, chips that filter. Each keeps the address."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -50,8 +48,7 @@ METRICS = {
         "needs the least energy",
     ),
     "mfu": Metric(
-        *("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
-        "uses most of its peak",
+        *("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"), "uses most of its peak"
     ),
 }
 

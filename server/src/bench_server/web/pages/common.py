@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from ...answers.cell_figures import CellFigure
 
-# Vendors with a colour of their own (site.css).
 VENDORS = ("apple", "nvidia", "amd", "intel")
 
 
@@ -55,10 +54,6 @@ def by_workload(figures: Sequence[CellFigure]) -> tuple[WorkloadFigures, ...]:
     for figure in figures:
         grouped.setdefault(figure.workload, []).append(figure)
     return tuple(
-        WorkloadFigures(
-            name,
-            tuple(cell_figures),
-            max(figure.bar_end for figure in cell_figures),
-        )
+        WorkloadFigures(name, tuple(cell_figures), max(figure.bar_end for figure in cell_figures))
         for name, cell_figures in grouped.items()
     )

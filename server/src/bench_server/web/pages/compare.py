@@ -25,7 +25,6 @@ from . import worth
 from .common import Choice, address
 
 MOST_CHOICES = 60
-# Colours of charts (site.css).
 COLOURS = 6
 # Each of these ratios begins a stronger colour.
 STRONGER = (1.25, 2.0, 4.0)
@@ -142,9 +141,7 @@ def heading(answer: CompareAnswer) -> str:
             if any(row.held[place] for row in answer.rows)
             if not any(row.cells[place] for row in answer.rows)
         ]
-        if held:
-            return f"{held[0]} is {HELD}"
-        return f"{_title(answer)} have no common workload"
+        return f"{held[0]} is {HELD}" if held else f"{_title(answer)} have no common workload"
     best = max(compared, key=lambda thing: thing.speed_up or 0)
     if len(others) > 1:
         ahead, behind = (best, first) if (best.speed_up or 0) > 1 else (first, best)
@@ -156,11 +153,9 @@ def heading(answer: CompareAnswer) -> str:
         return found if ahead is first else f"{found}: it {_faster(best, first)}"
     if best.verdict_kind == "no_difference":
         return f"No clear difference between {first.name} and {best.name}"
-    return (
-        f"{best.name} {_faster(best, first)}"
-        if (best.speed_up or 0) >= 1
-        else (f"{first.name} {_faster(best, best)}")
-    )
+    if (best.speed_up or 0) >= 1:
+        return f"{best.name} {_faster(best, first)}"
+    return f"{first.name} {_faster(best, best)}"
 
 
 def _faster(thing: ComparedThing, than: ComparedThing) -> str:
@@ -172,7 +167,6 @@ def _faster(thing: ComparedThing, than: ComparedThing) -> str:
 
 
 def _range(things: Sequence[ComparedThing]) -> str:
-    """The range of the speed-up in the heading of two things, the faster over the slower."""
     other = things[-1]
     low, high = other.speed_up_low, other.speed_up_high
     if len(things) > 2 or not (low and high and other.speed_up):
@@ -242,7 +236,6 @@ def _chart(answer: CompareAnswer) -> DotPlot | None:
 
 
 def _note(row: ComparedRow, alike: Sequence[ComparedRow]) -> str:
-    """Framework and recipe of a row, and each further axis in which rows that share them differ."""
     further = {
         "batch_size": f"batch {row.batch_size:,}" if row.batch_size else "",
         "precision": row.precision.replace("_", " "),
@@ -255,14 +248,12 @@ def _note(row: ComparedRow, alike: Sequence[ComparedRow]) -> str:
 
 
 def _text(cells: tuple[ComparedCell | None, ...]) -> str:
-    """The speed-up of the second thing, where there are two."""
     second = cells[1] if len(cells) == 2 else None
     return people.ratio(second.speed_up) if second and second.speed_up else ""
 
 
 def heat(cell: ComparedCell | None) -> str:
-    """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
-    ``even`` without a clear difference or without a base."""
+    """``up-1`` to ``up-4`` for faster, ``down-1`` to ``down-4`` for slower, else ``even``."""
     if cell is None or cell.speed_up is None or cell.verdict_kind not in ("faster", "slower"):
         return "even"
     away = max(cell.speed_up, 1 / cell.speed_up)

@@ -33,8 +33,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """``parameters``: those that no other operation has; ``shared``: the others, as indices of
-    :attr:`DocsPage.shared`."""
+    """``parameters``: those of it alone; ``shared``: the others, as indices of the page's."""
 
     method: str
     path: str
@@ -46,8 +45,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class DocsPage(Page):
-    """``/docs``: which queries does the API have? ``sample``: an answer of this server, shortened,
-    null while it has no results; ``compared_slugs``: two of its hardware, null without two."""
+    """``/docs``: which queries does the API have? ``sample``: a short answer of this server."""
 
     shared: tuple[Parameter, ...]
     groups: tuple[tuple[str, tuple[Operation, ...]], ...]

@@ -1,6 +1,4 @@
-"""Guide pages: ``/methodology``, ``/verdicts``, ``/trust``, ``/documents/NAME``, ``/submit``,
-``/log``, ``/dumps/``.
-"""
+"""Guide pages: methodology, verdicts, trust, documents, submit, log, dumps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

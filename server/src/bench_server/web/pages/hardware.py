@@ -27,8 +27,7 @@ class SourcedFact:
 @dataclass(frozen=True)
 class HardwarePage(Page):
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``rank``: its place on a board in words, empty without one; ``properties``: what it is and
-    costs; ``charts``: its speed by price and by energy."""
+    ``properties``: what it is and costs; ``charts``: its speed by price and by energy."""
 
     badge_href: str
     image_href: str

@@ -22,10 +22,7 @@ from .common import Page, address
 ROWS_WITH_ALL_WORKLOADS = 10
 # There may be any number of machines.
 ROWS_OF_MACHINES = 50
-NOT_ALL_HAVE = {
-    "energy": "contains its energy",
-    "mfu": "has hardware with a known peak",
-}
+NOT_ALL_HAVE = {"energy": "contains its energy", "mfu": "has hardware with a known peak"}
 
 BOARD_PARTS: tuple[Part, ...] = ("others", "unranked")
 # ``nobody_yet``: no filter is set and there are no results.

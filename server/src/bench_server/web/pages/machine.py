@@ -32,8 +32,7 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 
 @dataclass(frozen=True)
 class ShownHistory:
-    """``plot``: null for a single run; ``trends_href``: figures of the cell's hardware by version,
-    null where there are none; ``cells``: addresses of all cells."""
+    """``plot``: null for a single run; ``trends_href``: null without figures by version."""
 
     answer: HistoryAnswer
     json_href: str
@@ -157,7 +156,6 @@ def shown_figure(answer: machines.MachineAnswer, figures: Sequence[Figure]) -> C
 def _strip(
     session: Session, machine_id: str, figures: Sequence[Figure], place: MachinePlace
 ) -> DotPlot | None:
-    """The machines like it, with this one marked; None where it is the only one."""
     own = best_of(figures)[place.workload]
     machines = like_it(session, own)
     if len(machines) < 2:
@@ -213,13 +211,11 @@ def _trends_href(shown: CellFigure, of_cell: HistoryAnswer) -> str | None:
     versions = any(point.framework_version for point in of_cell.points)
     if not (usual and versions and shown.precision == "float32"):
         return None
-    names = ("workload", "framework")
-    chosen = {name: getattr(shown, name) for name in names}
+    chosen = {name: getattr(shown, name) for name in ("workload", "framework")}
     return address("/trends", {"hardware": shown.hardware_slug, **chosen})
 
 
 def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot | None:
-    """The runs in their order; None for one run, which shows no history."""
     if len(answer.points) < 2:
         return None
     all_disturbed = all(point.disturbed for point in answer.points)

@@ -89,8 +89,7 @@ def owner_page(session: Session, label: str) -> OwnerPage:
 
 
 def heading(answer: OwnerAnswer) -> str:
-    """What the newest update of all changed, over the cells that had it:
-    ``Since macOS 14.6 became 15.5, 1 of 3 figures is slower (0.937×), none faster``."""
+    """``Since macOS 14.6 became 15.5, 1 of 3 figures is slower (0.937×), none faster``."""
     updated = [(cell, cell.update) for one in answer.machines for cell in one.cells if cell.update]
     if not updated:
         if all(cell.runs == 1 for one in answer.machines for cell in one.cells):

@@ -66,12 +66,8 @@ class Signature:
 
 @dataclass(frozen=True)
 class ResultPage(Page):
-    """``/results/{id}``: how fast was this one repeat, and how can you check it?
-
-    ``answer`` holds the derived columns, ``signed`` what the key signed. ``disturbances``: its
-    agent's warnings that other programs or heat slowed it; ``left_out``: undisturbed results count
-    instead. ``startup``: the time before the blocks by phase.
-    """
+    """``/results/{id}``: how fast was this one repeat, and how can you check it? ``answer`` holds
+    derived columns, ``signed`` what the key signed. ``left_out``: undisturbed results count."""
 
     image_href: str
     found: str

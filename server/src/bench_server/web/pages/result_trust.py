@@ -15,7 +15,6 @@ from ...answers.types.results import ReproductionAnswer, ResultAnswer, shown_fie
 from ...checks.verdicts import CheckVerdict
 from ...db.tables import Measurement
 
-# The class of a check in the list, and its word.
 MARKS: Mapping[Status, tuple[str, str]] = {
     "holds": ("passed", "Passed"),
     "does_not_hold": ("failed", "Failed"),

@@ -226,7 +226,6 @@ def _newest_update(answer: TrendsAnswer) -> str:
 
 
 def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:
-    """The verb of a heading, and its end."""
     sure = sum(one.verdict_kind in ("faster", "slower") for one in deciding)
     if sure == len(deciding):
         return "is", ""

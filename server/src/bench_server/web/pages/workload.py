@@ -46,8 +46,7 @@ def workload_called(name: str) -> Workload:
 
 def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
     """Fill the context. Raises NotFound if the catalogue has no such workload."""
-    workload = workload_called(name)
-    answer = workload_answer(workload)
+    answer = workload_answer(workload_called(name))
     filters = BoardFilters.model_validate({"workload": name, "limit": 10})
     boards, _, rankings = leaderboard.leaderboard(session, filters, of_operator)
     return WorkloadPage(

@@ -22,7 +22,6 @@ SHORT = {"Cache-Control": "public, max-age=300"}
 
 
 def _png(card: drawn_cards.Card, request: Request, settings: SettingsDep) -> Response:
-    """The picture, with the address of its page, the day, and the log entries that it rests on."""
     host, page = request.url.netloc, request.url.path.removesuffix("card.png").rstrip("/")
     address = host + page if len(host + page) <= MOST_ADDRESS else host
     mark = f"{address} · {request.app.state.clock():%Y-%m-%d}"

@@ -1,6 +1,4 @@
-"""Routes of the files that programs look for at fixed addresses: robots.txt, sitemap.xml,
-llms.txt, security.txt (RFC 9116).
-"""
+"""Routes of robots.txt, sitemap.xml, llms.txt and security.txt (RFC 9116)."""
 
 from datetime import timedelta
 

@@ -1,5 +1,4 @@
-"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version, and
-how far the shown tables follow the log."""
+"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,6 @@ from .deps import (
     problems,
 )
 
-# Members of a sender's own result that are columns of its row.
 OF_ROW = OwnResult.__dataclass_fields__.keys() - {"id", "envelope", "receipt"}
 router = APIRouter(prefix="/api/v1", tags=["keys"])
 

@@ -99,8 +99,7 @@ def machine(
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> HTMLResponse:
-    prices = Prices({}, settings.prices)
-    context = machine_pages.machine_page(session, machine_id, filters, prices)
+    context = machine_pages.machine_page(session, machine_id, filters, Prices({}, settings.prices))
     return render.page(request, "machine.html", context)
 
 
