@@ -109,7 +109,7 @@ def answer(
     if wants_page and not request.url.path.startswith("/api/"):
         # Hints are for programs; pages have the same lists at their own addresses.
         hint = document.hint.replace("GET /api/v1/leaderboard", "/").replace("GET /api/v1/", "/")
-        hint = LOST if document.status == 404 else hint
+        hint = LOST if document.hint == HINT_OF_STATUS[404] else hint
         title = TITLES.get(document.status, document.title)
         page = error_page(request, document.status, title, document.detail, hint, near)
         page.headers.update(headers or {})

@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 from sqlalchemy import Select, func, select, tuple_
@@ -88,7 +88,9 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         return TrendsAnswer(None, None, 0, None, None, choice.by, ())
     if shown is None:
         named = ", ".join(f"{name} {value[:100]!r}" for name, value in choice if value)
-        raise NotFound(f"no figures of versions with {named}")
+        others = " or ".join(name for name in get_args(By)[:3] if name != choice.by)
+        hint = f"no ranked run there says which; choose {others}, or another hardware"
+        raise NotFound(f"no figures of versions with {named}", field="by", hint=hint)
     (slug, workload), groups = shown
     setup, versions = max(
         groups.items(),
