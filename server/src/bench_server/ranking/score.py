@@ -36,6 +36,8 @@ class Overall:
 
 @dataclass(frozen=True)
 class Score:
+    """A hardware's score: the geometric mean of its speed-ups over the baseline's, with bounds."""
+
     version: int
     value: float | None
     value_low: float | None
