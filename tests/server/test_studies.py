@@ -175,7 +175,7 @@ def test_trends_search_what_was_measured_most(
     assert refused.status_code == 404
     assert refused.json()["detail"] == f"no figures of versions with hardware '{SLUG}', by 'driver'"
     page = http.get(f"/trends?hardware={SLUG}&by=driver", headers={"Accept": "text/html"}).text
-    assert "no ranked run there says which; choose framework_version or os_version" in page
+    assert "No ranked run there says which; choose framework_version or os_version" in page
     assert "may be mistyped" not in page
     assert http.get("/api/v1/trends?framework=jax").status_code == 404
 
