@@ -29,10 +29,18 @@ CHANGED, FEW, OTHERS = (
 )
 
 
-def run(post: Poster, machine: Any, day: int, driver: str, step_ns: int, **more: Any) -> str:
+def run(
+    post: Poster,
+    machine: Any,
+    day: int,
+    driver: str,
+    step_ns: int,
+    recipe: str = "naive",
+    **more: Any,
+) -> str:
     gpus = (machine.gpus[0].model_copy(update={"driver": driver}),)
     return post.made(
-        cell=results.make_cell(device=CUDA),
+        cell=results.make_cell(device=CUDA, recipe=recipe),
         machine=machine.model_copy(update={"gpus": gpus}),
         step_ns=step_ns + day,
         clocks=results.clocks_from(day),
@@ -102,6 +110,22 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     )
     feed = http.get("/owners/Basel%20lab/feed.atom").text
     assert "1.25 times as fast since 2026-10-06" in feed
+
+
+def test_a_figure_has_one_range_on_the_pages_of_owner_and_machine(post: Poster) -> None:
+    """Of three levels the newest is the middle one, so its rate is the machine's figure. A second
+    set-up, nearly as fast, gives it a lead."""
+    for day in range(1, 19):
+        level = (day - 1) // 6
+        result = run(post, CHANGED, day, f"55{level}.9", (100_000, 80_000, 90_000)[level])
+    run(post, CHANGED, 19, "552.9", 90_010, recipe="tuned")
+    identity = machine_of(post.http, result)
+    answer = get(post.http, f"/machines/{identity}")
+    (machine,) = get(post.http, f"/owners/{answer['owner']}")["machines"]
+    names = ["recipe", *(f"samples_per_second{end}" for end in ("", "_low", "_high"))]
+    (place,), (cell,) = answer["places"], machine["cells"]
+    assert cell["runs"] == 18
+    assert [cell[name] for name in names] == [place[name] for name in names]
 
 
 @pytest.mark.parametrize(

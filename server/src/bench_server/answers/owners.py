@@ -28,6 +28,7 @@ from ..ranking.figures import Figure
 from ..ranking.medians import counting
 from ..ranking.owners import NO_OWNER, OWNER_KINDS, OwnerKind, facts_of
 from ..ranking.rows import TABLE
+from ..ranking.score import best_of
 from . import query_names, stored_figures
 from .runs import sides
 from .types.shared_fields import InSetup
@@ -149,7 +150,9 @@ def _most_runs(figures: Sequence[Figure]) -> list[Figure]:
 
     for one in sorted(figures, key=place):
         best.setdefault(one.subject.workload_digest, one)
-    return [best[workload.digest] for workload in CATALOGUE if workload.digest in best]
+    leads = {one.id: one for one in best_of(figures).values()}  # as on the machine's page
+    found = [best[workload.digest] for workload in CATALOGUE if workload.digest in best]
+    return [leads.get(one.id, one) for one in found]
 
 
 def _histories(session: Session, figures: Sequence[Figure]) -> Mapping[str, list[RunFigure]]:
@@ -189,10 +192,11 @@ def _cell(figure: Figure, history: Sequence[RunFigure]) -> OwnedCell:
     level = times[places[-1] if places else 0 :]
     middle = median_high(level)
     rate = 1e9 / middle
-    if interval := figure_interval(middle, LogSample.of(level)):
+    interval = figure_interval(middle, LogSample.of(level))
+    if middle == figure.ns_per_sample or interval is None:  # the machine's figure, with its range
+        low, high, _ = ranges.of_figure(figure).around(rate)
+    else:
         low, high = 1e9 / interval[1], 1e9 / interval[0]
-    else:  # few runs, so one level
-        low, high, _ = ranges.of_figure(figure, own=True).around(rate)
     return OwnedCell(
         workload=next(w.name for w in CATALOGUE if w.digest == figure.subject.workload_digest),
         **figure.setup._asdict(),
