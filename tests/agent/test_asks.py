@@ -118,9 +118,6 @@ def test_a_server_with_another_answer_asks_for_nothing(
     assert wanted_of(answer) == []
 
 
-# -- what is offered -------------------------------------------------------------------------------
-
-
 def run_of(seconds: float) -> Plan:
     (first, *_) = planned(frameworks=("mlx",), workloads=("mnist-cnn",), recipes=("naive",)).cells
     cell = first.model_copy(update={"estimate_seconds": seconds})
@@ -193,9 +190,6 @@ def test_the_user_decides(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: typed)
     made = with_asked(run_of(1e6), lay_out, "http://s", None, MACHINE, answer)
     assert [p.cell.workload for p in made.asked] == (["mnist-dense"] if helps else [])
-
-
-# -- what is measured ------------------------------------------------------------------------------
 
 
 def test_an_answer_names_its_ask_also_after_a_resume(tmp_path: Path) -> None:

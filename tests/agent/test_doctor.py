@@ -18,8 +18,6 @@ MAIN = "from bench_agent.cli.main import main; main()"
 
 
 class Bench:
-    """A shell environment in which doctor runs and its fixes are carried out."""
-
     def __init__(self, folder: Path) -> None:
         self.environment = os.environ | {
             "HOME": str(folder),

@@ -223,7 +223,6 @@ def test_a_lost_connection_leaves_what_was_not_answered_waiting(
 def test_an_unknown_key_is_enrolled_once_and_the_batch_posted_again(
     tmp_path: Path, known: bool
 ) -> None:
-    """An envelope of another key is then refused."""
     outbox = outbox_with(tmp_path, 2)
     asked: list[str] = []
 

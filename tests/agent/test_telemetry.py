@@ -49,7 +49,6 @@ def refuse_index(*_: Any, **__: Any) -> Any:
 def test_what_psutil_cannot_read_is_left_out_alone(
     monkeypatch: pytest.MonkeyPatch, broken: str, sensor: str, raised: Any
 ) -> None:
-    """And the gate before a repeat still looks."""
     monkeypatch.setattr(psutil, broken, raised, raising=False)
     for reading in sampled(monkeypatch):
         assert reading[sensor] is None

@@ -52,8 +52,6 @@ def test_what_is_neither_bundle_nor_envelope(tmp_path: Path, name: str, says: st
         read_file(tmp_path / name)
 
 
-# -- recomputation --------------------------------------------------------------------------------
-
 NONCE = "9d" * 32
 Real = tuple[Path, Manifest, tuple[Split, Split]]
 

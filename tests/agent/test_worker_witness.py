@@ -112,7 +112,6 @@ def test_a_deep_reading_that_a_busy_machine_slows_is_made_again(
 def test_of_two_deep_readings_the_one_with_dropout_is_made_again(
     engine: FakeEngine, times: Sequence[float], restarts: int, dropping: int
 ) -> None:
-    """The pace of the other one does not count."""
     slowed(engine, *times, restarts=restarts)
     worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     on = [start.dropout for start in engine.session.restarts]

@@ -107,9 +107,6 @@ def others_witness(scene: Scene) -> Witness:
     return own.witness
 
 
-# -- forgeries ------------------------------------------------------------------------------------
-
-
 def invented(scene: Scene) -> Result:
     """Invented losses and movements, with the seed that follows from the nonce."""
     return _plain(challenge=scene.challenge())

@@ -24,8 +24,6 @@ ON_METAL = ("tensorflow", "mlx")
 
 @dataclass
 class MacEngine(FakeEngine):
-    """A framework of a Mac: on Metal if it has a GPU build."""
-
     def devices(self) -> list[FoundDevice]:
         cpu = FoundDevice(kind="cpu", index=0, name="CPU")
         gpu = FoundDevice(kind="metal", index=0, name="Apple M5 Max")

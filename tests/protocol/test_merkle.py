@@ -103,9 +103,6 @@ def test_growth_is_proved_and_rewriting_is_not(old: int, data: st.DataObject) ->
         merkle.verify_consistency(old, new, proof, rewritten, new_root)
 
 
-# -- tiles ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("index", "width", "text"),
     [(0, 256, "000"), (0, 12, "000.p/12"), (1234067, 256, "x001/x234/067"), (999, 1, "999.p/1")],

@@ -45,7 +45,6 @@ every_session = pytest.mark.parametrize(
 
 @every_session
 def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_size: int) -> None:
-    """An epoch's end lies inside, lengths are within bounds, kinds are in order."""
     assert is_affordable(workload, batch_size)
     per_epoch = workload.steps_per_epoch(batch_size)
     longest = MOST_CONVOLVED if reading.convolves(workload) else MOST_STEPS
@@ -82,7 +81,6 @@ def test_the_calls_that_reach_an_epochs_end() -> None:
 
 @every_session
 def test_readings_cost_what_they_may(workload: Workload, batch_size: int) -> None:
-    """All trainings behind them, with their longest readings."""
     made = [parts(workload, batch_size, seed) for seed in SEEDS]
     trainings = {
         "deep": 1,

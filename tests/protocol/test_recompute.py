@@ -143,7 +143,6 @@ def test_the_derivative_of_the_loss_is_the_difference_quotient() -> None:
 def test_one_step_of_each_optimiser_by_hand(
     settings: Optimizer, first: bool, expected: Any
 ) -> None:
-    """From an empty state at step 1, and as a session restarts."""
     gradient, weights = np.array([2.0, -0.5]), np.zeros(2)
     Update(settings, weights, first=first).apply(gradient)
     np.testing.assert_allclose(weights, expected(gradient), rtol=1e-4)

@@ -63,8 +63,6 @@ def test_the_golden_result_leaves_no_field_empty() -> None:
     assert set(empty(RESULT.model_dump(mode="json"), "")) == allowed
 
 
-# -- round trips ----------------------------------------------------------------------------------
-
 KINDS = TypeAdapter(FailureKind).json_schema()["enum"]
 
 

@@ -121,7 +121,6 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
     established: set[str],
     together: set[str],
 ) -> None:
-    """To the last digit, whichever way the middle is found."""
     made = [measurement(*row) for row in rows]
     with store.writing() as session, pytest.MonkeyPatch.context() as patch:
         connection = session.connection()

@@ -17,7 +17,6 @@ from bench_server.web.every_answer import SECURITY_HEADERS
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")
-# Where no query is unlike those of other tests.
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 M2_MAX, I7 = "apple-m2-max-30-core-gpu", "intel-core-i7-8700"
 
@@ -97,7 +96,6 @@ def test_compare(post: Poster) -> None:
 
 
 def test_compare_set_ups_of_one_machine(post: Poster) -> None:
-    """Frameworks and recipes are compared where no hardware is, with the verdict's usual rules."""
     ids = []
     for number, (framework, recipe, runs) in enumerate(
         [("tensorflow", "naive", 3), ("tensorflow", "tuned", 3), ("mlx", "naive", 2)], 1
@@ -191,7 +189,6 @@ def test_results_and_their_filters(post: Poster) -> None:
 
 @ON_SQLITE
 def test_the_description_is_complete(http: TestClient) -> None:
-    """Each value of an example is accepted, with or without results."""
     document, page = http.get("/openapi.json").json(), http.get("/docs").text
     assert cursors.write("apple-m2-max-30-core-gpu") in page  # letter by letter
     for limits in ("integer, 1 to 200; default 50", "at most 100"):

@@ -17,7 +17,6 @@ from bench_server.ranking.score import Score
 from bench_server.web.pages.board_finding import finding
 from bench_server.web.pages.board_links import METRICS
 
-# No query here is unlike those of other tests.
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 SCORE = Score(3, 31.0, None, None, "Intel Core i7-8700", "i7", "several", 5, 5, ())
 BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE)

@@ -87,7 +87,6 @@ def test_pages_and_export_have_the_same_order(filled: Poster) -> None:
 
 
 def test_unknown_sorts_and_families_are_refused_with_what_there_is(filled: Poster) -> None:
-    """A cursor of another order too."""
     board = "/api/v1/leaderboard?workload=mnist-cnn"
     for query, there in (
         *(("sort=nope", "samples_per_second"), ("sort=--spread", "trust_level")),

@@ -56,7 +56,6 @@ def test_a_training_far_above_its_own_matrix_product(
 
 @pytest.mark.parametrize(("precision", "wanted"), PRODUCTS.items())
 def test_the_product_has_the_number_format_of_the_cell(precision: Any, wanted: str) -> None:
-    """Without one of its format there is a doubt."""
     cell = results.make_cell(precision=precision)
     right = product(1).model_copy(update={"precision": wanted})
     other = product(1).model_copy(update={"precision": "float64"})

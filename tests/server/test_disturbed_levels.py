@@ -22,7 +22,6 @@ def measured(
     post: Poster, days: Iterable[int], step_ns: int, version: str = "2.18.0", machine: int = 1,
     *warnings: Warn,
 ) -> list[str]:  # fmt: skip
-    """A run of one repeat a day. Returns the ids of the results."""
     return [
         post.made(
             machine=results.make_machine(seed=machine),
@@ -40,7 +39,6 @@ def machine_of(http: TestClient, result: str) -> str:
 
 
 def test_one_run_is_no_history(http: TestClient, post: Poster) -> None:
-    """A chart needs two points."""
     chart = "samples per second, run by run"
     machine = machine_of(http, *measured(post, [1], 1_000_000))
     page = http.get(f"/machines/{machine}").text

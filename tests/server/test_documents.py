@@ -22,7 +22,6 @@ def document(http: TestClient, name: str) -> str:
 
 
 def test_each_document_leads_on(http: TestClient) -> None:
-    """Links between documents lead to their pages, and every head of a table names a column."""
     names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
     pages = {name: document(http, name) for name in names}
     linked = set()

@@ -33,7 +33,6 @@ def entries(post: Poster, path: str) -> list[tuple[str, str, str]]:
 
 
 def test_a_machines_feed_has_its_results_and_changes(post: Poster) -> None:
-    """A driver made the machine faster after five of ten runs."""
     bare = results.make_machine("AMD EPYC 9654", ("cuda", "NVIDIA H200", None), seed=3)
     posted = []
     for run in range(1, 11):

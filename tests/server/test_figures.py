@@ -98,11 +98,7 @@ def test_a_few_odd_machines_of_many_are_no_disagreement(even: int, expected: Ran
     assert figure.spread.unsteady is (even < 7)
 
 
-# -- disturbed -------------------------------------------------------------------------------------
-
-
 def test_disturbed_values_are_left_out_while_there_are_others() -> None:
-    """At each level, and all below them is counted as left out."""
     disturbed = {"disturbed": True}
     rows = [
         repeat(100, run="r1"),
@@ -170,7 +166,6 @@ def test_a_hundred_new_owners_move_no_median(
 
 
 def test_repeats_of_a_run_are_one_value() -> None:
-    """However many there are; an outlying run is one of three."""
     many = [repeat(50 + n / 10, run="r1") for n in range(20)]
     machine = figure_of([*many, repeat(100, run="r2"), repeat(102, run="r3")])
     assert (machine.ns_per_sample, machine.values.n, machine.unit) == (100, 3, "runs")
@@ -242,7 +237,6 @@ def test_one_more_vote_of_an_owner_changes_nothing(
 
 @pytest.mark.parametrize("unit", ["machines", "owners"])
 def test_many_values_of_one_do_not_speak_for_others(unit: str) -> None:
-    """Neither the repeats of one machine, nor the machines of one owner."""
     of_machines = unit == "machines"
     few = figure_of(repeat(100 + n / 10, "o1", f"m{n * (not of_machines)}") for n in range(30))
     others = figure_of(repeat(200 + n, "o2" if of_machines else f"p{n}", f"n{n}") for n in range(3))

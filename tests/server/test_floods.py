@@ -38,7 +38,6 @@ def unknown_keys(count: int) -> list[bytes]:
 
 
 def test_lines_that_are_no_envelopes_are_read_up_to_a_number(post: Poster) -> None:
-    """The others are refused unread, and a good one before them is kept."""
     lines = [
         results.sealed(results.make_result()),
         *[b"{}"] * 30,

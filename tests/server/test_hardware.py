@@ -189,7 +189,6 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster) -> None:
 def test_pages_lead_on_to_the_rows_that_they_do_not_show(
     post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And an export goes on with its speed-ups."""
     slugs = [f"intel-core-i7-{number}" for number in range(1, 6)]  # the fastest first
     post.baseline(slugs[-1])
     for number in range(1, 6):
@@ -235,7 +234,6 @@ def test_a_name_in_another_script_is_a_hardware_of_its_own(post: Poster) -> None
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
-    """Even if its processor is faster."""
     for device, step_ns in ((CUDA, 900_000), (Device(kind="cpu"), 300_000)):
         last = post.made(cell=results.make_cell(device=device), machine=machine(), step_ns=step_ns)
     identity = get(post.http, f"/results/{last}")["machine_id"]

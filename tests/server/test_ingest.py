@@ -22,7 +22,6 @@ from bench_server.projection.measurements import machine_id
 
 
 def counted(store: Store) -> tuple[int, int]:
-    """The number of submissions, and of measurements once all entries are projected."""
     project(store)
     with store.reading() as session:
         return (
@@ -43,7 +42,6 @@ def test_ids_are_their_own_and_those_of_one_time_are_side_by_side() -> None:
 
 
 def posted_at_once(address: str, bodies: Sequence[bytes]) -> list[httpx.Response]:
-    """The answers to bodies of which twelve are on their way at a time."""
     with httpx.Client(timeout=30) as http, ThreadPoolExecutor(12) as pool:
         return list(pool.map(lambda body: http.post(address, content=body, headers=JSON), bodies))
 

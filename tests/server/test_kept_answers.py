@@ -147,7 +147,6 @@ class Site:
         await send({"type": "http.response.body", "body": self.body})
 
     async def get(self, query: bytes = b"", *more: tuple[bytes, bytes]) -> int:
-        """Ask; returns the entries that the answer names."""
         sent: list[Message] = []
 
         async def send(message: Message) -> None:

@@ -13,7 +13,6 @@ OWNERS, NODES, CHECKPOINTS = map(table_of, (Owner, LogNode, LogCheckpoint))
 
 
 def test_among_finds_what_is_in_a_list(store: Store) -> None:
-    """Of numbers too."""
     labels, positions = {"a", "b'); --", "c", "Ü"}, [0, 1, 2**40]
     nodes = [{"level": 0, "position": at, "hash": bytes(32)} for at in positions]
     with store.writing() as session:
@@ -28,8 +27,6 @@ def test_among_finds_what_is_in_a_list(store: Store) -> None:
 
 
 def test_insert_new_returns_the_inserted_keys_and_upsert_replaces(store: Store) -> None:
-    """A row that is there already, and the second of two equal ones, are refused."""
-
     def rows(labels: str, confirmed: bool) -> list[dict[str, object]]:
         return [{"label": label, "confirmed": confirmed} for label in labels]
 

@@ -11,7 +11,6 @@ from tests.fakes.client import Poster
 
 from bench_protocol.statistics.comparison import LogSample, figure_interval
 
-# No query here is unlike those of other tests.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
@@ -62,7 +61,6 @@ def test_a_link_leads_to_the_next_page(filled: Poster) -> None:
 
 
 def test_each_rate_has_the_interval_of_its_median(filled: Poster) -> None:
-    """Of one machine; that of its hardware is wider."""
     board = "/api/v1/leaderboard?workload=mnist-cnn&group=machine"
     row, *_ = filled.http.get(board).json()["rows"]
     rates = [64e9 / step_ns for step_ns in (1_000_000, 1_010_000, 1_030_000)]

@@ -46,7 +46,6 @@ def test_only_the_sender_may(post: Poster) -> None:
 
 
 def test_a_replayed_act_does_nothing_again(post: Poster, store: Store) -> None:
-    """Hidden results do not count, and come back."""
     identity = post.made()
     before = rates(post)
     first = act(post, "hide", result=identity)

@@ -81,7 +81,6 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
 
 
 def test_a_further_thing_changes_nothing_between_two(fleet: Poster) -> None:
-    """Not even one that was measured in one workload alone."""
     slow = results.make_machine("Intel(R) Core(TM) i7-8700", seed=3)
     fleet.made(cell=results.make_cell("mnist-cnn"), machine=slow, step_ns=9_000_000)
     for mode in ("best", "same_software"):

@@ -141,7 +141,6 @@ def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command)
 
 
 def test_invitations(post: Poster, command: Command, application: FastAPI) -> None:
-    """A code enrolls one key, assigns it to its owner, and expires."""
     application.state.settings = Settings(enrollment="invite")
     code = command("create-invite", "--owner", "guests").output.strip()
     expired = command("create-invite", "--days", "0.01").output.strip()

@@ -34,7 +34,6 @@ FOREVER_SECONDS = 30
 
 @pytest.fixture
 def unprojected(app: FastAPI) -> Poster:
-    """A server whose log nobody projects, with four keys."""
     post = Poster(TestClient(app))
     for key in KEYS:
         post.enroll(key)
@@ -83,9 +82,6 @@ def test_an_outlier_is_compared_with_earlier_entries_alone(
     reindex.clear(store)
     Projector(store, batch=1).catch_up()
     assert rows(store) == in_one
-
-
-# -- pending ---------------------------------------------------------------------------------------
 
 
 def test_a_result_is_pending_until_it_is_projected(unprojected: Poster, store: Store) -> None:
@@ -173,9 +169,6 @@ def test_accepting_a_result_touches_no_projected_table(unprojected: Poster, stor
             assert f" {table} " not in texts, table
         counts.append(len(seen))
     assert counts[0] == counts[1]
-
-
-# -- faults ----------------------------------------------------------------------------------------
 
 
 def test_an_entry_that_cannot_be_applied_stops_the_projector_there(

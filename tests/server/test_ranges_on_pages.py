@@ -14,7 +14,6 @@ MAC = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=1
 BOX = results.make_machine("AMD Ryzen 9 7950X", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=2)
 GPU, RTX, CPU = "apple-m2-max-30-core-gpu", "nvidia-geforce-rtx-4090", "apple-m2-max-12-core-cpu"
 ASSUMES = "between repeats; assumes that machines of a model differ by 5 %"
-# No query here is unlike those of other tests.
 pytestmark = pytest.mark.sqlite
 
 

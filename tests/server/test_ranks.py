@@ -92,9 +92,6 @@ def test_what_backs_a_figure(
     assert figure.owners.total == len(owners)
 
 
-# -- on a server -----------------------------------------------------------------------------------
-
-
 def decide(store: Store, kind: acts.OperatorAct, **about: str) -> None:
     moderation.decide(store, AUTHORITY, said.NOW, kind, **about)
     project(store)
@@ -143,7 +140,6 @@ def test_a_lone_first_place_is_held_until_a_second_owner_backs_it(post: Poster) 
 
 
 def test_a_comparison_names_who_has_no_row_and_why(post: Poster) -> None:
-    """Three boards: held, measured by one side alone, and measured by both."""
     for seed in (2, 3):
         for workload in ("mnist-cnn", "fashion-cnn", "fashion-mlp"):
             send(post, seed, 1_000_000, "AMD Ryzen 9", workload=workload)
@@ -250,7 +246,6 @@ def test_no_crowd_of_new_owners_moves_a_figure_tenfold(post: Poster, step_ns: in
 
 
 def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:
-    """By the level that more than half of what counts has."""
     cell = results.make_cell()
     measurement = results.make_measurement(cell)
     product = results.make_product(cell, measurement)

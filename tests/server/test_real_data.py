@@ -133,7 +133,6 @@ def test_without_the_files_a_band_applies_and_with_them_a_forged_loss_is_caught(
 def test_with_the_files_the_witness_is_recomputed(
     http: TestClient, store: Store, splits: Any, here: RealData
 ) -> None:
-    """A replay needs no files."""
     sent = send(store, trained(splits))
     assert settle(store, here) == 1
     answer = witness(http, sent)

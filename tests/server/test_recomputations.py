@@ -49,9 +49,6 @@ def log(store: Store, raw: bytes) -> None:
         writer.append(session, AUTHORITY, [leaf], NOW)
 
 
-# -- what a reader checks of one result -----------------------------------------------------------
-
-
 def bundle_of(post: Poster, store: Store, compute: Compute = invented) -> Bundle:
     (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
     settle(store, compute)
@@ -59,7 +56,6 @@ def bundle_of(post: Poster, store: Store, compute: Compute = invented) -> Bundle
 
 
 def judged(bundle: Bundle) -> Verified:
-    """Verified as a file is: written and read again."""
     return verify(json.loads(json.dumps(bundle)))
 
 
@@ -122,9 +118,6 @@ def test_a_level_that_does_not_follow_from_the_recomputations(
         judged(bundle)
 
 
-# -- what the audit checks of the whole log -------------------------------------------------------
-
-
 # A nonce that the server never gave.
 NONCE = "0f" * 32
 # The log: an enrollment, then the result. So its first checkpoint is that of two entries.
@@ -151,7 +144,6 @@ def waiting(store: Store) -> Recomputation:
 
 
 def changed(said: Recomputation, **changes: str) -> Recomputation:
-    """With the seed that follows."""
     seed = nonces.seed_of(changes.get("nonce", said.nonce), said.workload_digest)
     return said.model_copy(update={"seed": seed} | changes)
 

@@ -138,9 +138,6 @@ def test_replays_in_batches_of_any_size_give_the_same_rows(store: Store, sent: l
         assert not jobs.are_due(session, NOW + timedelta(days=1))
 
 
-# -- several workers ------------------------------------------------------------------------------
-
-
 def test_no_job_is_taken_twice(post: object, store: Store) -> None:
     send_runs(store, 4)
     taken = [jobs.take(store, NOW) for _ in range(5)]
@@ -214,9 +211,6 @@ def test_a_job_that_fails_does_not_stop_the_others(post: object, store: Store) -
     assert len({said.nonce for said in recomputations(store)} - {*failed}) == 3
     with store.reading() as session:
         assert jobs.pending(session) == 1
-
-
-# -- budgets --------------------------------------------------------------------------------------
 
 
 def send_runs(store: Store, count: int) -> Sequence[list[str]]:

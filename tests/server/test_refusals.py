@@ -81,7 +81,6 @@ def test_10_megabytes(post: Poster, announced: bool) -> None:
 
 @pytest.mark.sqlite
 def test_a_long_body_is_refused_before_it_is_read(live_server: str) -> None:
-    """One that says its length at once, one in chunks at the limit."""
     host, port = live_server.removeprefix("http://").split(":")
     for header, sent in (
         (b"Content-Length: 52428800", b""),

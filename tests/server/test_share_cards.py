@@ -158,7 +158,6 @@ def test_the_card_of_the_home_page_has_its_finding_and_its_scores(
 def test_the_card_of_a_comparison_has_its_finding(
     ids: dict[str, str], post: Poster, store: Store
 ) -> None:
-    """Its title is the page's heading, whole."""
     things = (H200_SLUG, "nvidia-geforce-rtx-4090")
     with store.reading() as session:
         card = share_cards.compare_card(comparison.compare(session, things))

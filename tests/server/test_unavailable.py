@@ -84,7 +84,6 @@ def test_a_client_is_asked_to_wait(store: Store, post: Poster) -> None:
 
 
 def test_a_reader_is_asked_to_wait(application: FastAPI, tmp_path: Path) -> None:
-    """The database has no tables."""
     application.state.store = store = Store(f"sqlite:///{tmp_path / 'empty.db'}")
     application.state.kept = {}
     http = TestClient(application, raise_server_exceptions=False)
@@ -142,7 +141,6 @@ def on_event_loop() -> bool:
 def test_the_projector_goes_on(
     store: Store, post: Poster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also where it could not ask for its turn."""
     monkeypatch.setattr(projector, "RETRY_SECONDS", 0.01)
     for turn in ("queue", "projector"):
         post(results.make_result())

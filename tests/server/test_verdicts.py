@@ -95,7 +95,6 @@ def test_a_verdict_over_all_rows_is_about_its_machines() -> None:
 def test_the_heading_of_several_things_claims_no_more_than_its_verdict(
     http: TestClient, post: Poster
 ) -> None:
-    """Three machines: two alike, one slower."""
     for n, step_ns in enumerate((1_000_000, 999_000, 1_500_000)):
         machine = results.make_machine(f"Intel Core i{n}", seed=n + 1)
         for run in range(3):

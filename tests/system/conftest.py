@@ -44,8 +44,6 @@ class Operator:
 
 
 class Server:
-    """``bench-server serve`` on a free loopback port with its own database."""
-
     def __init__(self, folder: Path, migrated_file: Path) -> None:
         self._folder = folder
         database = shutil.copy(migrated_file, folder / "server.db")

@@ -17,8 +17,6 @@ from bench_agent.remote.submit import submit
 
 
 class Wire(httpx.HTTPTransport):
-    """Lets a test change or lose what comes back."""
-
     def __init__(self) -> None:
         super().__init__()
         self.change: Callable[[httpx.Request, bytes], bytes] = lambda request, content: content

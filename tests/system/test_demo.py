@@ -73,7 +73,6 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
 
 @pytest.mark.parametrize(("code", "ends"), [(0, "the server was stopped"), (3, "exit code 3; see")])
 def test_a_server_that_ends_first_ends_the_demo(code: int, ends: str) -> None:
-    """A signal that reaches the server alone stops it; a fault is named."""
     waits = (
         "import subprocess, sys; sys.path.insert(0, sys.argv[1]); import demo; "
         "demo.stay(subprocess.Popen([sys.executable, '-c', f'raise SystemExit({sys.argv[2]})']))"

@@ -147,7 +147,6 @@ def outcomes_of(page: str) -> list[Outcome]:
 
 
 def test_the_page_of_the_last_run() -> None:
-    """Every sum, list and row follows from the outcomes that its rows state."""
     text = (ROOT / "docs" / "faults.md").read_text("utf-8")
     assert text.startswith(document.HEAD.strip())
     outcomes = outcomes_of(text)
