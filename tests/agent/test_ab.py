@@ -66,8 +66,7 @@ def test_pairs_have_a_verdict(tmp_path: Path) -> None:
     done = list(ab.pairs(a, b, 4, tmp_path, run_job=measures(steps, ran)))
     assert Counter(ran) == {"naive": 4, "tuned": 4}
     verdict = ab.compare_sides(done)
-    assert verdict.kind == "faster"
-    assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
+    assert (verdict.kind, verdict.speed_up) == ("faster", pytest.approx(1.2, abs=1e-3))
     (said,) = said_of(document(a, b, done, verdict))
     assert said == (
         "B is 1.20 times as fast as A (95 % CI 1.1999 to 1.2000): 127,968 against 106,644 samples/s"

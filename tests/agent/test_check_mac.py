@@ -83,8 +83,7 @@ def test_a_symbol_that_nothing_defines_is_found() -> None:
 
 
 def test_a_re_export_of_what_its_source_lacks_is_found() -> None:
-    empty = Library("framework.dylib", "@rpath/framework.dylib")
-    (reason,) = unbound(PLUGIN, (TENSORFLOW, empty))
+    (reason,) = unbound(PLUGIN, (TENSORFLOW, Library("framework.dylib", "@rpath/framework.dylib")))
     assert "_TF_Dim" in reason
 
 

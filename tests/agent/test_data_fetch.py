@@ -47,10 +47,8 @@ def nobody() -> str:
 
 
 def test_a_file_comes_whole(tmp_path: Path, stack: ExitStack, client: httpx.Client) -> None:
-    mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    path = fetch(file_at(mirror), tmp_path, client)
-    assert path.read_bytes() == CONTENT
-    assert left(tmp_path) == {"set/file.gz"}
+    path = fetch(file_at(stack.enter_context(serving(Mirror(CONTENT)))), tmp_path, client)
+    assert (path.read_bytes(), left(tmp_path)) == (CONTENT, {"set/file.gz"})
 
 
 @pytest.mark.parametrize("tells_length", [True, False])
@@ -107,8 +105,7 @@ def test_a_bad_mirror_is_named_with_its_reason_and_the_next_one_asked(
     assert str(tmp_path) in str(raised.value)
     assert "set/file.gz" not in left(tmp_path)
     good = stack.enter_context(serving(Mirror(CONTENT)))
-    path = fetch(file_at(bad, nobody(), good), tmp_path, client)
-    assert path.read_bytes() == CONTENT
+    assert fetch(file_at(bad, nobody(), good), tmp_path, client).read_bytes() == CONTENT
     assert left(tmp_path) == {"set/file.gz"}
 
 

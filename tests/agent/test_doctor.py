@@ -86,8 +86,7 @@ def test_a_home_that_cannot_be_made(bench: Bench, tmp_path: Path) -> None:
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path / "home"))))
-    seen = {finding.id.partition(".")[0] for finding in findings}
-    assert seen >= CHECKS.keys() - {"power"}
+    assert {finding.id.partition(".")[0] for finding in findings} >= CHECKS.keys() - {"power"}
     assert not (tmp_path / "home").exists()
     for finding in findings:
         assert finding.sentence

@@ -79,8 +79,7 @@ def test_a_larger_step_is_expected_to_come_nearer_to_a_matrix_product() -> None:
     )
     assert times.seconds_of_step(2.5e8) == pytest.approx(0.01)
     assert times.seconds_of_step(50e9) == pytest.approx(0.005 + 1.0)
-    fast = times.model_copy(update={"step_flops": 1e9})
-    assert fast.seconds_of_step(10e9) == pytest.approx(0.1)
+    assert times.model_copy(update={"step_flops": 1e9}).seconds_of_step(10e9) == pytest.approx(0.1)
 
 
 def test_a_matrix_product_that_was_not_waited_for_sets_no_estimate() -> None:
@@ -97,8 +96,7 @@ def test_a_matrix_product_that_was_not_waited_for_sets_no_estimate() -> None:
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
     cell = make_cell()
     block = {"steps_per_block": 1, "durations_ns": (3 * 10**10,)}
-    slow = some_times(cell, step_ms=30_000, wall=1000.0, **block)
-    estimate = seconds({cell.digest: slow}, cell)
+    estimate = seconds({cell.digest: some_times(cell, step_ms=30_000, wall=1000.0, **block)}, cell)
     assert estimate == pytest.approx(1000.0 - 30.0 - 0.5 + 30.0 + 60.0)
 
 

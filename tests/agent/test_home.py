@@ -34,8 +34,7 @@ def test_how_to_call_the_agent_for_a_folder(
 
 def test_the_key_is_made_once_and_only_its_owner_may_read_it(home: Home) -> None:
     first = load_or_create_key(home)
-    again = load_or_create_key(home)
-    assert key_id(first.public_key()) == key_id(again.public_key())
+    assert key_id(first.public_key()) == key_id(load_or_create_key(home).public_key())
     assert stat.S_IMODE(home.key.stat().st_mode) == 0o600
     assert stat.S_IMODE(home.key.parent.stat().st_mode) == 0o700
 

@@ -201,8 +201,7 @@ def test_a_program_that_is_no_python_is_left_in_time(
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     for path in (str(program), "/nul\0"):
-        answer = interpreters._description(path, packages=False)
-        assert answer == "is no Python that answers"
+        assert interpreters._description(path, packages=False) == "is no Python that answers"
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ def test_hints_use_the_tools_that_are_there() -> None:
     assert Pip("/p y", has_pip=True).uninstall("x") == "'/p y' -m pip uninstall -y x"
     assert Pip("/p", has_pip=False).uninstall("x") == "uv pip uninstall --python /p x"
     for manager, need in itertools.product(("apt-get", "dnf", "pacman", "apk"), ("g++", "blas")):
-        there = {manager: f"/bin/{manager}"}
-        command = system_package(need, there.get)
+        command = system_package(need, {manager: f"/bin/{manager}"}.get)
         assert command is not None
         assert command.startswith(manager)
     assert system_package("g++", {}.get) is None

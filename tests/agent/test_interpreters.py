@@ -108,8 +108,7 @@ def test_an_interpreter_that_broke_is_left_out_and_named(tmp_path: Path) -> None
     interpreters.add(home, gone)
     gone.unlink()
     own, other = interpreters.every(home)
-    assert other.problem == "cannot be started: No such file or directory"
-    assert other.frameworks == ()
+    assert (other.problem, other.frameworks) == ("cannot be started: No such file or directory", ())
     (finding,) = check_environments((own, other), None)
     assert (finding.verdict, str(gone) in finding.sentence) == ("fail", True)
     script(gone, "echo nonsense")
@@ -128,8 +127,7 @@ def test_a_damaged_list_says_what_to_do(tmp_path: Path) -> None:
 def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    used = in_use(ANSWERS)
-    assert [device.kind for device in used[OTHER, "torch"].devices] == ["cuda"]
+    assert [device.kind for device in in_use(ANSWERS)[OTHER, "torch"].devices] == ["cuda"]
     (torch,) = merged(ANSWERS, ("torch",)).values()
     assert [(device.kind, device.python) for device in torch.devices] == [
         ("cpu", None),
@@ -158,8 +156,7 @@ def test_the_devices_of_a_machine_fit_80_columns_and_name_no_pip(
 
 def test_a_framework_that_only_another_interpreter_has_starts_there() -> None:
     broken = Probe(devices=(), environment=None, problem="ImportError: libcudnn")
-    answers = {(None, "torch"): broken, (OTHER, "torch"): probe("2.13.0", "cpu")}
-    seen = merged(answers)
+    seen = merged({(None, "torch"): broken, (OTHER, "torch"): probe("2.13.0", "cpu")})
     assert (seen["torch"].problem, seen["torch"].devices[0].python) == (None, OTHER)
     assert merged({(None, "torch"): broken})["torch"].problem == "ImportError: libcudnn"
     assert "not installed" in (seen["mlx"].problem or "")
@@ -185,8 +182,7 @@ def with_packages(folder: Path) -> Interpreter:
     here = interpreters.own()
     assert here.description is not None
     groups = [interpreters.SharedLibraries.model_validate_json(json.dumps(one)) for one in shared]
-    description = here.description.model_copy(update={"shared": tuple(groups)})
-    return Interpreter(OTHER, description)
+    return Interpreter(OTHER, here.description.model_copy(update={"shared": tuple(groups)}))
 
 
 def test_two_builds_of_cudnn_in_one_folder_are_found(tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ def sealed_event(event: Any, *signers: Ed25519PrivateKey) -> bytes:
 
 
 def enrolled(key: Ed25519PrivateKey) -> bytes:
-    event = statement.enroll_event(key.public_key(), results.AT)
-    payload = statement.key_event_payload(event)
+    payload = statement.key_event_payload(statement.enroll_event(key.public_key(), results.AT))
     return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
 
 

@@ -78,8 +78,7 @@ def test_without_a_key_there_is_nothing_to_put_away(home: Home) -> None:
 def test_what_cannot_be_undone_is_not_done_unasked(home: Home, command: list[str]) -> None:
     key = load_or_create_key(home).public_key()
     answer = CliRunner().invoke(app, command)
-    assert answer.exit_code == 2
-    assert answer.stderr.count("\n") == 1
+    assert (answer.exit_code, answer.stderr.count("\n")) == (2, 1)
     assert "Pass --yes to agree, or answer at a terminal." in answer.stderr
     assert load_or_create_key(home).public_key() == key
 

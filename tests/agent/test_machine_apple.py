@@ -107,8 +107,7 @@ def test_rosetta_is_seen_and_groups_with_nothing() -> None:
 
 def test_an_intel_mac_has_no_gpu_that_a_framework_can_use() -> None:
     mac = machine_from(kernel("intel_amd_gpu"), profile("intel_amd_gpu"), (), "x86_64")
-    assert mac.gpus == ()
-    assert hardware_name(mac, CPU) == "Intel Core i9-9980HK"
+    assert (mac.gpus, hardware_name(mac, CPU)) == ((), "Intel Core i9-9980HK")
     assert mac.cpu.instruction_sets == ("avx", "avx2", "fma")
 
 
@@ -193,5 +192,4 @@ def test_a_sysctl_that_fails_has_still_printed_what_it_knows(mac: FakeMac) -> No
 
 
 def test_a_mac_without_any_command_is_read_too(mac: FakeMac) -> None:
-    assert macos.gpus() == ()
-    assert macos.cpu().brand == "unknown Apple CPU"
+    assert (macos.gpus(), macos.cpu().brand) == ((), "unknown Apple CPU")

@@ -35,8 +35,7 @@ def later(wall: float, awake: float, asleep_too: float) -> Clocks:
     ],
 )
 def test_sleep_and_a_clock_that_was_set_are_told_apart(ended: Clocks, codes: list[str]) -> None:
-    warnings = of_clocks(AT, ended)
-    assert [doubt.code for doubt in warnings] == codes
+    assert [doubt.code for doubt in of_clocks(AT, ended)] == codes
 
 
 def test_the_clocks_of_this_machine_agree() -> None:

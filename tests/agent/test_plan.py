@@ -151,16 +151,14 @@ def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() ->
 
 def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -> None:
     plan = planned("standard", workloads=("mnist-cnn", "fashion-mlp"), frameworks=("tensorflow",))
-    assert plan.repeats == 3
-    assert {p.timing.epochs for p in plan.cells} == {2}
+    assert (plan.repeats, {p.timing.epochs for p in plan.cells}) == (3, {2})
     passes = plan.accuracy_passes
     assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
         (workload, device)
         for workload in ("mnist-cnn", "fashion-mlp")
         for device in ("cuda", "cpu")
     }
-    assert len(passes) == 4
-    assert {p.timing.least_seconds for p in passes} == {0.0}
+    assert (len(passes), {p.timing.least_seconds for p in passes}) == (4, {0.0})
     assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {
         ("tuned", p.workload.epochs) for p in passes
     }

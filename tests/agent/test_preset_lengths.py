@@ -28,8 +28,7 @@ def cells(preset: Preset, kind: str) -> list[PlannedCell]:
     framework = "tensorflow"
     probes = {framework: Probe(devices=(device,), environment=None)}
     absent = dict.fromkeys(engines.names(), Probe(devices=(), environment=None, problem="absent"))
-    wanted = () if preset.workloads else WORKLOADS
-    selection = Selection(frameworks=(framework,), workloads=wanted)
+    selection = Selection(frameworks=(framework,), workloads=() if preset.workloads else WORKLOADS)
     plan = make_plan(preset, selection, absent | probes)
     by_timing = {
         (planned.cell.workload, planned.cell.batch_size, planned.timing): planned

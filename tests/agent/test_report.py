@@ -73,8 +73,7 @@ def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
 
 
 def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
-    charts = charts_of(report_of(a_run(repeats=1)))
-    bar = charts.recipes[0].bars[1]
+    bar = charts_of(report_of(a_run(repeats=1))).recipes[0].bars[1]
     assert (bar.note, bar.low, bar.high) == ("", None, None)
 
 
@@ -102,8 +101,7 @@ def test_a_disturbed_process_is_in_no_figure_while_there_are_others() -> None:
     """As on the server: the same three results have the same figure there."""
     load = Warn(code="other_load", figures={"busy_cores": 1.0, "cores": 2.0})
     slowed = make_result(repeat=1, step_ns=2_000_000, warnings=(load,))
-    others = [make_result(repeat=number) for number in (2, 3)]
-    made = report_of([slowed, *others])
+    made = report_of([slowed, *[make_result(repeat=number) for number in (2, 3)]])
     (cell,) = made.cells
     assert cell.rates == (64_000.0, 64_000.0)
     assert (cell.in_doubt, cell.slowed, cell.left_out) == (False, False, 1)
@@ -219,8 +217,7 @@ def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path
     assert outbox.last_run() == []
     put(outbox, make_result(run_id="a" * 32))
     put(outbox, make_result(run_id="b" * 32))
-    sent = put(outbox, make_result(run_id="b" * 32, repeat=2))
-    outbox.move(sent, "sent", {})
+    outbox.move(put(outbox, make_result(run_id="b" * 32, repeat=2)), "sent", {})
     assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
     assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
 

@@ -46,8 +46,7 @@ def test_a_faster_neighbour_shortens_the_own_bars() -> None:
 
 
 def test_workloads_without_a_published_figure_have_no_such_bar() -> None:
-    report = report_of([make_result(cell=make_cell("fashion-lstm"))])
-    assert around_published(report) == Around()
+    assert around_published(report_of([make_result(cell=make_cell("fashion-lstm"))])) == Around()
 
 
 def board(request: httpx.Request) -> httpx.Response:

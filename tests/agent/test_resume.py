@@ -68,8 +68,7 @@ class Quiet:
 
 
 def measured(cell: Cell, **figures: Any) -> Answer:
-    measurement = make_measurement(cell, **figures)
-    return Answer(outcome=Measured(measurement=measurement), environment=None)
+    return Answer(outcome=Measured(measurement=make_measurement(cell, **figures)), environment=None)
 
 
 def measure(job: Job, *others: Any) -> Answer:

@@ -33,8 +33,7 @@ def timed(
 
 def test_steady_steps_settle_at_the_least_number_of_blocks() -> None:
     blocks, session, heard = timed(repeat(2 * MS), warm_up_seconds=0.05, block_seconds=0.2)
-    assert blocks.steps_per_block == 100
-    assert blocks.durations_ns == (200 * MS,) * 10
+    assert (blocks.steps_per_block, blocks.durations_ns) == (100, (200 * MS,) * 10)
     assert blocks.stop_reason == "settled"
     assert blocks.warm_up_ns == 2 * MS * blocks.warm_up_steps >= 50 * MS
     assert sum(session.blocks) == blocks.warm_up_steps + 1000
@@ -103,8 +102,7 @@ def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
         repeat(MS), steps_per_epoch, warm_up_seconds=0.0, block_seconds=0.2, epochs=3
     )
     total = 3 * steps_per_epoch
-    assert blocks.stop_reason == "epochs"
-    assert blocks.steps_per_block == block_steps
+    assert (blocks.stop_reason, blocks.steps_per_block) == ("epochs", block_steps)
     assert len(blocks.durations_ns) == total // block_steps
     assert sum(session.blocks) - blocks.warm_up_steps == total
     assert (blocks.steps, blocks.total_ns) == (total, total * MS)
@@ -132,11 +130,9 @@ def test_epochs_are_added_where_the_warm_up_was_slower(steps_per_epoch: int) -> 
 
 def test_steady_blocks_settle_only_after_the_least_seconds() -> None:
     blocks, _, _ = timed(repeat(MS), block_seconds=0.1, least_seconds=4.0)
-    assert blocks.stop_reason == "settled"
-    assert len(blocks.durations_ns) == 40
+    assert (blocks.stop_reason, len(blocks.durations_ns)) == ("settled", 40)
     early, _, _ = timed(repeat(MS), block_seconds=0.1, least_seconds=4.0, budget_seconds=2.0)
-    assert early.stop_reason == "budget"
-    assert len(early.durations_ns) == 20
+    assert (early.stop_reason, len(early.durations_ns)) == ("budget", 20)
 
 
 @pytest.mark.parametrize("slow_step", [1, 2, 3, 5, 10, 22, 23, 24, 40, 62, 63, 100, 300, 600])
@@ -146,8 +142,7 @@ def test_one_slow_warm_up_block_does_not_set_the_block_size(slow_step: int, seco
     clock = FakeClock()
     steps_ns = chain(repeat(MS, slow_step), [round(seconds * 1000) * MS], repeat(MS))
     session = FakeSession(clock, steps_ns)
-    blocks = measure(session, Timing(), 1000, clock=clock)
-    assert blocks.steps_per_block == 200
+    assert measure(session, Timing(), 1000, clock=clock).steps_per_block == 200
 
 
 class TurnsClock(LockstepClock[int]):

@@ -24,8 +24,7 @@ KEY = private_key()
 
 
 def client(handler: Handler, sleep: Callable[[float], None] = lambda _: None) -> Client:
-    transport = httpx.MockTransport(handler)
-    return Client("http://bench.test/", KEY, transport=transport, sleep=sleep)
+    return Client("http://bench.test/", KEY, transport=httpx.MockTransport(handler), sleep=sleep)
 
 
 def problem(code: str, **more: Any) -> dict[str, Any]:
@@ -270,8 +269,7 @@ def test_limited_lines_are_posted_again_after_a_wait(
 
         return answer(request, line, header)
 
-    deliveries = list(submit(client(limited, slept.append), outbox))
-    assert [d.state for d in deliveries] == ["sent"] * 5
+    assert [d.state for d in submit(client(limited, slept.append), outbox)] == ["sent"] * 5
     assert posted == [5, 3, 1]
     assert slept == [7.0 if header else LINE_WAIT_SECONDS] * 2
 

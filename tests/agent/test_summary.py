@@ -75,12 +75,10 @@ def test_one_cause_has_one_warning_and_the_worth_of_the_run_comes_first(tmp_path
     warnings = [line for line in rest if line.startswith("Warning")]
     assert len(warnings) == 1
     assert "only 3 blocks were timed" in warnings[0]
-    every = said_at_the_end(summary, verbose=True)
-    assert every.count("\nWarning: ") == 4
+    assert said_at_the_end(summary, verbose=True).count("\nWarning: ") == 4
     calm = summary_of(tmp_path / "calm", [make_result()])
     assert said_at_the_end(calm).startswith("Worth sharing: no other work or heat slowed 1 figure.")
-    failed = summary_of(tmp_path / "failed", [make_failure()])
-    said = said_at_the_end(failed)
+    said = said_at_the_end(summary_of(tmp_path / "failed", [make_failure()]))
     assert said.startswith("Nothing to share.\nNo set-up could be measured.")
 
 
@@ -97,8 +95,7 @@ def test_a_loop_that_we_could_not_measure_is_told_once(tmp_path: Path) -> None:
     cells = [make_cell(recipe=recipe, device=cuda) for recipe in ("naive", "tuned", "tuned")]
     report = report_of([make_result(cell=cell) for cell in cells])
     assert doubts_of(report).count(TUNED_ON_CUDA) == 1
-    naive = report_of([make_result(cell=cell) for cell in cells[:1]])
-    assert TUNED_ON_CUDA not in doubts_of(naive)
+    assert TUNED_ON_CUDA not in doubts_of(report_of([make_result(cell=cell) for cell in cells[:1]]))
     summary = summary_of(tmp_path, [make_result(cell=cell) for cell in cells])
     assert TUNED_ON_CUDA in said_at_the_end(summary)
     jax = make_result(cell=make_cell(framework="jax", recipe="tuned", device=cuda))
@@ -214,8 +211,7 @@ def test_the_headline_has_at_most_15_words() -> None:
         batch_size=256,
         data="real",
     )
-    tuned = cell.model_copy(update={"recipe": "tuned"})
-    fast = make_result(cell=tuned, step_ns=100_000)
+    fast = make_result(cell=cell.model_copy(update={"recipe": "tuned"}), step_ns=100_000)
     cells = [make_cell(name) for name in ("mnist-cnn", "fashion-mlp", "fashion-cnn")]
     three = [make_result(cell=cell) for cell in cells]
     three.append(make_result(cell=make_cell("fashion-cnn", recipe="pipeline"), step_ns=100))
@@ -239,8 +235,7 @@ def test_every_kind_of_warning_has_a_fix() -> None:
 
 
 def test_what_waits_for_a_server_names_it() -> None:
-    summary = RunSummary(waiting=1, server_unreachable=True)
-    said = said_at_the_end(summary, "http://server.test")
+    said = said_at_the_end(RunSummary(waiting=1, server_unreachable=True), "http://server.test")
     assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in said
 
 

@@ -179,5 +179,4 @@ def test_what_was_measured_is_kept_where_measuring_it_again_is_interrupted(
     assert (isinstance(result.outcome, Measured), stop.requested) == (True, True)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     for command, member in (("status", "pending"), ("report", "results")):
-        shown = CliRunner().invoke(app, [command, "--json"])
-        assert len(json.loads(shown.stdout)[member]) == 1
+        assert len(json.loads(CliRunner().invoke(app, [command, "--json"]).stdout)[member]) == 1

@@ -58,8 +58,7 @@ def test_a_processor_is_named_by_all_its_cores_and_no_placeholder(
 
 @pytest.mark.parametrize("board", ["NVIDIA DGX Spark", "Somebody's Desk AI 1", ""])
 def test_one_chip_has_one_name_whatever_the_board_is_called(board: str) -> None:
-    info = parse_cpuinfo(arm("0x41:0xd85", "0x41:0xd87"))
-    assert brand_of(info, board, "") == "NVIDIA GB10"
+    assert brand_of(parse_cpuinfo(arm("0x41:0xd85", "0x41:0xd87")), board, "") == "NVIDIA GB10"
 
 
 def test_a_mark_inside_of_a_name_leaves_no_blank() -> None:

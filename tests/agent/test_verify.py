@@ -217,8 +217,7 @@ def test_a_servers_recomputation_is_computed_again(
     job = SessionJob(workload_named("mnist-dense"), NONCE, 128)
     said = recomputed(job, "1" * 32, "here", figures_of_job)
     assert said.figures is not None
-    changed = said.model_copy(update={"figures": change(said.figures)})
-    (compared,) = of_recomputations([changed])
+    (compared,) = of_recomputations([said.model_copy(update={"figures": change(said.figures)})])
     assert compared.kind == kind
     assert " of mnist-dense" in compared.what
 

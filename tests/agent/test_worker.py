@@ -30,8 +30,7 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     assert phases == [*before, "evaluate", "reading"]
     assert sum(isinstance(message, BlockDone) for message in messages) == 16
     measurement = measured(ended)
-    assert measurement.startup.import_ns == 7
-    assert measurement.startup.first_step_ns == 1_000_000
+    assert (measurement.startup.import_ns, measurement.startup.first_step_ns) == (7, 1_000_000)
     assert measurement.blocks.steps_per_block == 2
     assert measurement.parameter_count == TINY.parameter_count
     assert measurement.evaluation is not None
@@ -49,8 +48,7 @@ def test_the_session_gets_all_the_data_and_its_digest_is_recorded(engine: FakeEn
     assert measured(ended).data_digest == digest
     data = engine.opened_with
     assert data is not None
-    assert data.train_x.shape == (256, 8, 8, 1)
-    assert data.test_y.shape == (64,)
+    assert (data.train_x.shape, data.test_y.shape) == ((256, 8, 8, 1), (64,))
     assert sorted(data.order) == list(range(256))
 
 
@@ -69,8 +67,7 @@ def test_an_accuracy_outside_its_band_is_diverged(engine: FakeEngine) -> None:
     """A fake that trains the published epochs and is right three times of four."""
     workload = workload_named("mnist-cnn")
     job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)
-    ended = worker.work(job, lambda message: None, engine.clock)
-    outcome = failed(ended)
+    outcome = failed(worker.work(job, lambda message: None, engine.clock))
     assert (outcome.kind, outcome.phase) == ("diverged", "evaluate")
     assert outcome.measurement
     assert outcome.measurement.evaluation

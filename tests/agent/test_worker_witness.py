@@ -114,8 +114,7 @@ def test_of_two_deep_readings_the_one_with_dropout_is_made_again(
 ) -> None:
     slowed(engine, *times, restarts=restarts)
     worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
-    on = [start.dropout for start in engine.session.restarts]
-    assert on == [False] * 4 + [True] * dropping
+    assert [start.dropout for start in engine.session.restarts] == [False] * 4 + [True] * dropping
 
 
 def test_the_start_loss_is_that_of_the_first_step(engine: FakeEngine) -> None:

@@ -120,8 +120,7 @@ def test_vectors_of_the_seeds() -> None:
     words = seeded.raw_words("order/0", seeded.DEFAULT_SEED, 4)
     said = VECTOR["words of `order/0`, default seed"]
     assert " ".join(f"{word:016x}" for word in words.tolist()) == said
-    order = seeded.order(8, 0).tolist()
-    assert " ".join(map(str, order)) == VECTOR["order of 8 samples, epoch 0"]
+    assert " ".join(map(str, seeded.order(8, 0).tolist())) == VECTOR["order of 8 samples, epoch 0"]
     kernel = seeded.initial_weights(workload_named("mnist-cnn"))[0]["kernel"].ravel()[:4]
     said = VECTOR["first 4 weights of `mnist-cnn`, float32 little-endian"]
     assert kernel.astype("<f4").tobytes().hex() == said

@@ -23,7 +23,7 @@ every_model = pytest.mark.parametrize(("framework", "recipe"), MODELS)
 
 
 def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
-    """For each further one a recipe a framework, ``naive`` and ``tuned`` in turns."""
+    """Further workloads have one recipe a framework, ``naive`` and ``tuned`` in turns."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [

@@ -109,8 +109,7 @@ def cifar() -> bytes:
 
 
 def entry(path: str, content: bytes, *mirrors: str, other_paths: tuple[str, ...] = ()) -> DataFile:
-    digest = hashlib.sha256(content).hexdigest()
-    return DataFile(path, len(content), digest, mirrors, other_paths)
+    return DataFile(path, len(content), hashlib.sha256(content).hexdigest(), mirrors, other_paths)
 
 
 def mnist_manifest(*mirrors: str, content: bytes | None = None) -> RealData:

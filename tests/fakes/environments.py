@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make_environment(folder: Path, has: Callable[[str], bool] = lambda name: True) -> Path:
-    """Make one without pip, with the entries of ``site-packages`` it ``has``; its interpreter."""
+    """An environment without pip; ``has``: entries of its ``site-packages``. Its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for there in {Path(str(item.locate_file(""))) for item in distributions()}:

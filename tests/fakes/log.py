@@ -44,8 +44,7 @@ class Log:
         level, _, number = path.removeprefix("/tile/").partition("/")
         index, width = tiles.parse_tile_number(number)
         nodes, start = self._nodes(len(self.entries)), index * tiles.WIDTH
-        wanted = range(start, start + width)
-        return b"".join(nodes[tiles.HEIGHT * int(level), at] for at in wanted)
+        return b"".join(nodes[tiles.HEIGHT * int(level), at] for at in range(start, start + width))
 
     def _nodes(self, size: int) -> dict[merkle.Node, bytes]:
         frontier, nodes = merkle.Frontier(), {}

@@ -20,7 +20,7 @@ OWNER, SERVER = "trainmark_migrate", "trainmark_server"
 
 
 def programs() -> Path:
-    """Of PATH, Debian, Homebrew, then the wheel; raises FileNotFoundError if none has them."""
+    """From PATH, Debian, Homebrew or the wheel; raises FileNotFoundError if none has them."""
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).resolve().parent

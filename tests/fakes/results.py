@@ -245,7 +245,7 @@ def make_result(
 def make_complete(
     cell: Cell | None = None, measured: dict[str, Any] | None = None, **overrides: Any
 ) -> Result:
-    """With all of level 3 but a challenge; ``overrides``: of :func:`with_witness`."""
+    """A result with all of level 3 but a challenge; ``overrides``: of :func:`with_witness`."""
     cell = cell or make_cell()
     measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
     return make_result(cell=cell, measurement=measurement, witness=False)
@@ -273,8 +273,7 @@ def challenge_request(
 
 def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:
     key = key or private_key()
-    event = statement.enroll_event(key.public_key(), AT)
-    payload = statement.key_event_payload(event)
+    payload = statement.key_event_payload(statement.enroll_event(key.public_key(), AT))
     inner = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
     name = b"null" if display_name is None else b'"%s"' % display_name.encode()
     return b'{"envelope":%s,"display_name":%s,"invite":null}' % (inner, name)

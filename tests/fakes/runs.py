@@ -37,8 +37,7 @@ def a_run(repeats: int = 3) -> list[Result]:
                     ]
     load = Warn(code="other_load", figures={"busy_cores": 2.1, "cores": 12.0})
     results[:repeats] = [r.model_copy(update={"warnings": (load,)}) for r in results[:repeats]]
-    failed = make_failure("wrong_result", run_id=RUN, cell=make_cell("fashion-lstm"))
-    return [*results, failed]
+    return [*results, make_failure("wrong_result", run_id=RUN, cell=make_cell("fashion-lstm"))]
 
 
 def an_unsteady_run() -> list[Result]:

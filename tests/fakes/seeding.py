@@ -131,7 +131,7 @@ def under_nonce(result: Result) -> Result:
 
 
 def _moved(told: Reading, old: Reading, new: Reading) -> Reading:
-    """Under another nonce; what a test changed of loss and calls stays in proportion."""
+    """A reading under another nonce; what a test changed of loss and calls stays in proportion."""
     changes: dict[str, object] = {}
     if told.loss is None or old.loss is None or new.loss is None:
         changes["loss"] = None

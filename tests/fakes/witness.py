@@ -73,8 +73,7 @@ class Witness:
 
     @property
     def key(self) -> WitnessKey:
-        public_key = self.private_key.public_key().public_bytes_raw()
-        return WitnessKey(self.name, public_key)
+        return WitnessKey(self.name, self.private_key.public_key().public_bytes_raw())
 
     def answer(self, path: str, body: bytes) -> Reply | None:
         self.asked.append(body)

@@ -20,8 +20,7 @@ AT = "2026-11-21T03:42:00.000000Z"
 
 
 def enrolled(key: Any = KEY_1) -> bytes:
-    event = statement.enroll_event(key.public_key(), AT)
-    return statement.key_event_payload(event)
+    return statement.key_event_payload(statement.enroll_event(key.public_key(), AT))
 
 
 def test_golden_key_event() -> None:

@@ -66,8 +66,7 @@ def test_key_id_of_rfc_8032_test_1() -> None:
 @pytest.mark.parametrize("text", RFC_8032)
 def test_rfc_8032_keys_are_taken(text: str) -> None:
     raw = bytes.fromhex(text)
-    key = keys.load_spki(PREFIX + raw)
-    assert key.public_bytes(Encoding.Raw, PublicFormat.Raw) == raw
+    assert keys.load_spki(PREFIX + raw).public_bytes(Encoding.Raw, PublicFormat.Raw) == raw
 
 
 @settings(max_examples=20)
@@ -123,8 +122,7 @@ def test_the_curve_arithmetic_agrees_with_cryptography() -> None:
     digest = bytearray(hashlib.sha512(KEY_2.private_bytes_raw()).digest()[:32])
     digest[0] &= 248
     digest[31] = digest[31] & 127 | 64
-    scalar = int.from_bytes(digest, "little")
-    assert encoded(keys._times(scalar, point)).hex() == RFC_8032[1]
+    assert encoded(keys._times(int.from_bytes(digest, "little"), point)).hex() == RFC_8032[1]
 
 
 OTHER_KINDS: dict[str, Any] = {

@@ -81,8 +81,7 @@ def test_long_runs_fit_an_envelope() -> None:
     """The longest block list and the longest telemetry of ten sensors stay below 2 MiB."""
     columns = {f"sensor{n}_percent": (97.3,) * MOST_SAMPLES for n in range(10)}
     at_ns = tuple(3_600_000_000_000 + n * 1_000_000_000 for n in range(MOST_SAMPLES))
-    longest = {"durations_ns": (1_234_567_890,) * MOST_BLOCKS}
-    blocks = MEASUREMENT.blocks.model_copy(update=longest)
+    blocks = MEASUREMENT.blocks.model_copy(update={"durations_ns": (1_234_567_890,) * MOST_BLOCKS})
     measured = Measured(measurement=MEASUREMENT.model_copy(update={"blocks": blocks}))
     telemetry = Telemetry(at_ns=at_ns, columns=columns)
     result = RESULT.model_copy(update={"outcome": measured, "telemetry": telemetry})

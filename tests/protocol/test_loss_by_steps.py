@@ -97,8 +97,7 @@ def test_a_loss_is_judged_by_its_steps(
 def test_what_was_not_evaluated_and_what_has_no_curve_say_so() -> None:
     assert VGG.name not in CURVES
     assert loss_by_steps.judge(CELL, MLP, 10_000, None).verdict == "unchecked"
-    other = CELL.model_copy(update=OTHER)
-    assert "guessing" in judge(other, MLP, LAST, 1e-7).sentence
+    assert "guessing" in judge(CELL.model_copy(update=OTHER), MLP, LAST, 1e-7).sentence
 
 
 def test_the_floor_is_that_of_the_data() -> None:

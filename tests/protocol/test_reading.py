@@ -52,8 +52,7 @@ def test_the_parts_of_every_session_of_the_catalogue(workload: Workload, batch_s
         made = parts(workload, batch_size, seed)
         assert made == parts(workload, batch_size, seed)
         assert len(made) <= MOST_READINGS
-        starts = {part.first for part in made if part.kind in ("short", "first")}
-        assert len(starts) in (0, 2)
+        assert len({part.first for part in made if part.kind in ("short", "first")}) in (0, 2)
         kinds = tuple(part.kind for part in made)
         assert kinds in (
             ("deep", *short, *["masks"] * 2 * drops(workload)) for short in ((), ("short", "first"))
@@ -130,8 +129,7 @@ def test_readings_of_one_session_end_at_different_steps() -> None:
     [(7, 3, [3, 3, 1]), (6, 3, [3, 3]), (2, 3, [2]), (3, 1, [1, 1, 1])],
 )
 def test_calls_are_as_long_as_blocks(steps: int, per_call: int, calls: list[int]) -> None:
-    part = Part("deep", 1, steps, 16)
-    assert part.calls(per_call) == calls
+    assert Part("deep", 1, steps, 16).calls(per_call) == calls
 
 
 def test_a_part_of_several_epochs() -> None:

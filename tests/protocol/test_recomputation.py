@@ -20,8 +20,7 @@ SESSION = nonces.seed_of(BOUND.nonce, DIGEST)
 def said(**changes: Any) -> Recomputation:
     job = recomputation.job(RESULT)
     assert job is not None
-    made = recomputed(job, BOUND.id, BOUND.server_origin, invented_for)
-    return made.model_copy(update=changes)
+    return recomputed(job, BOUND.id, BOUND.server_origin, invented_for).model_copy(update=changes)
 
 
 def draw(**changes: Any) -> Draw:

@@ -160,8 +160,7 @@ def test_a_part_is_trained_by_its_batches() -> None:
     for first in (0, 5, PER_EPOCH - 1):
         made = Training(Job(TINY, BATCH, SEED), Part("deep", first, 1, PER_EPOCH))
         assert made.loss() == made.train() == _start_loss(first, epoch=0)
-    losses = {trained(TINY, 1, first)[0] for first in range(PER_EPOCH)}
-    assert len(losses) == PER_EPOCH
+    assert len({trained(TINY, 1, first)[0] for first in range(PER_EPOCH)}) == PER_EPOCH
 
 
 def test_after_an_epochs_end_the_next_order_follows() -> None:

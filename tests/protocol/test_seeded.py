@@ -51,8 +51,7 @@ def test_the_stream_is_philox_with_the_documented_key(purpose: str) -> None:
 
 def test_unit_interval() -> None:
     words = np.array([0, 2**40 - 1, 2**40, 2**63, 2**64 - 1], np.uint64)
-    values = seeded.unit_interval(words)
-    assert values.tolist() == [0, 0, 2**-24, 0.5, 1 - 2**-24]
+    assert seeded.unit_interval(words).tolist() == [0, 0, 2**-24, 0.5, 1 - 2**-24]
 
 
 # Made once, 2026-11, on Linux x86-64. Another machine that gets another number is wrong.
@@ -141,8 +140,7 @@ def test_chosen_samples_are_those_of_the_whole(data_set: DataSet) -> None:
     assert (chosen[0].dtype, chosen[1].dtype) == (np.uint8, np.int32)
     other = seeded.generated_rows(data_set, "train", rows, "another")
     assert not np.array_equal(other[0], chosen[0])
-    empty = seeded.generated_rows(data_set, "train", rows[:0])
-    assert [len(part) for part in empty] == [0, 0]
+    assert [len(part) for part in seeded.generated_rows(data_set, "train", rows[:0])] == [0, 0]
 
 
 @pytest.mark.parametrize("first", [0, 1, 4, 7])
@@ -219,8 +217,7 @@ def test_data_digest_by_hand() -> None:
     ).hexdigest()
     assert seeded.data_digest((pictures, labels)) == expected
     # The layout in memory is not part of it, the shape is.
-    turned = np.asfortranarray(pictures), labels.astype(">i4")
-    assert seeded.data_digest(turned) == expected
+    assert seeded.data_digest((np.asfortranarray(pictures), labels.astype(">i4"))) == expected
     assert seeded.data_digest((pictures.reshape(2, 3, 2, 1), labels)) != expected
     assert seeded.data_digest((pictures, labels), (pictures, labels)) != expected
 

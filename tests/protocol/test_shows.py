@@ -92,8 +92,7 @@ def test_the_speed_of_the_readings_is_what_the_pace_says(checked: bool) -> None:
 def test_a_session_that_only_a_wide_range_checked_says_so_and_so_does_the_level() -> None:
     banded = {"figures": {"verdict": shows.WIDE_RANGE}}
     assert statuses(facts(witness=banded))["session"] == "not_checked"
-    wrong = facts(witness=banded, steps={"passed": False})
-    assert statuses(wrong)["session"] == "does_not_hold"
+    assert statuses(facts(witness=banded, steps={"passed": False}))["session"] == "does_not_hold"
     said = "with the losses of its session checked by a wide range, not recomputed"
     assert shows.level_words(facts(3, witness=banded)) == f"level 3 of 4, {said}"
     assert shows.level_words(facts(4, witness=banded)) == f"level 4 of 4, {said}"
@@ -146,8 +145,7 @@ def test_without_verdicts_only_signature_and_log_hold(status: str, rest: str) ->
 
 
 def test_what_the_next_level_needs() -> None:
-    stale = {"passed": False}
-    assert shows.level_needs(facts(1, challenge=stale)) == "level 2: challenge said so"
+    assert shows.level_needs(facts(1, challenge={"passed": False})) == "level 2: challenge said so"
     pending = {"passed": False, "figures": {"verdict": "pending"}}
     assert "not recomputed" in str(shows.level_needs(facts(2, witness=pending)))
     doubt = facts(2, own_product={"passed": False})

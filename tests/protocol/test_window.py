@@ -29,8 +29,7 @@ def judged(claim: Callable[[list[int]], list[int]], blocks: int, block_ms: int) 
     dice, verdicts = random.Random(51), []
     for _ in range(200):
         took_ns = [round(dice.gauss(1, 0.1) * block_ms * MS) for _ in range(blocks)]
-        window = window_of(took_ns, delays(dice, blocks + 1))
-        verdicts.append(judge(claim(took_ns), window).verdict)
+        verdicts.append(judge(claim(took_ns), window_of(took_ns, delays(dice, blocks + 1))).verdict)
     return verdicts
 
 
@@ -40,8 +39,7 @@ def shaved(share: float) -> Callable[[list[int]], list[int]]:
 
 @pytest.mark.parametrize(("blocks", "block_ms"), [(2, 700), (10, 200), (12, 100), (60, 200)])
 def test_late_messages_of_honest_blocks_pass(blocks: int, block_ms: int) -> None:
-    verdicts = judged(lambda took: took, blocks, block_ms)
-    assert verdicts.count("filled") >= 198
+    assert judged(lambda took: took, blocks, block_ms).count("filled") >= 198
 
 
 @pytest.mark.parametrize(
@@ -67,14 +65,12 @@ def test_time_that_is_left_out_shows(
     blocks: int, block_ms: int, claim: Callable[[list[int]], list[int]]
 ) -> None:
     """Each was within the 5 % and 0.1 s that two messages alone need."""
-    verdicts = judged(claim, blocks, block_ms)
-    assert verdicts.count("longer") >= 198
+    assert judged(claim, blocks, block_ms).count("longer") >= 198
 
 
 def test_a_first_message_that_is_late_is_no_doubt() -> None:
     took_ns = [200 * MS] * 10
-    window = window_of(took_ns, [350 * MS, 150 * MS, *[0] * 9])
-    assert judge(took_ns, window).verdict == "filled"
+    assert judge(took_ns, window_of(took_ns, [350 * MS, 150 * MS, *[0] * 9])).verdict == "filled"
 
 
 def test_the_verdict_says_which_times_it_follows_from() -> None:

@@ -13,8 +13,7 @@ def test_the_trained_tensors_are_those_of_the_weights(workload: Workload) -> Non
     weights = initial_weights(workload)
     tensors = list(trained_tensors(workload))
     assert all(weights[t.index][t.name].shape == t.shape for t in tensors)
-    sizes = sum(weights[t.index][t.name].size for t in tensors)
-    assert sizes == workload.trained_parameter_count
+    assert sum(weights[t.index][t.name].size for t in tensors) == workload.trained_parameter_count
     assert {t.own_name for t in tensors} <= {"kernel", "recurrent_kernel", "bias"}
 
 

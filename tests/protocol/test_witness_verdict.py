@@ -351,8 +351,7 @@ def test_derived_limits_grow_as_rounding_does() -> None:
 def test_limits_of_cpus_are_those_of_one_architecture(
     architecture: str, times: float, kind: str
 ) -> None:
-    witness = moved(0, 1 + times * allowed(0).movement)
-    assert judged(witness, architecture=architecture).kind == kind
+    assert judged(moved(0, 1 + times * allowed(0).movement), architecture=architecture).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -372,8 +371,7 @@ def test_limits_of_cpus_are_those_of_one_architecture(
 def test_without_a_recomputation_losses_are_in_a_wide_range(
     changes: dict[str, Any], kind: str
 ) -> None:
-    told = honest().model_copy(update=changes)
-    assert judged(told, figures=None, widely=True).kind == kind
+    assert judged(honest().model_copy(update=changes), figures=None, widely=True).kind == kind
 
 
 def test_without_dropout_no_masks_are_read() -> None:

@@ -120,8 +120,7 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    store = Store("sqlite:///:memory:")
-    return create_app(NO_LIMITS, store, authority=AUTHORITY, stale_seconds=0)
+    return create_app(NO_LIMITS, Store("sqlite:///:memory:"), authority=AUTHORITY, stale_seconds=0)
 
 
 @pytest.fixture

@@ -134,8 +134,7 @@ def test_a_loop_that_we_could_not_measure_is_marked(post: Poster) -> None:
     for kind, recipe in (("cuda", "tuned"), ("cuda", "naive"), ("cpu", "tuned")):
         marked = (kind, recipe) == ("cuda", "tuned")
         cell = results.make_cell(recipe=recipe, device=Device(kind=kind))
-        made = post.made(cell=cell)
-        page = post.http.get(f"/results/{made}").text
+        page = post.http.get(f"/results/{post.made(cell=cell)}").text
         assert (">an expert may be faster</span>" in page) is marked
         assert (TUNED_ON_CUDA in html.unescape(page)) is marked
     board = post.http.get("/?workload=mnist-cnn").text
@@ -178,8 +177,7 @@ def test_results_and_their_filters(post: Poster) -> None:
         f"key_id={results.key_id(results.private_key())}": [run, failed, made],
         "workload=fashion-lstm": [],
     }.items():
-        found = get(post.http, f"/results?{query}")["results"]
-        assert [one["id"] for one in found] == ids, query
+        assert [one["id"] for one in get(post.http, f"/results?{query}")["results"]] == ids, query
     answer = get(post.http, f"/results/{run}")
     assert answer["result"] == result.model_dump(mode="json")
     assert answer["cell"] == result.cell.model_dump(mode="json")

@@ -95,8 +95,7 @@ def test_an_answer_is_counted_and_a_replay_keeps_it(
     identity = answer(post, drawn)
     found = post.http.get(f"/api/v1/results/{identity}").json()
     assert found["ask_id"] == drawn["asks"][0]["id"]
-    machine = post.http.get(f"/api/v1/machines/{found['machine_id']}").json()
-    assert machine["asks_answered"] == 1
+    assert post.http.get(f"/api/v1/machines/{found['machine_id']}").json()["asks_answered"] == 1
     assert "answered 1 ask" in post.http.get(f"/machines/{found['machine_id']}").text
     assert "answers an ask of this server" in post.http.get(f"/results/{identity}").text
     with store.writing() as session:
@@ -112,8 +111,7 @@ def test_an_ask_that_was_not_drawn_is_not_answered(
     drawn: dict[str, Any], post: Poster, change: dict[str, Any]
 ) -> None:
     identity = answer(post, drawn, **change)
-    found = post.http.get(f"/api/v1/results/{identity}").json()
-    assert found["ask_id"] is None
+    assert post.http.get(f"/api/v1/results/{identity}").json()["ask_id"] is None
     assert "did not draw" in post.http.get(f"/results/{identity}").text
 
 

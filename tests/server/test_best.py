@@ -103,8 +103,7 @@ def test_the_range_of_the_fastest_of_equal_set_ups_holds_the_truth(
 def test_every_answer_leaves_a_disturbed_set_up_out(post: Poster) -> None:
     i7, ryzen = "intel-core-i7-8700", "amd-ryzen-9"
     post.baseline(ryzen)
-    other = results.make_machine("AMD Ryzen 9", seed=2)
-    post.made(machine=other, step_ns=1_000_000)
+    post.made(machine=results.make_machine("AMD Ryzen 9", seed=2), step_ns=1_000_000)
     for recipe, step_ns, warnings in zip(
         RECIPES, (800_000, 500_000, 200_000), ((), (), (LOAD,)), strict=True
     ):
@@ -120,7 +119,6 @@ def test_every_answer_leaves_a_disturbed_set_up_out(post: Poster) -> None:
     assert score["value"] == ratio
     of_i7 = get(post.http, f"/hardware/{i7}")
     assert (of_i7["score"], of_i7["place"]["recipe"]) == (score, "pipeline")
-    compared = get(post.http, f"/compare?ids={ryzen},{i7}")
-    assert compared["things"][1]["speed_up"] == ratio
+    assert get(post.http, f"/compare?ids={ryzen},{i7}")["things"][1]["speed_up"] == ratio
     machine_id = get(post.http, f"/results?hardware={i7}")["results"][0]["machine_id"]
     assert get(post.http, f"/machines/{machine_id}")["places"][0]["recipe"] == "pipeline"

@@ -105,15 +105,13 @@ def test_honest_runs_are_never_quarantined_for_the_ends_of_epochs(
         steady, ends = (1e7 * random.lognormal(0, noise, (2, 100))).astype(int)
         assert verdict("mean_over_median", blocks=blocks(tuple(steady.tolist()))).passed
         ends[::epoch_blocks] += 140_000_000
-        found = verdict("mean_over_median", blocks=blocks(tuple(ends.tolist())))
-        assert found.effect == "doubtful"
+        assert verdict("mean_over_median", blocks=blocks(tuple(ends.tolist()))).effect == "doubtful"
 
 
 def test_every_figure_is_of_the_whole_time() -> None:
     """A slow block and the rest of the last epoch count in all figures that are ranked."""
     whole = blocks((10_000_000, 10_000_000, 40_000_000), LastBlock(steps=5, duration_ns=10_000_000))
-    result = results.make_complete(measured={"blocks": whole})
-    made = columns.of_result(result)
+    made = columns.of_result(results.make_complete(measured={"blocks": whole}))
     step_ns = 70_000_000 / 35
     assert made["ns_per_sample"] == pytest.approx(step_ns / 64)
     assert made["samples_per_second"] == pytest.approx(64e9 / step_ns)

@@ -91,8 +91,7 @@ def test_prices_at_launch_are_the_last_resort(fleet: Poster) -> None:
     launch = price(1599, "launch", currency="USD", date="2022-10-12", part="graphics card")
     assert get(fleet.http, f"/hardware/{RTX}")["price"] == launch
     assert get(fleet.http, f"/hardware/{MAC}")["price"] is None
-    own = get(fleet.http, f"/hardware/{RTX}?price.{RTX}=1200")["price"]
-    assert own == price(1200, "reader")
+    assert get(fleet.http, f"/hardware/{RTX}?price.{RTX}=1200")["price"] == price(1200, "reader")
     text = fleet.http.get(f"/api/v1/compare.jsonl?ids={RTX},{OTHER}&price.{RTX}=1500").text
     first, second = map(json.loads, text.splitlines())
     assert (first["price"], first["price_currency"]) == (1500, None)

@@ -12,8 +12,7 @@ from bench_server.web.dots import Row, Value, dot_plot
 )
 def test_labels_of_an_axis_are_ratios(speeds: tuple[float, ...], labels: str) -> None:
     """A short axis has three ticks or more."""
-    rows = [Row("", "", (Value(at, None, None, "", ""),), "") for at in speeds]
-    plot = dot_plot("", rows)
+    plot = dot_plot("", [Row("", "", (Value(at, None, None, "", ""),), "") for at in speeds])
     assert plot
     assert [tick.label for tick in plot.ticks] == labels.split()
 

@@ -37,8 +37,7 @@ def machine(
 
 
 def verdict(of: Machine) -> CheckVerdict:
-    result = results.make_result().model_copy(update={"machine": of})
-    return verdicts_of(result)["consistent"]
+    return verdicts_of(results.make_result().model_copy(update={"machine": of}))["consistent"]
 
 
 # Each with a part of the reason.

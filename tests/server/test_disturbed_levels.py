@@ -61,8 +61,7 @@ def test_an_update_is_measured_without_the_busy_days(http: TestClient, post: Pos
     assert change["speed_up"] == pytest.approx(1_000_500 / 900_500, rel=1e-9)
     assert change["result_id"] == first
     assert history["left_out"] == 12
-    disturbed = [point["disturbed"] for point in history["points"]]
-    assert disturbed == ([False] * 6 + [True] * 6) * 2
+    assert [point["disturbed"] for point in history["points"]] == ([False] * 6 + [True] * 6) * 2
     assert http.get(f"/machines/{machine}/feed.atom").text.count("#change") == 1
     page = http.get(f"/machines/{machine}").text
     assert "12 disturbed repeats not counted in levels and changes" in page

@@ -50,8 +50,7 @@ def test_each_part_of_the_method_begins_with_its_question(http: TestClient) -> N
     question = re.compile(r".*?</h[23]>\s*<p><em>.+?\?</em></p>", re.DOTALL)
     bare = [part for part in parts if not question.match(part)]
     # These two only group their parts.
-    titles = [part.partition("</h")[0].rpartition(">")[2] for part in bare]
-    assert titles == ["Comparing", "Trust"]
+    assert [part.partition("</h")[0].rpartition(">")[2] for part in bare] == ["Comparing", "Trust"]
 
 
 def test_no_other_file_is_a_page(http: TestClient) -> None:

@@ -153,8 +153,7 @@ def test_a_load_that_the_agent_reports_explains_refused_times() -> None:
             "too busy to measure: other programs kept 1.5 of 2 cores busy; its block"
         )
         outcome = Failed(kind="too_busy", phase="timing", measurement=disturbed.measurement)
-        said = failure(disturbed.model_copy(update={"outcome": outcome}))
-        assert said == verdict.sentence
+        assert failure(disturbed.model_copy(update={"outcome": outcome})) == verdict.sentence
 
 
 def test_blocks_that_the_worker_did_not_report_are_not_ranked() -> None:

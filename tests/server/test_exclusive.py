@@ -24,7 +24,7 @@ END_HOLDERS = text(
 
 
 def end_holders(store: Store) -> int:
-    """End the holders of the projector's lock, as a restart of PostgreSQL does; their number."""
+    """End the holders of the projector's lock, as a restart does; return their number."""
     with store.reading() as session:
         return len(session.connection().execute(END_HOLDERS).all())
 

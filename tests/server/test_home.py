@@ -24,8 +24,7 @@ def measured(post: Poster) -> Poster:
         *((M2, "cpu", "mnist-cnn", 2_000_000), (M2, "metal", "fashion-mlp", 500_000)),
     ):
         device = Device(kind=kind)  # type: ignore[arg-type]
-        cell = results.make_cell(workload, device=device)
-        post.made(cell=cell, machine=machine, step_ns=step_ns)
+        post.made(cell=results.make_cell(workload, device=device), machine=machine, step_ns=step_ns)
     return post
 
 

@@ -89,8 +89,7 @@ def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Post
         if entries == 2:
             post.made()
         for address in ("/", BOARD, "/frameworks", "/api/v1/results", "/api/v1/log"):
-            answer = http.get(address)
-            assert answer.headers["trainmark-as-of"] == str(entries), address
+            assert http.get(address).headers["trainmark-as-of"] == str(entries), address
         assert http.get(BOARD).json()["as_of"] == entries
         first = f"The pages show its first {people.plural(entries, 'entry', 'entries')}."
         assert first in http.get("/log").text

@@ -182,8 +182,7 @@ def test_servers_that_start_together_have_the_same_keys(
         return generate()
 
     monkeypatch.setattr(Ed25519PrivateKey, "generate", staticmethod(another_server_first))
-    mine = load_authority(ORIGIN, tmp_path / "keys")
-    assert str(mine.log_key) == str(meanwhile[0].log_key)
+    assert str(load_authority(ORIGIN, tmp_path / "keys").log_key) == str(meanwhile[0].log_key)
     assert len([*(tmp_path / "keys").iterdir()]) == 3
 
 

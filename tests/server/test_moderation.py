@@ -55,8 +55,7 @@ def test_a_replayed_act_does_nothing_again(post: Poster, store: Store) -> None:
         entry = session.exec(select(LogEntry).where(LogEntry.kind == "act")).one()
     act(post, "show", result=identity)
     body = b'{"envelope":%s}' % (entry.envelope or b"")
-    again = post.http.post("/api/v1/acts", content=body, headers=JSON)
-    assert again.json() == first.json()
+    assert post.http.post("/api/v1/acts", content=body, headers=JSON).json() == first.json()
     assert state(store, identity)[0]
     assert rates(post) == before
 
@@ -69,8 +68,7 @@ def test_withdrawing_erases_and_leaves_a_stub(post: Poster, store: Store) -> Non
     with store.reading() as session:
         assert session.get(Measurement, identity) is None
         assert session.get_one(Withdrawn, identity).workload == "mnist-cnn"
-        of_result = select(LogEntry).where(LogEntry.submission_id == identity)
-        assert session.exec(of_result).all() == []
+        assert session.exec(select(LogEntry).where(LogEntry.submission_id == identity)).all() == []
         erased = session.exec(select(LogEntry).where(LogEntry.salt == None)).all()  # noqa: E711
     assert [entry.kind for entry in erased] == ["result", "act", "act"]
     assert get(post.http, "/log")["size"] == size + 1

@@ -60,8 +60,7 @@ def test_a_replay_keeps_a_finding_and_makes_one_that_was_never_stored(
     verdict, _ = stored(store, outlier)
     assert verdict["figures"] == {"owners": OTHERS - 2}
     with store.reading() as session:
-        query = text("SELECT count(*) FROM submission WHERE outlier IS NULL")
-        assert session.scalar(query) == 1
+        assert session.scalar(text("SELECT count(*) FROM submission WHERE outlier IS NULL")) == 1
 
 
 def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(

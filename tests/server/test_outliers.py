@@ -90,7 +90,7 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
 
 @pytest.mark.parametrize("owners", range(outliers.OWNERS_FOR_OUTLIERS, 13))
 def test_few_owners_make_few_false_outliers(owners: int) -> None:
-    """Equal hardware that differs by 10 %: five plain deviations would call 6.8 % outliers."""
+    """Times differ by 10 %: the plain median absolute deviation of five finds 6.8 % outliers."""
     random_times = np.random.default_rng(owners)
     logs = np.log(100) + 0.1 * random_times.standard_normal((20_000, owners + 1))
     false = 0

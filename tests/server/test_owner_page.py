@@ -108,8 +108,7 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     assert "Ada has one run of each figure: measure again after an update" in (
         http.get("/owners/Ada").text
     )
-    feed = http.get("/owners/Basel%20lab/feed.atom").text
-    assert "1.25 times as fast since 2026-10-06" in feed
+    assert "1.25 times as fast since 2026-10-06" in http.get("/owners/Basel%20lab/feed.atom").text
 
 
 def test_a_figure_has_one_range_on_the_pages_of_owner_and_machine(post: Poster) -> None:

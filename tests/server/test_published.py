@@ -80,8 +80,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, database_url: str) 
     assert copied["speed_up"] == pytest.approx(600_000 / 136 / 64_000)
     trusted = get(imported, "/leaderboard?workload=mnist-cnn&trust_level=1")["rows"]
     assert [row["published"] for row in trusted] == [False]
-    both = get(imported, f"/compare?ids=intel-core-i7-8700,{I7}")
-    assert both["common_cells"] == 1
+    assert get(imported, f"/compare?ids=intel-core-i7-8700,{I7}")["common_cells"] == 1
     assert get(imported, "/hardware")["hardware"][0]["slug"] == "intel-core-i7-8700"
     assert get(imported, f"/hardware/{I7}")["published"]
     assert get(imported, f"/hardware/{I7}")["score"]["covered"] == 1
@@ -92,7 +91,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, database_url: str) 
 
 
 def test_the_operator_chooses_the_baseline(imported: TestClient, application: FastAPI) -> None:
-    """Else the measured one on most boards, once two owners back it; before, a published one."""
+    """Else the one measured on most boards, once two owners back it; before, a published one."""
 
     def baseline(limit: int) -> Any:
         boards = get(imported, f"/leaderboard?limit={limit}")  # a new address is not cached

@@ -148,8 +148,7 @@ def test_unlike_timings_compare_and_allow_for_the_boost() -> None:
         1,
     )
     assert back.verdict_kind == "no_difference"
-    twice = compare(side(50, SHORT, *names), long)
-    assert twice.verdict_kind == "faster"
+    assert compare(side(50, SHORT, *names), long).verdict_kind == "faster"
     assert verdict_bounds(short, long) == pytest.approx((unlike.speed_up_low, unlike.speed_up_high))
     # Too few for a verdict.
     one = compare(side(90, SHORT, "m1"), side(100, LONG, "m2"))
@@ -183,8 +182,7 @@ def share_within(owners: int, deviation: float, between_repeats: float = 0.01) -
     times = 100 * np.exp(machines + random.normal(0, between_repeats, (SEEDS, owners, 3)))
     hits = 0
     for of_model in times.tolist():
-        made = [repeat(ns, f"m{n}") for n, row in enumerate(of_model) for ns in row]
-        figure = hardware(made)
+        figure = hardware([repeat(ns, f"m{n}") for n, row in enumerate(of_model) for ns in row])
         low, high, _ = around(figure)
         hits += low <= figure.ns_per_sample / 100 <= high
     return hits / SEEDS

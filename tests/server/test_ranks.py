@@ -231,8 +231,7 @@ def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store:
     page = post.http.get(f"/results/{ids[0]}").text
     assert "Held back for review: 3 times the median speed of" in page
     reindex.reindex(store)
-    again = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]
-    assert again == counted
+    assert [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids] == counted
 
 
 @pytest.mark.parametrize("step_ns", [100_000, 10_000_000])

@@ -66,8 +66,7 @@ def test_a_key_is_held_back_and_no_other(store: Store) -> None:
     refused = post.raw(body)
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) > 60
-    tampered = body.replace(b'"sig":"', b'"sig":"AAAA', 1)
-    assert post.raw(tampered).status_code == 400
+    assert post.raw(body.replace(b'"sig":"', b'"sig":"AAAA', 1)).status_code == 400
     assert post.made(key=other)
     project(store)
     assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
@@ -184,8 +183,7 @@ def test_reading_takes_the_token(store: Store) -> None:
         for header in (f"Bearer {TOKEN}", f"Basic {basic}"):
             assert http.get(address, headers={"Authorization": header}).status_code == 200
         for wrong in ("Bearer x", "Basic x", "Basic " + "é", f"Digest {TOKEN}", TOKEN):
-            headers = {"Authorization": wrong.encode()}
-            assert http.get(address, headers=headers).status_code == 401
+            assert http.get(address, headers={"Authorization": wrong.encode()}).status_code == 401
     Poster(http).enroll()
     assert Poster(http).raw(sealed(make_result())).status_code == 201
     assert http.get("/healthz").status_code == 200

@@ -66,8 +66,7 @@ def trained(splits: tuple[Split, Split], times: float = 1.0) -> Callable[[Result
 
 def compute(workload: Workload, nonce: str, batch_size: int, *real: Split) -> Figures:
     """Figures of generated data are invented; those of real data are really recomputed."""
-    of = figures if real else invented
-    return of(workload, nonce, batch_size, *real)
+    return (figures if real else invented)(workload, nonce, batch_size, *real)
 
 
 def worker(store: Store, here: RealData | None, budget_seconds: float = 1e9) -> Recomputer:

@@ -45,8 +45,7 @@ def log(store: Store, raw: bytes) -> None:
     """Log a recomputation as a server with the log's key can."""
     with store.writing_in_turn() as session:
         writer.take_turn(session)
-        leaf = writer.Leaf("recomputation", envelope.read(raw))
-        writer.append(session, AUTHORITY, [leaf], NOW)
+        writer.append(session, AUTHORITY, [writer.Leaf("recomputation", envelope.read(raw))], NOW)
 
 
 def bundle_of(post: Poster, store: Store, compute: Compute = invented) -> Bundle:

@@ -246,8 +246,7 @@ def test_the_budget_is_of_a_day_and_a_key(post: Poster, store: Store) -> None:
     old, *others = (results.key_id(results.private_key(seed)) for seed in (1, 2, 3))
     midnight = NOW.replace(hour=0)
     with store.reading() as session:
-        spent = [jobs.spent_seconds(session, key, midnight) for key in (old, *others)]
-        assert spent == [1, 1, 0]
+        assert [jobs.spent_seconds(session, key, midnight) for key in (old, *others)] == [1, 1, 0]
         assert jobs.spent_seconds(session, old, midnight + timedelta(days=1)) == 0
 
 

@@ -45,8 +45,7 @@ def with_pace(ratio: float, first: float | None = None, **cell: Any) -> Result:
         times = (first or ratio, *(ratio,) * (len(one.durations_ns) - 1))
         durations_ns = tuple(map(round, map(operator.mul, times, one.durations_ns)))
         readings.append(one.model_copy(update={"durations_ns": durations_ns}))
-    told = results.make_witness(made, readings=tuple(readings))
-    return results.make_complete(made, witness=told)
+    return results.make_complete(made, witness=results.make_witness(made, readings=tuple(readings)))
 
 
 GPU = Device(kind="cuda")

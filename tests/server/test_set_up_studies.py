@@ -162,7 +162,6 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     for name in ("fashion-mlp", "mnist-cnn"):
         assert f">{name}</tspan></text>" in page
     for slug in (SLUG, answer["cpu_slug"]):
-        kept = http.get("/api/v1/cpu-vs-gpu", params={"hardware": slug}).json()
-        assert kept == answer
+        assert http.get("/api/v1/cpu-vs-gpu", params={"hardware": slug}).json() == answer
     assert http.get("/api/v1/cpu-vs-gpu?hardware=nope").status_code == 422
     assert answer["pays_from_flops"] == large["flops_per_step"] > small["flops_per_step"]

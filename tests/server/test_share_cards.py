@@ -102,8 +102,7 @@ def test_page_card_and_badge_of_a_machine_show_one_workload(post: Poster, store:
     """The first of its workloads, although its hardware has a better rank in another one."""
     post.made(cell=results.make_cell(device=CUDA), machine=RTX, step_ns=160_000)
     identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
-    faster = results.make_cell(device=CUDA, precision="tf32")
-    post.made(cell=faster, machine=H200, step_ns=80_000)
+    post.made(cell=results.make_cell(device=CUDA, precision="tf32"), machine=H200, step_ns=80_000)
     other = results.make_cell(workload="fashion-mlp", device=CUDA, batch_size=128)
     post.made(cell=other, machine=H200, step_ns=320_000)
     machine_id = post.http.get(f"/api/v1/results/{identity}").json()["machine_id"]
@@ -267,8 +266,7 @@ def test_cards_answer_and_wrong_ones_do_not(
         *(f"/machines/{machine_id}/card.png", f"/results/{ids['m2']}/card.png"),
         f"/compare/card.png?ids={H200_SLUG},nvidia-geforce-rtx-4090",
     ):
-        answer = post.http.get(path)
-        assert answer.headers["content-type"] == "image/png", path
+        assert post.http.get(path).headers["content-type"] == "image/png", path
     for path, status in (
         *(("/card.png?workload=nope", 422), ("/workloads/nope/card.png", 404)),
         *(("/hardware/nope/card.png", 404), ("/machines/0123456789abcdef/card.png", 404)),
@@ -281,8 +279,7 @@ def test_a_machines_badge_has_its_figure_of_a_board_without_reading_boards(
 ) -> None:
     """A larger batch is faster, and is on no board by default."""
     identity = post.made(cell=results.make_cell(device=CUDA), machine=H200, step_ns=320_000)
-    large = results.make_cell(device=CUDA, batch_size=1024)
-    post.made(cell=large, machine=H200, step_ns=1_024_000)
+    post.made(cell=results.make_cell(device=CUDA, batch_size=1024), machine=H200, step_ns=1_024_000)
 
     def read(*_: object) -> None:
         pytest.fail("a badge needs no board")

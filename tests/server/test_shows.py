@@ -39,8 +39,7 @@ def test_a_result_says_what_it_shows_before_and_after_its_recomputation(
     assert answer["trust_level"] == 2
     assert answer["assurance"] == "self_attested"
     assert answer["level_needs"] == "level 3: the server has not recomputed it yet"
-    before = statuses(http, sent)
-    assert before["session"] == "pending"
+    assert statuses(http, sent)["session"] == "pending"
     settle(store)
     answer = http.get(f"/api/v1/results/{sent}").json()
     assert (answer["trust_level"], answer["assurance"]) == (3, "third_party")

@@ -103,8 +103,7 @@ def test_one_tag_stands_for_both_encodings(post: Poster) -> None:
     for tag in (plain, packed, f'"other", {plain}', "*"):
         for encoding in (PLAIN, GZIP):
             for method in ("GET", "HEAD"):
-                headers = encoding | {"If-None-Match": tag}
-                answer = http.request(method, "/", headers=headers)
+                answer = http.request(method, "/", headers=encoding | {"If-None-Match": tag})
                 assert (answer.status_code, answer.content) == (304, b""), (tag, encoding)
                 assert "content-encoding" not in answer.headers
                 assert answer.headers["vary"] == "Accept-Encoding, Origin"
