@@ -55,7 +55,11 @@ def program() -> str:
 
 
 def find_home(environ: Mapping[str, str] = os.environ) -> Home:
-    """``BENCH_HOME``, or the platform's folder for application data; else ``HomeProblem``."""
+    """``BENCH_HOME``, or the platform's folder for a user's application data.
+
+    Raises:
+        HomeProblem: there is neither.
+    """
     chosen = environ.get("BENCH_HOME")
     try:
         return Home(Path(chosen).expanduser() if chosen else user_folder())
@@ -64,12 +68,20 @@ def find_home(environ: Mapping[str, str] = os.environ) -> Home:
 
 
 def user_folder() -> Path:
-    """The platform's folder for a user's application data; RuntimeError without a home folder."""
+    """The platform's folder for this user's application data.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
     return platformdirs.user_data_path("trainmark")
 
 
 def read_json(path: Path) -> Any:
-    """The content of a file of the agent's own; ``HomeProblem`` where it cannot be read."""
+    """The content of a file of the agent's own.
+
+    Raises:
+        HomeProblem: it is damaged or cannot be read.
+    """
     try:
         return strict_json.loads(path.read_bytes(), max_bytes=MOST_BYTES)
     except FileNotFoundError:
@@ -96,15 +108,21 @@ def private_folder(path: Path) -> Path:
 def write_durably(path: Path, content: bytes) -> None:
     """Write a file of mode 0600 so that after a power cut it is complete or absent.
 
-    Content and name are on disk when this returns; ``HomeProblem`` where they cannot be.
+    It is on disk when this returns: its content, then its name in the folder.
+
+    Raises:
+        HomeProblem: it cannot be written.
     """
     with _written(path, content) as partial:
         partial.replace(path)
 
 
 def read_or_make_private(path: Path, make: Callable[[], bytes]) -> bytes:
-    """Read a private file; make it first where there is none. ``HomeProblem`` where others may read
-    it, or it cannot be read or written."""
+    """Read a private file; make it first where there is none. No file is overwritten.
+
+    Raises:
+        HomeProblem: others may read it, or it cannot be read or written.
+    """
     with suppress(FileNotFoundError):
         return _read_private(path)
     with suppress(FileExistsError), _written(path, make()) as partial:  # another agent was faster

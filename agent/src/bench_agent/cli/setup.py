@@ -26,7 +26,11 @@ from .exits import Exit, stop
 
 
 def open_home() -> Home:
-    """The agent's folder, or ``HomeProblem``: a file is in its place, or others may write in it."""
+    """The agent's folder.
+
+    Raises:
+        HomeProblem: a file is in its place, or others may write in it.
+    """
     home = find_home()
     existing = next(path for path in (home.root, *home.root.parents) if path.exists())
     if not existing.is_dir():

@@ -24,7 +24,11 @@ class _MirrorFailed(Exception):
 
 
 def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
-    """An HTTP client for mirrors: it follows redirects and refuses compression."""
+    """An HTTP client for mirrors: it follows redirects and refuses compression.
+
+    Raises:
+        UsageProblem: the system's proxies or certificates cannot be used.
+    """
     headers = {"Accept-Encoding": "identity"}
     return open_http(timeout=timeout, follow_redirects=True, headers=headers)
 

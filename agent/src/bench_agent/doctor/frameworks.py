@@ -129,6 +129,7 @@ def check_shared_libraries(every: Sequence[Interpreter]) -> Iterator[Finding]:
 
 
 def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Finding]:
+    """One finding for each framework, and a failure if none works."""
     for name, seen in frameworks.items():
         software = seen.software
         if not seen.installed:

@@ -53,6 +53,7 @@ class Nvidia:
 
 
 def read_nvidia(gpus: Sequence[Gpu]) -> Nvidia:
+    """The driver, and the GPUs that the frameworks may see."""
     version = driver.driver_version()
     return Nvidia(
         present=bool(file_text("/proc/driver/nvidia/version")) or any(_on_bus()),

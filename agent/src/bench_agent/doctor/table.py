@@ -69,6 +69,7 @@ class Surroundings:
 
     @cached_property
     def unwritable(self) -> str | None:
+        """Why the agent's folder cannot be written, or None."""
         return storage.why_not_writable(self.home.root)
 
     @cached_property
@@ -88,6 +89,7 @@ class Surroundings:
 
     @property
     def environments_problem(self) -> str | None:
+        """Why the list of added interpreters cannot be read, or None."""
         try:
             interpreters.added(self.home)
         except HomeProblem as problem:

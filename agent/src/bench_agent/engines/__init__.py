@@ -17,7 +17,11 @@ def names() -> list[str]:
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of a framework. Does not import it. A ``LookupError`` lists all engines."""
+    """The engine of a framework. Does not import the framework.
+
+    Raises:
+        LookupError: there is none; the message lists all engines.
+    """
     if name not in names():
         raise LookupError(unknown("framework", name, names()))
     engine: Engine = import_module(f".{name}", __name__).ENGINE

@@ -52,6 +52,7 @@ def product_scale(size: int) -> float:
 
 
 def available_cores() -> int:
+    """The number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -25,8 +25,11 @@ class MachineFacts:
 
 
 def read_machine(home: Home) -> Machine:
-    """This machine's facts, without serial numbers, host and user names; ``HomeProblem`` where the
-    salt of its hash cannot be stored."""
+    """Read this machine's facts, without serial numbers, host and user names.
+
+    Raises:
+        HomeProblem: the salt of the machine's hash cannot be stored in the agent's folder.
+    """
     return make_machine(read_facts(), machine_hash(home, identifier() or b"no identifier"))
 
 

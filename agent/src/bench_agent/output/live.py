@@ -226,6 +226,7 @@ class EventLines:
         self._write("note", text=text)
 
     def summary(self, document: Document) -> None:
+        """The last line: the document of ``--json``."""
         self._write("summary", **document)
 
     def _write(self, event: str, **members: Any) -> None:

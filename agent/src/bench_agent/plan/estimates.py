@@ -166,6 +166,10 @@ def load(path: Path) -> MeasuredTimes:
 
 
 def note(path: Path, cell: Cell, new: CellTimes) -> None:
-    """Store a cell's times in place of its last ones; ``HomeProblem`` where that fails."""
+    """Store a cell's times in place of its last ones.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
     measured_times = MeasuredTimes(cells={**load(path).cells, cell.digest: new})
     write_durably(path, measured_times.model_dump_json().encode())

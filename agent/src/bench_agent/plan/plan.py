@@ -151,7 +151,11 @@ def make_plan(
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
-    """Check the filters before frameworks are probed; ``UsageProblem`` lists the known names."""
+    """Check the names in the filters, before frameworks are probed.
+
+    Raises:
+        UsageProblem: a name is unknown; the message lists the known ones.
+    """
     try:
         for name in selection.frameworks:
             engines.engine_named(name)

@@ -163,8 +163,11 @@ LIKE: dict[str, Preset] = {
 
 
 def preset_of(preset: str | None, like: str | None = None) -> Preset:
-    """The preset of this name, ``quick`` by default, or that of a published benchmark;
-    ``UsageProblem`` for an unknown name, or both."""
+    """The preset of this name, ``quick`` by default, or that of a published benchmark.
+
+    Raises:
+        UsageProblem: there is none of this name, or both are named.
+    """
     if preset and like:
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     what, name, known = ("source", like, LIKE) if like else ("preset", preset or "quick", PRESETS)

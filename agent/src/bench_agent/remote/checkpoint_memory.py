@@ -37,7 +37,11 @@ class ServerState:
 
 
 def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
-    """Address and stored state of the server whose log signed a checkpoint; else InvalidProof."""
+    """Find the server whose log signed a checkpoint: its address and stored state.
+
+    Raises:
+        InvalidProof: no known log signed it.
+    """
     for path in sorted(home.servers.glob("*.json")):
         document = read_json(path)
         server = _state(document, path)

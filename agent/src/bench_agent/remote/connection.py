@@ -101,7 +101,11 @@ def trusted() -> ssl.SSLContext:
 
 
 def open_http(**options: Any) -> httpx.Client:
-    """An HTTP client, with the system's proxies and certificates, or ``UsageProblem``."""
+    """An HTTP client, with the system's proxies and certificates.
+
+    Raises:
+        UsageProblem: a variable names a proxy or certificates that cannot be used.
+    """
     try:
         return httpx.Client(verify=trusted(), **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -112,7 +116,11 @@ def open_http(**options: Any) -> httpx.Client:
 
 
 def within(seconds: float, work: Callable[[], Value]) -> Value:
-    """The outcome of work in another thread; TimeoutError if it takes longer, and is left alone."""
+    """The outcome of work in another thread, which is left alone if it takes longer.
+
+    Raises:
+        TimeoutError: it does. Else what the work raises.
+    """
     outcome: Future[Value] = Future()
 
     def run() -> None:

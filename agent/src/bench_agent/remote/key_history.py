@@ -47,7 +47,11 @@ class KeyHistory:
             raise BadSignature(f"its key ended with entry {ended}, and this is entry {index}")
 
     def apply(self, opened: Envelope, index: int) -> None:
-        """Apply the next entry; ``ProtocolError`` where its signers may not sign this event."""
+        """Apply the next entry.
+
+        Raises:
+            ProtocolError: its signers are not authorised for this event.
+        """
         if opened.payload_type == acts.ACT_PAYLOAD_TYPE:
             self._decided(opened)
             return

@@ -8,7 +8,11 @@ from bench_protocol.signing.receipts import Receipt
 
 
 def parse_receipt(document: Any) -> Receipt:
-    """Read a receipt from a server's answer; ``InvalidProof`` where it is none."""
+    """Read a receipt from a server's answer.
+
+    Raises:
+        InvalidProof: the document is no receipt.
+    """
     try:
         return receipts.parse_proof(bytes.fromhex(document["salt"]), document["proof"])
     except (KeyError, TypeError, ValueError) as error:

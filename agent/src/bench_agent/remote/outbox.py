@@ -37,7 +37,11 @@ class Entry:
 
     @property
     def raw(self) -> bytes:
-        """The bytes, even if another process has moved the file; else ``FileNotFoundError``."""
+        """The bytes, even if another process has moved the file to another state.
+
+        Raises:
+            FileNotFoundError: the envelope is in none of the three folders.
+        """
         outbox = self.path.parent.parent
         for folder in (self.path.parent, *(outbox / state for state in STATES)):
             with suppress(FileNotFoundError):
@@ -65,7 +69,11 @@ class Entry:
 
     @property
     def fault(self) -> str | None:
-        """Why the file is no signed result, or None; FileNotFoundError if it was moved."""
+        """Why the file is no signed result; None if it is one.
+
+        Raises:
+            FileNotFoundError: another process has moved it.
+        """
         if not self.path.is_file() and self.path.exists():
             return "it is no file"
         try:
@@ -90,7 +98,11 @@ class Outbox:
         return next((Entry(path) for path in paths if path.exists()), None)
 
     def put(self, result: Result, raw: bytes) -> Entry:
-        """Store a result's envelope, on disk when this returns; else ``HomeProblem``."""
+        """Store the envelope of a result; it is on disk when this returns.
+
+        Raises:
+            HomeProblem: the disk is full or the folder cannot be written.
+        """
         path = self.root / "pending" / file_name(result.run_id, result.cell, result.repeat)
         write_durably(path, raw)
         return Entry(path)

@@ -64,8 +64,11 @@ def of_result(result: Result) -> Iterator[Compared]:
 
 
 def of_recomputations(stated: Iterable[Recomputation]) -> Iterator[Compared]:
-    """Recompute the figures of a server's recomputations, and compare; ``InvalidField`` for an
-    unknown workload."""
+    """Recompute the figures of a server's recomputations, and compare.
+
+    Raises:
+        InvalidField: the catalogue has no such workload.
+    """
     for said in stated:
         what = f"the server's recomputation of a session of {said.workload}"
         if said.figures is None:

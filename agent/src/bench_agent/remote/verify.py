@@ -97,7 +97,11 @@ def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read)
 
 
 def read_file(path: Path) -> dict[str, Any] | Entry:
-    """A bundle, or an envelope of the outbox with its receipt; else ``UsageProblem``."""
+    """Read a bundle, or an envelope of the outbox with its receipt.
+
+    Raises:
+        UsageProblem: the file is neither.
+    """
     if path.suffix == ANSWER_SUFFIX:
         beside = path.with_suffix(".json")
         raise UsageProblem(
@@ -181,8 +185,12 @@ def verify_own(
 
 
 def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Facts:
-    """What a verified result's claims follow from: the verdicts of its server, if there are any, or
-    ``BadSignature`` where these are malformed."""
+    """What a verified result's claims follow from: the verdicts of its server, if there are
+    any.
+
+    Raises:
+        BadSignature: the verdicts in the bundle are malformed.
+    """
     result, logged = statement.parse_result(verified.payload), verified.log_index is not None
     judged = None if bundle is None else bundle.get(JUDGED)
     if judged is None:

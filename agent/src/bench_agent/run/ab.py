@@ -139,8 +139,11 @@ def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
 def side(
     name: str, choice: Choice, probes: Mapping[str, Probe], measured_times: MeasuredTimes
 ) -> Side:
-    """The cell of a side, on the first device that is no CPU if none is named; ``UsageProblem``
-    where the choice names no cell, or several."""
+    """The cell of a side. If no device is named, the first one that is not the CPU.
+
+    Raises:
+        UsageProblem: the choice names no cell, or several.
+    """
     selection = choice.selection
     if not selection.recipes:
         selection = replace(selection, recipes=(DEFAULT_RECIPE,))

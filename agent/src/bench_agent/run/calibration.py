@@ -47,7 +47,11 @@ def calibrate(
     run_job: RunJob = run_task,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Run each cell briefly and store its measured time; a cell that fails stores nothing."""
+    """Run each cell briefly and store its measured time. A cell that fails stores nothing.
+
+    Raises:
+        HomeProblem: the file of measured times cannot be written.
+    """
     for planned in cells:
         cell = planned.cell
         show(f"calibrating: {cell.framework} on {cell.device}")

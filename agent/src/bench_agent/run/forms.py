@@ -45,7 +45,12 @@ class Forms:
         self, planned: PlannedCell, command: Sequence[str] | None = None
     ) -> FormChoice | None:
         """The form to run a cell in; None where it has one form only, or where its plain one gives
-        no figures. KeyboardInterrupt: the user wants to stop."""
+        no figures.
+
+        Raises:
+            KeyboardInterrupt: the user wants to stop.
+            HomeProblem: a log cannot be written.
+        """
         command = tuple(command or worker_command(planned.python))
         key = planned.cell, command
         if key not in self._choices:

@@ -103,8 +103,14 @@ class Interpreter:
 
 
 def every(home: Home, *, packages: bool = False) -> tuple[Interpreter, ...]:
-    """The agent's own interpreter, then the added ones; ``packages``: ask for all distributions
-    too, which takes longer. ``HomeProblem``: ``environments.json`` cannot be read."""
+    """The agent's own interpreter, then the added ones.
+
+    Args:
+        packages: ask for all distributions too, which takes longer.
+
+    Raises:
+        HomeProblem: ``environments.json`` cannot be read.
+    """
     here = own(packages=packages)
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda path: ask(path, here, packages=packages), added(home))
@@ -136,7 +142,11 @@ def describe(path: str | None, *, packages: bool = True) -> Description | None:
 
 
 def require(paths: Iterable[str]) -> None:
-    """``UsageProblem`` where workers cannot start under an interpreter of a run that goes on."""
+    """Check that workers can start under the interpreters of a run that goes on.
+
+    Raises:
+        UsageProblem: under one of them they cannot.
+    """
     here = own()
     for asked in (ask(path, here) for path in paths):
         if asked.problem:
@@ -198,7 +208,11 @@ def _modules() -> list[str]:
 
 
 def added(home: Home) -> tuple[str, ...]:
-    """Paths of the added interpreters, or ``HomeProblem``."""
+    """Paths of the added interpreters.
+
+    Raises:
+        HomeProblem: the file cannot be read.
+    """
     try:
         return _Added.model_validate_json(home.environments.read_bytes()).interpreters
     except (FileNotFoundError, NotADirectoryError):

@@ -47,14 +47,22 @@ def new(run_id: str, nonce: str, plan: Plan) -> Journal:
 
 
 def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
-    """Write a new run's journal before its first repeat, over an earlier one; else HomeProblem."""
+    """Write the journal of a new run before its first repeat, in place of an earlier one.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
     journal = new(run_id, nonce, plan)
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal
 
 
 def unfinished(home: Home) -> Journal | None:
-    """The journal of a run that did not end, or None; ``HomeProblem`` where it cannot be used."""
+    """The journal of a run that did not end, or None.
+
+    Raises:
+        HomeProblem: it is damaged, or of another version.
+    """
     try:
         journal = Journal.model_validate_json(home.journal.read_bytes())
     except FileNotFoundError:

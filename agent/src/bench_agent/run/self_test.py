@@ -98,7 +98,11 @@ class SelfTests:
         self._outcomes: dict[tuple[Place, Precision], Outcome] = {}
 
     def refusal(self, planned: PlannedCell) -> Answer | None:
-        """The answer in place of a repeat whose device fails its self-test; None if it passes."""
+        """The answer in place of a repeat whose device fails its self-test; None if it passes.
+
+        Raises:
+            HomeProblem: the outcome cannot be stored.
+        """
         place, precision = place_of(planned), planned.cell.precision
         known = self._outcomes.get((place, precision))
         outcome = known or self.outcome(place, precision)
@@ -110,7 +114,14 @@ class SelfTests:
         return outcome.refusal
 
     def outcome(self, place: Place, precision: Precision, *, again: bool = False) -> Outcome:
-        """The stored outcome, or that of a test now, which ``again`` asks for in any case."""
+        """The stored outcome, or that of a test now.
+
+        Args:
+            again: test also where an outcome is stored, and replace it.
+
+        Raises:
+            HomeProblem: the outcome cannot be stored.
+        """
         subject = self._subject(place, precision)
         name = f"{place} {precision} {place.python or ''}".strip()
         kept = _load(self._home).outcomes.get(name)

@@ -22,7 +22,11 @@ SHORTEST_SECONDS = 10.0
 
 
 def meter_for(device: Device, system: str = platform.system(), root: Path = Path("/")) -> Meter:
-    """The meter whose scope contains this device, or ``MeterProblem`` with the reason."""
+    """The meter whose scope contains this device.
+
+    Raises:
+        MeterProblem: there is none, and why.
+    """
     if device.kind == "cuda":
         return Nvml(device.index)
     if system == "Darwin":

@@ -19,7 +19,11 @@ STEPS_PER_CALL = 23
 
 
 def take(engine: Engine, form: str) -> None:
-    """Have an engine open its next sessions in a form; ``LookupError`` if it has none."""
+    """Have an engine open its next sessions in a form.
+
+    Raises:
+        LookupError: the engine has no forms.
+    """
     if not isinstance(engine, HasForms):
         raise LookupError(f"{engine.name} has no forms")
     engine.form = form

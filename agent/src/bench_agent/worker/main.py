@@ -97,6 +97,7 @@ def probe(framework: str) -> Probe:
 
 
 def read(task: ReadTask) -> ReadAnswer:
+    """Make the readings of a cell's session; nothing is timed."""
     software: Environment | None = None
     try:
         engine = engine_named(task.cell.framework)

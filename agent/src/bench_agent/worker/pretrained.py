@@ -24,7 +24,11 @@ GENERATED = "generated"
 
 
 def chosen_file(environ: Mapping[str, str]) -> Path | None:
-    """The file in ``BENCH_PRETRAINED``, if any; ``UsageProblem`` where it does not exist."""
+    """The file in ``BENCH_PRETRAINED``, if any.
+
+    Raises:
+        UsageProblem: it does not exist.
+    """
     if not environ.get(VARIABLE):
         return None
     path = Path(environ[VARIABLE])

@@ -40,6 +40,7 @@ class AsksAnswer:
 
 
 def asks(session: Session, hardware_slug: str | None = None) -> AsksAnswer:
+    """The asks of the newest draw, at most ``MOST_ASKS``. An unknown hardware has none."""
     day = session.scalars(select(AskDay).order_by(col(AskDay.day).desc()).limit(1)).first()
     if day is None:
         return AsksAnswer(None, None, None, ())

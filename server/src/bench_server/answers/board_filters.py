@@ -88,6 +88,7 @@ class BoardFilters(CellFilters):
 
     @property
     def is_of_hardware(self) -> bool:
+        """Whether rows are hardware or its set-ups, not machines."""
         return self.group != "machine"
 
     @property
@@ -109,6 +110,7 @@ class BoardFilters(CellFilters):
 
     @property
     def ranks_rows(self) -> bool:
+        """Whether rows have ranks: those of hardware, unless a search selected them before."""
         return not self._searches_first
 
 

@@ -19,6 +19,7 @@ class CellFigure(FigureAnswer):
 
 
 def in_catalogue_order(figures: Sequence[Figure], prices: Prices) -> tuple[CellFigure, ...]:
+    """Figures of the workloads this program knows, fastest first within each."""
     shown = []
     for workload in CATALOGUE:
         for figure in figures:

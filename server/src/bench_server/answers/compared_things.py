@@ -104,5 +104,6 @@ def _setup_thing(item: str, kind: ThingKind, name: str, row: Any) -> ComparedId:
 
 
 def names_of(things: Sequence[ComparedId]) -> list[str]:
+    """Names of the things, with details added to equal names."""
     times = Counter(thing.name for thing in things)
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]

@@ -50,6 +50,8 @@ WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 
 
 class CellKey(NamedTuple):
+    """The fields that two things must share for a comparison. Those that are compared are null."""
+
     workload: str
     framework: str | None
     recipe: str | None
@@ -61,6 +63,8 @@ Side = dict[CellKey, Figure]
 
 
 class Column(NamedTuple):
+    """A thing, its figures by cell, the cells in which it has held ones, and its price."""
+
     thing: ComparedId
     side: Side
     held: Set[CellKey]

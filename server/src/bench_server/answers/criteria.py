@@ -34,6 +34,7 @@ class Search:
 
     @property
     def is_of_one(self) -> bool:
+        """Whether some hardware is named, not only its family: where is it on the board?"""
         return bool(self.name or self.slug)
 
     def names(self, hardware: str, slug: str, owner: str = "", machine_id: str = "") -> bool:

@@ -65,6 +65,8 @@ class Beside(NamedTuple):
 
 
 class Page(NamedTuple):
+    """The rows that a board shows."""
+
     rows: Sequence[RankedRow]
     next_cursor: str | None
 
@@ -100,6 +102,7 @@ def leaderboard(
 def rankings(
     session: Session, filters: BoardFilters, of_operator: str | None = None
 ) -> list[Ranking]:
+    """All rows of the boards; see :func:`leaderboard`."""
     query_names.require_known(session, filters)
     baselines, criteria, workloads = {}, filters.criteria, filters.workloads
     of_machines = filters.group == "machine"

@@ -67,6 +67,7 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
 
 
 def cosigned(session: Session, days: int) -> CosignedAnswer:
+    """The checkpoints of the last days on which a witness cosigned."""
     newest = select(Cosignature.day).distinct().order_by(col(Cosignature.day).desc()).limit(days)
     rows = session.exec(
         select(Cosignature, LogCheckpoint.note)

@@ -64,6 +64,7 @@ class Order(NamedTuple):
     def of(
         cls, filters: BoardFilters, baseline: Figure | None, prices: Prices = NO_PRICES
     ) -> "Order":
+        """The order that the filters ask for: of a field, else of the ranks."""
         if filters.sort is None:
             return cls(RANK_BY[filters.ranked_by], False, float)
         name = filters.sort.removeprefix("-")
@@ -79,6 +80,7 @@ class Order(NamedTuple):
         return cls(value, filters.sort[0] == "-", str if name == "hardware" else float)
 
     def sorted(self, rows: Sequence[RankedRow]) -> list[RankedRow]:
+        """Rows in this order, those with equal values by speed."""
         places = {row.figure.id: self.place(row) for row in rows}
 
         def at(row: RankedRow) -> Place:

@@ -89,6 +89,8 @@ class OwnerAnswer:
 
 
 class RunFigure(NamedTuple):
+    """The figure of one run, when its newest result was received, and its versions."""
+
     ns_per_sample: float
     disturbed: bool
     newest_at: datetime

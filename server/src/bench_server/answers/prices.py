@@ -44,6 +44,7 @@ class Prices:
 
     @property
     def energy_currency(self) -> str | None:
+        """The currency of energy costs; null for a reader's own price."""
         own = self.energy_per_kwh is not None or self.of_operator is None
         return None if own else self.of_operator.currency  # type: ignore[union-attr]
 

@@ -67,6 +67,7 @@ def _none(kind: str, field: str, wanted: str, near: list[str], otherwise: str) -
 
 
 def nearest_owners(session: Session, wanted: str) -> list[str]:
+    """Owners whose name contains this one, else those most alike."""
     label, connection = OWNERS.c.label, session.connection()
     names = select(label).order_by(label)
     containing = label != wanted, label.icontains(wanted, autoescape=True)
@@ -123,12 +124,14 @@ def frameworks(session: Session) -> list[str]:
 
 
 def is_hardware(session: Session, slug: str) -> bool:
+    """Whether any figure, measured or published, is of this hardware."""
     levels = TABLE.c.level.in_(["hardware", "published"])
     query = select(TABLE.c.id).where(levels, TABLE.c.hardware_slug == slug).limit(1)
     return session.connection().scalar(query) is not None
 
 
 def ranked_hardware(session: Session) -> list[tuple[str, str]]:
+    """Slug and name of hardware with figures, by name."""
     query = (
         select(TABLE.c.hardware_slug, func.min(TABLE.c.hardware))
         .where(TABLE.c.level.in_(["hardware", "published"]))

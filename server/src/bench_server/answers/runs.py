@@ -18,6 +18,8 @@ MOST_RESULTS = 3 * MOST_RUNS
 
 
 class Repeat(NamedTuple):
+    """Columns of a ranked result."""
+
     result_id: str
     run_id: str
     started_at: datetime

@@ -59,6 +59,7 @@ def launch_price(name: str) -> tuple[float, str, date, str] | None:
 
 
 def stated_memory(name: str) -> float | None:
+    """Bytes of memory of a hardware, as its maker states them."""
     found = _stated(name).get("memory_bytes")
     return found.values[0] if found else None
 

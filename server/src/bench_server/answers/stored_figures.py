@@ -24,6 +24,7 @@ FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
+    """Stored figures, fastest first, those that are held marked."""
     connection = session.connection()
     rows = connection.execute(FIGURES.where(*conditions)).all()
     return with_holds(connection, [figure(row) for row in rows])

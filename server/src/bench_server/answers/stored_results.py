@@ -55,6 +55,7 @@ def rows_of(session: Session, submissions: Sequence[Submission]) -> list[Measure
 
 
 def pending_row(submission: Submission) -> Measurement:
+    """The columns of a result that the projector has not applied yet."""
     of_payload = columns.of_result(columns.stored_result(submission.payload))
     return Measurement(
         **{**of_payload, "status": "pending"},

@@ -38,6 +38,7 @@ WITHDRAWN = select(*(GONE.c[name] for name in (*_SHOWN, "workload_digest", "id")
 def unranked_rows(
     session: Session, workloads: Sequence[Workload], criteria: Criteria
 ) -> dict[str, tuple[UnrankedRow, ...]]:
+    """The newest unranked and withdrawn results, by workload digest."""
     answers: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
     conditions = criteria.of_trust_level()
     for digest, rows in _newest(

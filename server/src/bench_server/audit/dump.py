@@ -22,7 +22,11 @@ class NoDump(ValueError):
 
 @contextmanager
 def keeping(fetch: Fetch, file: Path) -> Iterator[Fetch]:
-    """Fetch, and store every answer in a file, which appears when the block ends without error."""
+    """Fetch, and store every answer in a file. The file appears when the block ends without error.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     partial = file.with_name(f".{file.name}.partial")
     written: set[str] = set()
     try:

@@ -24,6 +24,8 @@ class Compared(NamedTuple):
 
 
 class Level(NamedTuple):
+    """The ranking state of one result."""
+
     trust_level: int
     ranked: bool
 

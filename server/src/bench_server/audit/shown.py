@@ -34,12 +34,16 @@ class Record(TypedDict):
 
 
 class Records(TypedDict):
+    """A page of entries."""
+
     as_of: int | None
     records: list[Record]
     next_start: int | None
 
 
 class State(TypedDict):
+    """The log, and the server's keys."""
+
     origin: str
     key: str
     challenge_key: str
@@ -47,6 +51,8 @@ class State(TypedDict):
 
 
 class BoardRow(TypedDict):
+    """A set-up of a hardware on a board."""
+
     published: bool
     hardware_slug: str
     framework: str
@@ -67,6 +73,8 @@ class BoardRow(TypedDict):
 
 
 class Board(TypedDict):
+    """A page of a board."""
+
     as_of: int
     rows: list[BoardRow]
     next_cursor: str | None
@@ -80,6 +88,8 @@ class Cosigned(TypedDict):
 
 
 class CosignedDays(TypedDict):
+    """The cosigned checkpoints of the last days."""
+
     checkpoints: list[Cosigned]
 
 

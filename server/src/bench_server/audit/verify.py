@@ -56,6 +56,8 @@ class Report:
 
 
 class Shown(NamedTuple):
+    """The figures that boards show, and the number of log entries that they follow from."""
+
     boards: dict[str, Compared]
     as_of: int
 

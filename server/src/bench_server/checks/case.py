@@ -18,6 +18,8 @@ NOT_SEEDED = "its seed does not follow from its nonce, so nothing of it is recom
 
 
 class Waiting(NamedTuple):
+    """Why something is not compared with a recomputation."""
+
     verdict: Literal["self_seeded", "unverified", "not_drawn", "pending"]
     sentence: str
 
@@ -38,14 +40,17 @@ class Case:
 
     @cached_property
     def job(self) -> SessionJob | None:
+        """The job that the server recomputes; None if it recomputes none."""
         return recomputation.job(self.result)
 
     @property
     def recomputed(self) -> Recomputation | None:
+        """The server's recomputation of its session."""
         return None if self.job is None else self.known.get(self.job.key)
 
     @property
     def waiting(self) -> Waiting:
+        """Why its session is not compared with a recomputation."""
         if self.result.challenge is None:
             return Waiting("self_seeded", SELF_SEEDED)
         if not self.bound:

@@ -64,6 +64,7 @@ def energy(case: Case) -> Finding:
 
 
 def consistent(case: Case) -> Finding:
+    """The document about the machine does not contradict itself."""
     machine = case.result.machine
     wrong = [words for words, contradicts in RULES.items() if contradicts(machine)]
     sentence = f"its machine contradicts itself: {'; '.join(wrong)}"

@@ -44,6 +44,7 @@ def of_result(
 
 
 def failure(result: Result) -> str | None:
+    """Why a result that is no measurement does not count, or None if it is one."""
     if isinstance(result.outcome, Measured):
         return None
     if result.outcome.kind == "too_busy":

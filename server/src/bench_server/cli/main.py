@@ -58,6 +58,8 @@ COMMANDS = {
 
 
 class Commands(LazyCommands):
+    """The commands of :data:`COMMANDS`."""
+
     package = __package__
     table = COMMANDS
 

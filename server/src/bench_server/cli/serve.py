@@ -26,6 +26,8 @@ LEAST_CONNECTIONS = 64
 
 
 class AnnouncingServer(uvicorn.Server):
+    """A uvicorn server that prints its address once it listens."""
+
     def __init__(self, config: uvicorn.Config, address: str) -> None:
         super().__init__(config)
         self._address = address
@@ -68,6 +70,8 @@ class OwnInEachWorker:
 
 
 class AnnouncingWorkers(Multiprocess):
+    """A uvicorn supervisor that prints the address once all workers listen."""
+
     def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
         super().__init__(config, sockets)
         self._address = address

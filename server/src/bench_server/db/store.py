@@ -60,6 +60,8 @@ class Lock:
 
 
 class Store:
+    """Hands out sessions: ``reading()`` and ``writing()``."""
+
     def __init__(self, database_url: str) -> None:
         self.engine = open_engine(database_url)
         self._writer = self.engine.execution_options(write=True)

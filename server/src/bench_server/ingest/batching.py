@@ -24,6 +24,8 @@ RECENT = 4
 
 
 class PendingItem(NamedTuple, Generic[Item, Answer]):
+    """An item, and the future of its outcome."""
+
     item: Item
     future: "Future[Answer]"
 

@@ -39,6 +39,8 @@ class Enrollment(Wire):
 
 @dataclass(frozen=True)
 class KeyEventResult:
+    """The outcome of a key event: its key, its receipt, and whether it is new."""
+
     key: SigningKey
     receipt: Receipt
     created: bool
@@ -104,7 +106,14 @@ def accept(
 def apply(
     session: Session, identity: Identity, opened: Envelope, now: datetime
 ) -> SigningKey | None:
-    """Verify a key event and apply it; None if it enrolls a key that is enrolled."""
+    """Verify a key event and apply it.
+
+    Returns:
+        The key of the event; None if it enrolls a key that is enrolled.
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
         _require_origin(key_registry.verified_rotation(session, opened).server_origin, identity)

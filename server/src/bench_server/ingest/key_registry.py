@@ -44,13 +44,19 @@ def _public_key(spki: bytes) -> Ed25519PublicKey:
 
 
 class KeyStatus(NamedTuple):
+    """A key, as far as it may send results."""
+
     key_id: str
     status: str
     revoked_reason: str | None
 
 
 def key_with_id(session: Session, key_id: str) -> SigningKey:
-    """The key with this id, or ``UnknownKey``."""
+    """The key with this id.
+
+    Raises:
+        UnknownKey: it is not enrolled.
+    """
     row = session.get(SigningKey, key_id)
     if row is None:
         raise unknown_key(key_id)
@@ -58,6 +64,7 @@ def key_with_id(session: Session, key_id: str) -> SigningKey:
 
 
 def unknown_key(key_id: str) -> UnknownKey:
+    """The error for a key that is not enrolled."""
     return UnknownKey(
         f"no key {key_id} is enrolled",
         field="signatures.keyid",
@@ -101,7 +108,11 @@ def refuse_inactive(row: SigningKey | KeyStatus) -> None:
 
 
 def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:
-    """Make an invitation, of whose code only the digest is stored; InvalidField for a bad label."""
+    """Make an invitation. The database stores only the digest of the returned code.
+
+    Raises:
+        InvalidField: the owner's label is invalid.
+    """
     try:
         TypeAdapter(Label | None).validate_python(owner)
     except ValidationError:
@@ -137,6 +148,7 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
 
 
 def owner_with_label(session: Session, label: str) -> Owner:
+    """The owner with this label, created if there is none."""
     owner = session.get(Owner, label)
     if owner is None:
         owner = Owner(label=label)
@@ -149,7 +161,11 @@ def owner_with_label(session: Session, label: str) -> Owner:
 
 
 def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
-    """The key that an enrollment contains and that signed it (proof of possession)."""
+    """The key that an enrollment contains and that signed it (proof of possession).
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
     _require_signatures(opened, 1, "an enrollment has exactly one signature")
     _, public_key = statement.parse_key_event(opened.payload)
     key_id = keys.key_id(public_key)
@@ -182,7 +198,12 @@ def enroll(session: Session, key: SigningKey) -> SigningKey:
 
 
 def verified_rotation(session: Session, opened: Envelope) -> Rotation:
-    """A rotation, signed by the old key, then by the new one; ``KeyNotActive`` for the old one."""
+    """A rotation to a new key, signed by the old one and then by the new one.
+
+    Raises:
+        ProtocolError: one of its kinds.
+        KeyNotActive: the old key is pending, rotated or revoked.
+    """
     _require_signatures(opened, 2, "a rotation is signed by the old key, then by the new one")
     event = Rotation.parse(opened.payload)
     new = statement.public_key(event.public_key)
@@ -224,8 +245,12 @@ def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
 def verified_revocation(
     session: Session, opened: Envelope, operator: Ed25519PublicKey
 ) -> Revocation:
-    """A revocation, signed by the key itself, by another active key of its owner, or the operator;
-    ``KeyNotActive`` if the signer may not revoke this key."""
+    """A revocation, signed by the key itself, by another active key of its owner, or the operator.
+
+    Raises:
+        ProtocolError: one of its kinds.
+        KeyNotActive: the signer may not revoke this key.
+    """
     _require_signatures(opened, 1, "a revocation has exactly one signature")
     event = Revocation.parse(opened.payload)
     signer = opened.signatures[0].key_id
@@ -270,6 +295,7 @@ def assign(session: Session, key_id: str, label: str) -> SigningKey:
 
 
 def keys_of(session: Session, label: str) -> list[SigningKey]:
+    """The keys of an owner, oldest first."""
     query = select(SigningKey).where(SigningKey.owner == label)
     return list(session.exec(query.order_by(col(SigningKey.enrolled_at))).all())
 

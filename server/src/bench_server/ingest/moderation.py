@@ -96,7 +96,11 @@ def perform(
 def decide(
     store: Store, authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
 ) -> ActResult:
-    """Perform an act of the operator."""
+    """Perform an act of the operator.
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
     sealed = envelope.encode(operators(authority, now, kind, **about))
     return perform(b'{"envelope":%s}' % sealed, store, authority, now)
 
@@ -144,8 +148,11 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
 
 
 def require_possible(session: Session, act: Act) -> None:
-    """Refuse an act on a result that it cannot have an effect on, by ``NotFound``, ``Gone``,
-    ``NotYours``, ``Conflict`` or ``InvalidField``."""
+    """Refuse an act on a result that it cannot have an effect on.
+
+    Raises:
+        NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
+    """
     if act.act not in ABOUT_RESULTS:
         return
     result_id = _needed(act.result, "result")
@@ -167,7 +174,11 @@ def require_possible(session: Session, act: Act) -> None:
 
 
 def change_keys(session: Session, act: Act, display_name: str | None = None) -> None:
-    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none."""
+    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none.
+
+    Raises:
+        UnknownKey, KeyNotActive, InvalidField: the act is impossible.
+    """
     if act.act == "rename":
         key = key_registry.require_active(session, act.key_id)
         chain = col(SigningKey.first_key_id) == key.first_key_id

@@ -21,6 +21,8 @@ CHUNK_BYTES = 8 * 1024
 
 
 class Answer(NamedTuple):
+    """An HTTP status and body."""
+
     status: int
     body: bytes
 
@@ -89,7 +91,11 @@ class Cosigner:
 
 
 def parse(text: str) -> tuple[Cosigner, ...]:
-    """Read the setting: a verifier key and an address in turn, separated by spaces."""
+    """Read the setting: a verifier key and an address in turn, separated by spaces.
+
+    Raises:
+        ValueError: it is something else.
+    """
     words = text.split()
     if len(words) % 2:
         raise ValueError("each witness is a verifier key and an address")

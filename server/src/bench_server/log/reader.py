@@ -54,6 +54,7 @@ def _nodes_of(levels: int) -> Executable:
 
 
 def newest_checkpoint(session: Session) -> LogCheckpoint:
+    """The checkpoint over all entries."""
     return session.exec(
         select(LogCheckpoint).order_by(col(LogCheckpoint.size).desc()).limit(1)
     ).one()
@@ -81,6 +82,7 @@ def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
 
 
 def index_of_result(session: Session, submission_id: str) -> int:
+    """The index of the entry of a stored result."""
     of_result = select(LogEntry.log_index).where(LogEntry.submission_id == submission_id)
     return session.exec(of_result.where(LogEntry.kind == "result")).one()
 
@@ -117,7 +119,11 @@ def envelope_of_result(submission: Submission) -> Envelope:
 
 
 def hash_tile(session: Session, level: int, number: str) -> bytes:
-    """A tile of hashes; ``NotFound`` if the log has none."""
+    """A tile of hashes.
+
+    Raises:
+        NotFound: the log has no such tile.
+    """
     start, count = _place(number)
     hashes = session.exec(
         select(LogNode.hash)
@@ -131,7 +137,11 @@ def hash_tile(session: Session, level: int, number: str) -> bytes:
 
 
 def entry_tile(session: Session, number: str) -> bytes:
-    """An entry bundle; ``NotFound`` if the log has none."""
+    """An entry bundle.
+
+    Raises:
+        NotFound: the log has no such bundle.
+    """
     start, count = _place(number)
     commitments = session.exec(
         select(LogEntry.commitment)

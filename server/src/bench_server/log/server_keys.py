@@ -53,6 +53,7 @@ class Authority:
 
     @property
     def log_key(self) -> NoteKey:
+        """The key that verifies the log's checkpoints."""
         return note_key(self.origin, self.log)
 
     @property

@@ -35,6 +35,8 @@ class Revocation(NamedTuple):
 
 
 class Eligibility(NamedTuple):
+    """Whether a result is ranked, why not, and its trust level."""
+
     rankable: bool
     unranked_reason: str | None
     trust_level: int

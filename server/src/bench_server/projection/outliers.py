@@ -108,6 +108,7 @@ def of_times(times_ns: Sequence[float]) -> OtherOwners:
 
 
 def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
+    """Statistics of owners from the quartiles of their times."""
     low, middle, high = map(math.log, quartiles_ns)
     return OtherOwners(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
 

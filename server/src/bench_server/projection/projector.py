@@ -36,6 +36,8 @@ class ProjectionStopped(RuntimeError):
 
 @dataclass(frozen=True)
 class Projector:
+    """Applies entries of one database."""
+
     store: Store
     batch: int = BATCH
     # The checkpoint's date draws the asks of days without any entry.

@@ -43,6 +43,7 @@ class Group(NamedTuple):
 
 
 def setup_of(subject: Subject) -> HardwareSetup:
+    """The set-up and hardware of a result or an aggregate."""
     return HardwareSetup(subject.hardware_slug, subject.workload_digest, *subject.setup)
 
 

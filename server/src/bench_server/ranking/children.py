@@ -162,6 +162,8 @@ class Group:
 
 
 class Place(NamedTuple):
+    """The id of the child in the middle, and the range of those that count."""
+
     middle_id: str
     range: Range
 

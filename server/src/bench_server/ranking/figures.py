@@ -163,6 +163,7 @@ class Figure(NamedTuple):
 
     @property
     def counted(self) -> int:
+        """How many owners count in it."""
         return self.values.n if self.unit == "owners" else 1
 
     @property
@@ -182,4 +183,5 @@ EMPTY: dict[Level, dict[str, Any]] = {
 
 
 def at_level(level: Level, subject: Subject) -> Subject:
+    """The subject at a level, its own or a higher one."""
     return subject._replace(**EMPTY[level])

@@ -190,6 +190,7 @@ def combined(
 def of_machines(
     machines: Iterable[Figure], facts: Mapping[str, OwnerFacts] = ALL_NEW
 ) -> list[Figure]:
+    """Figures of hardware from figures of machines."""
     return combined(combined(machines, "owner"), "hardware", facts)
 
 

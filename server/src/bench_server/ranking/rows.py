@@ -54,6 +54,7 @@ RESULT_COLUMNS = tuple(
 
 
 def figure_of_result(row: Any) -> Figure:
+    """A measured result with ``RESULT_COLUMNS`` as a figure of one repeat, ranked or not."""
     time = row.ns_per_sample
     return Figure(
         id=row.submission_id,
@@ -90,6 +91,7 @@ FIGURE_COLUMNS = tuple(
 
 
 def figure(row: Sequence[Any]) -> Figure:
+    """``FIGURE_COLUMNS`` of a row as a figure."""
     (
         id, level, hardware, slug, workload, digest,
         framework, device, recipe, batch_size, precision, data, timing,
@@ -131,6 +133,11 @@ def figure(row: Sequence[Any]) -> Figure:
 def aggregate_columns(
     level: str, aggregate: Figure, owner: OwnerFacts = NO_OWNER
 ) -> dict[str, Any]:
+    """The columns of a figure of this level.
+
+    Args:
+        owner: kind and area of an owner; no matter at other levels.
+    """
     subject = aggregate.subject
     fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
     return {

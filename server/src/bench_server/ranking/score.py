@@ -70,6 +70,7 @@ def best_of(figures: Iterable[Figure]) -> Bests:
 
 
 def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
+    """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
     pairs = [(bests[workload], base) for workload, base in baseline.items() if workload in bests]
     found = overall([compare(own, base) for own, base in pairs])
     itself = all(own.id == base.id for own, base in pairs)

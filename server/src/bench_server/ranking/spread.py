@@ -44,6 +44,7 @@ NO_SPREAD = Spread(0.0)
 
 
 def unsteady(share: float | None) -> bool:
+    """Whether a spread is above a fifth."""
     return share is not None and share > UNSTEADY_SPREAD
 
 

@@ -44,6 +44,8 @@ ON_REAL_DATA = -1
 
 
 class Stated(NamedTuple):
+    """A recomputation and the index of its entry."""
+
     log_index: int
     said: Recomputation
 

@@ -42,12 +42,14 @@ logger = logging.getLogger(__name__)
 
 
 def compute(workload: Workload, nonce: str, batch_size: int, *real: Any) -> Figures:
+    """Recompute a session in NumPy; see :func:`bench_protocol.recompute.figures`."""
     from bench_protocol.recompute import figures  # here: only this needs NumPy
 
     return figures(workload, nonce, batch_size, *real)
 
 
 def generated_digest(data_set: DataSet) -> str:
+    """The digest of generated data; see :func:`bench_protocol.recompute.generated_digest`."""
     from bench_protocol import recompute
 
     return recompute.generated_digest(data_set)

@@ -18,6 +18,8 @@ PROCESS_BYTES = 32 * 1024 * 1024
 
 
 class BodiesInFlight:
+    """Counts the bytes of each body as they come."""
+
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.by_network: Counter[str] = Counter()

@@ -79,6 +79,8 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 on one connection, with deadlines."""
+
     def __init__(
         self,
         connections: Connections,

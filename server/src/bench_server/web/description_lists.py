@@ -10,6 +10,8 @@ from bench_protocol.payload.result import Failed, Result
 
 
 class Fact(NamedTuple):
+    """One line of a list of facts."""
+
     label: str
     value: str
 

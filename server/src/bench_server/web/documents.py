@@ -12,11 +12,15 @@ from bench_protocol.base.names import slug
 
 
 class Section(NamedTuple):
+    """A section of a document: its anchor and heading."""
+
     anchor: str
     heading: str
 
 
 class Document(NamedTuple):
+    """A document: title, body as HTML, and sections."""
+
     title: str
     text: Markup
     sections: tuple[Section, ...]

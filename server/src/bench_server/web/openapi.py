@@ -65,6 +65,7 @@ def install(app: FastAPI) -> None:
 
 
 def complete(document: dict[str, Any]) -> None:
+    """Add meanings and errors to a document, in place."""
     schemas = document["components"]["schemas"]
     for name in UNUSED:
         schemas.pop(name, None)

@@ -31,12 +31,16 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
+    """A labelled series of points, in order."""
+
     label: str
     points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
 class Tick:
+    """A label on an axis."""
+
     at: float
     label: str
 
@@ -78,6 +82,7 @@ class Plot:
 
     @property
     def nameless(self) -> bool:
+        """Whether a label is left out, on a phone or on a screen."""
         named = sum(bool(point.label) for line in self.lines for point in line.points)
         return any(len(labels) < named for labels in self.labels.values())
 
@@ -164,6 +169,8 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 class Scale(NamedTuple):
+    """A scale from values to positions."""
+
     low: float
     high: float
     start: float

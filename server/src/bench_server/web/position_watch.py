@@ -42,6 +42,7 @@ class PositionWatch:
 
 
 def watch() -> PositionWatch:
+    """The watch of this event loop."""
     try:
         return _WATCH.get()
     except LookupError:

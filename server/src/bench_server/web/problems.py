@@ -152,6 +152,7 @@ def _pages_near(request: Request) -> Sequence[str]:
 
 
 def install(app: FastAPI) -> None:
+    """Install the exception handlers: every kind of error becomes a problem."""
     app.exception_handler(ProtocolError)(refusal)
 
     @app.exception_handler(RequestValidationError)

@@ -40,6 +40,7 @@ def scope_words(scope: str) -> str:
 
 @cache
 def xml_templates() -> Environment:
+    """Templates of XML documents: pictures and feeds."""
     env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined
     )
@@ -53,6 +54,7 @@ def xml_templates() -> Environment:
 
 @cache
 def environment() -> Environment:
+    """The template environment with the pages' filters."""
     env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,

@@ -133,6 +133,7 @@ def _max_pool(x: Any, layer: layers.MaxPool2D, fast: bool) -> Any:
 
 
 def dropout(x: Any, rate: float, key: Any) -> Any:
+    """``x`` with a share of its values zero and the others scaled."""
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0.0)
 
 

@@ -56,6 +56,8 @@ class Trace:
 
 @dataclass(frozen=True)
 class Charts:
+    """All charts of a report; comparisons that a run does not allow are empty."""
+
     fastest: tuple[BarGroup, ...]
     devices: tuple[BarGroup, ...]
     recipes: tuple[BarGroup, ...]

@@ -20,8 +20,11 @@ PARTS = {
 
 
 class IoReport:
-    """CPU, GPU, memory and neural engine of one chip, and their sum. ``MeterProblem`` where the
-    library is not installed, or this chip reports no energy."""
+    """CPU, GPU, memory and neural engine of one chip, and their sum.
+
+    Raises:
+        MeterProblem: the library is not installed, or this chip reports no energy.
+    """
 
     source: EnergySource = "ioreport"
     scope = SOC

@@ -21,6 +21,10 @@ class Meter(Protocol):
     """Which of the counters is the device's own."""
 
     def read(self) -> Counters:
-        """All counters now, in a few ms; ``MeterProblem`` if the source stopped answering."""
+        """All counters now. Takes less than a few milliseconds.
+
+        Raises:
+            MeterProblem: the source stopped answering.
+        """
 
     def close(self) -> None: ...

@@ -16,8 +16,11 @@ PACKAGE = "cpu_package"
 
 
 class Rapl:
-    """Sum over the processor packages, and over the memory beside them where it is counted;
-    ``MeterProblem`` without counters, or the right to read them."""
+    """Sum over the processor packages, and over the memory beside them where it is counted.
+
+    Raises:
+        MeterProblem: there are no counters, or no right to read them.
+    """
 
     source: EnergySource = "rapl"
     scope = PACKAGE

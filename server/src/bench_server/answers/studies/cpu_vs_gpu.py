@@ -73,6 +73,7 @@ class PairAnswer:
 
     @property
     def hardware_slug(self) -> str | None:
+        """The one that other studies are shown of."""
         return self.gpu_slug
 
 

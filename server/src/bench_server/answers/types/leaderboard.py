@@ -87,11 +87,13 @@ class FigureAnswer(Rated, InSetup):
 
     @property
     def owner_words(self) -> str:
+        """How many owners of each kind have a figure, and which decide."""
         counts = OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners)
         return counts.words(self.owners_that_count)
 
     @property
     def owners_that_count(self) -> int:
+        """The number of owners that count in the figure."""
         return self.n if self.unit == "owners" else 1
 
     @property

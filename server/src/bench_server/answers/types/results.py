@@ -138,6 +138,7 @@ DERIVED = frozenset(
 def result_fields(
     submission: Submission, row: Measurement, verdicts: bool = True
 ) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`; ``verdicts``: whether they are wanted."""
     columns = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__

@@ -162,5 +162,6 @@ def receipt_answer(receipt: Receipt) -> ReceiptAnswer:
 
 
 def envelope_document(opened: Envelope) -> dict[str, Any]:
+    """An envelope as JSON, in the form in which this server writes envelopes."""
     document: dict[str, Any] = json.loads(envelope.encode(opened))
     return document

@@ -12,6 +12,8 @@ VENDORS = ("apple", "nvidia", "amd", "intel")
 
 @dataclass(frozen=True)
 class Choice:
+    """An option of a form field or a link: value, text, and whether it is selected."""
+
     value: str
     label: str
     chosen: bool
@@ -40,11 +42,13 @@ def address(path: str, parameters: dict[str, Any]) -> str:
 
 
 def vendor(hardware: str) -> str:
+    """The class of a vendor's colour."""
     first = hardware.split(maxsplit=1)[0].casefold()
     return first if first in VENDORS else "other"
 
 
 def choices(pairs: Iterable[tuple[str, str]], chosen: str | None) -> tuple[Choice, ...]:
+    """Options from values and their labels."""
     return tuple(Choice(value, label, value == chosen) for value, label in pairs)
 
 

@@ -25,6 +25,8 @@ SAMPLE = (
 
 
 class Parameter(NamedTuple):
+    """A parameter of queries: its values with their limits, its meaning, and an example."""
+
     name: str
     values: str
     meaning: str

@@ -18,6 +18,8 @@ from .common import Page, WorkloadFigures, by_workload
 
 @dataclass(frozen=True)
 class SourcedFact:
+    """A property in words, its source, and the source's address if it has one."""
+
     label: str
     value: str
     source: str

@@ -24,6 +24,8 @@ MARKS: Mapping[Status, tuple[str, str]] = {
 
 
 class CheckMark(NamedTuple):
+    """One line of the list of checks: its class, a word for the class, the finding."""
+
     css: str
     words: str
     sentence: str

@@ -62,6 +62,7 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
 
 
 def of_comparison(answer: CompareAnswer) -> Charts:
+    """Compared things by price and by energy, relative to the first."""
     first = answer.things[0]
     times = f"Times as fast as {first.name}"
     drawn, notes = comparable({one.name: one.price for one in answer.things if one.speed_up})

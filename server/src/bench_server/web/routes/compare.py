@@ -55,6 +55,7 @@ def prices(
         ),
     ] = None,
 ) -> Prices:
+    """The reader's prices and the operator's."""
     return Prices(of_reader, settings.prices, energy_price)
 
 
