@@ -38,7 +38,6 @@ RUN_ID = "a" * 32
 
 
 def ask(**changes: Any) -> dict[str, Any]:
-    """An ask as a server sends it, with a field that no agent knows yet."""
     return {
         "hardware_slug": HARDWARE,
         "workload": DENSE.name,

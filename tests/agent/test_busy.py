@@ -17,7 +17,6 @@ BUSY, IDLE = Conditions(cpu_utilisation_percent=97.0), Conditions(cpu_utilisatio
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The answers that a user at a terminal gives to the question, which a test puts in."""
     answers: list[str] = []
 
     def prompt(question: str, **_: object) -> str:

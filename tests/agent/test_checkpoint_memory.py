@@ -20,7 +20,6 @@ SERVER = "http://log.test"
 
 
 def met(home: Home, log: Log) -> CheckpointMemory:
-    """A memory that remembers the log as it is; the log then counts what is fetched."""
     memory = CheckpointMemory(home, SERVER, log.fetch)
     memory.meet()
     log.fetched.clear()

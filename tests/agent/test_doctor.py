@@ -39,7 +39,6 @@ class Bench:
         return done.returncode, json.loads(done.stdout)["findings"]
 
     def follow(self, hint: str) -> None:
-        """Run a fix in a shell; variables that it exports persist."""
         script = f"{hint}\necho BENCH_HOME=$BENCH_HOME"
         done = subprocess.run(
             ["sh", "-ec", script],

@@ -25,8 +25,6 @@ ON_BATTERY = Conditions(on_battery=True, low_power_mode=True)
 
 
 class Waiting:
-    """A clock that only sleeping moves, and looks that see one thing after the other."""
-
     def __init__(self, *seen: Conditions) -> None:
         self.now = 100.0
         self.said: list[str] = []

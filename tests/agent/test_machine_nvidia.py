@@ -16,8 +16,6 @@ from bench_protocol.payload.machine import Gpu
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Installs a fake library; without ``listed`` the CUDA driver does not answer."""
-
     def put(*gpus: FakeGpu, listed: list[dict[str, Any]] | None = None, **options: Any) -> FakeNvml:
         fake = FakeNvml(*gpus, **options)
         devices = None if listed is None else cuda.parse_devices(json.dumps(listed))

@@ -17,7 +17,6 @@ WORKLOAD = workload_named("resnet50-transfer")
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    """Keras' ResNet50 without its top, its statistics and biases not those of a new one."""
     import keras
 
     keras.utils.set_random_seed(3)

@@ -96,8 +96,7 @@ def test_an_unsteady_machine_stops_at_the_budget() -> None:
     ("steps_per_epoch", "block_steps"), [(390, 78), (937, 200), (400, 100), (60, 15)]
 )
 def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
-    """Ten blocks or more fill epochs exactly where a divisor is near; the rest is a last, shorter
-    block."""
+    """Ten blocks or more fill epochs exactly where a divisor is near; else the last is shorter."""
     blocks, session, heard = timed(
         repeat(MS), steps_per_epoch, warm_up_seconds=0.0, block_seconds=0.2, epochs=3
     )

@@ -46,7 +46,6 @@ def created(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def states(outbox: Outbox) -> tuple[int, int, int]:
-    """Numbers of (pending, sent, refused) envelopes."""
     return len(list(outbox.pending())), len(list(outbox.sent())), len(list(outbox.refused()))
 
 

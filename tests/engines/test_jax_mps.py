@@ -20,7 +20,6 @@ ON_METAL = {"device": Device(kind="metal")}
 
 @pytest.fixture
 def config(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the engine sets on a Mac with jax-mps, whose platform has one device."""
     installed("jax")
     import jax
 

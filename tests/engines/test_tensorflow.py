@@ -157,7 +157,6 @@ def test_the_probe_finds_a_cpu_right_and_nan_wrong(tuned: bool) -> None:
 
 
 def safe_session(workload: Workload) -> Any:
-    """A session of ``tuned`` with safe layers and composed updates, in steps of 16 samples."""
     from bench_agent.engines.tensorflow import keras_model, shared, steps
 
     model = keras_model.build(workload, initial_weights(workload), safe=True)

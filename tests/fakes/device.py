@@ -55,7 +55,6 @@ class Device:
             self._until(self.done_ns - QUEUE_NS)
 
     def sync(self) -> None:
-        """Wait for the work, as well as this device's engine does."""
         left = self.done_ns - self.now_ns
         if self.fault == "waits for half":
             self._until(self.now_ns + left // 2)
@@ -65,7 +64,6 @@ class Device:
             self.now_ns += 20_000_000  # another program has the core
 
     def read(self) -> None:
-        """Copy a value: it is there when it is computed."""
         self._until(self.done_ns)
         self.now_ns += READ_NS
 

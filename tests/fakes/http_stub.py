@@ -22,7 +22,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[Handler], ended: threading.Event) -> Iterator[str]:
-    """Serve until the block ends, and set ``ended`` then; gives the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

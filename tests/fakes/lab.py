@@ -63,7 +63,6 @@ class Lab:
         return {(None, "torch"): Probe(devices=(cpu,), environment=self.software)}
 
     def run_job(self, job: Job, *others: Any) -> Answer:
-        """Measures a cell; its results also report a library, which probes do not."""
         self.measured.append(job.cell)
         reported = self.software.model_copy(update={"libraries": {"blas": "openblas"}})
         if job.cell.recipe in self.fails:

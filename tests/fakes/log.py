@@ -21,7 +21,6 @@ class Log:
     fetched: list[str] = field(default_factory=list)
 
     def add(self, raw: bytes) -> int:
-        """Log an envelope; gives its index."""
         self.entries.append(receipts.commitment(SALT, envelope.read(raw)))
         return len(self.entries) - 1
 

@@ -63,7 +63,6 @@ class Commands:
         self.command(name, f"print({text!r}, end='')")
 
     def by_arguments(self, name: str, answers: Mapping[str, str]) -> None:
-        """Write a command that answers by its arguments, and refuses others."""
         refusal = f"sys.exit({name!r} + ': unknown argument')"
         self.command(
             name,

@@ -51,8 +51,6 @@ def become_a_mac() -> None:
 
 
 class AppleEnergyMonitor:
-    """zeus-apple-silicon: millijoules that grow with each reading."""
-
     readings = 0
 
     def get_cumulative_energy(self) -> SimpleNamespace:

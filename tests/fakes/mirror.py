@@ -11,11 +11,7 @@ from . import http_stub
 
 @dataclass
 class Mirror:
-    """What it serves under any path, and how badly.
-
-    ``cut_after``: bytes of each answer before the connection is dropped. ``stalls``: it sends that
-    much and then nothing until the test ends. ``ranges``: whether it knows what a range is.
-    """
+    """``cut_after``: bytes of an answer before the connection ends, or ``stalls`` until the end."""
 
     content: bytes
     cut_after: int | None = None

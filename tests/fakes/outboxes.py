@@ -24,7 +24,6 @@ def put(outbox: Outbox, result: Result, key: Ed25519PrivateKey | None = None) ->
 
 
 def outbox_with(folder: Path, most: int) -> Outbox:
-    """An outbox with results of the test key, each a second younger than the one before."""
     outbox = Outbox(folder / "outbox")
     for age in range(most):
         entry = put(outbox, make_result())

@@ -69,7 +69,6 @@ class Cluster:
         self.execute(f'DROP DATABASE "{database}"')
 
     def execute(self, statement: str) -> None:
-        """Run a statement as superuser, outside of a transaction."""
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"

@@ -38,7 +38,6 @@ PROJECTED = (
 
 
 def rows(store: Store) -> list[list[dict[str, Any]]]:
-    """Every row of the projected tables, and what the projector stores of submissions."""
     with store.reading() as session:
         return [
             sorted(
@@ -55,7 +54,6 @@ def is_projected(store: Store) -> bool:
 
 
 def project(store: Store) -> None:
-    """Apply all log entries, as the projector's thread would soon."""
     Projector(store).catch_up()
 
 

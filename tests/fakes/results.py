@@ -90,7 +90,6 @@ def clocks_of(began: datetime, took_ns: int) -> Clocks:
 
 
 def clocks_from(day: int, minute: int = 0) -> Clocks:
-    """The clocks of a repeat that started on this day of October 2026."""
     started = f"2026-10-{day:02d}T00:{minute:02d}:00.000000Z"
     return make_result().clocks.model_copy(update={"started": started})
 

@@ -33,8 +33,7 @@ def test_welch_by_hand() -> None:
 
 
 def test_the_speed_up_is_the_ratio_of_the_figures() -> None:
-    """One slow value of three moves neither median; a geometric mean would say 11 % slower. The
-    interval spans that of both."""
+    """One slow value of three moves no median; a geometric mean would say 11 % slower."""
     verdict = comparison.compare([1, 1.01, 1.5], [1.02, 1.03, 1.01])
     assert verdict.speed_up == 1.02 / 1.01
     assert verdict.low < (1.02 * 1.03 / 1.5) ** (1 / 3) < 1 < verdict.speed_up < verdict.high
@@ -54,8 +53,7 @@ def test_the_median_of_two_was_measured() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """The example of Holm's procedure: each p-value times the number of those not yet rejected,
-    never below the one before."""
+    """Each p-value times the number of those not yet rejected, never below the one before."""
     adjusted = comparison.holm([0.01, 0.04, 0.03, 0.005])
     assert [round(value, 9) for value in adjusted] == [0.03, 0.06, 0.06, 0.02]
     assert comparison.holm([]) == []
@@ -191,8 +189,7 @@ def test_a_difference_of_normal_values_is_found(count: int, shift: float) -> Non
 
 
 def test_among_twelve_equal_things_a_false_verdict_is_rare() -> None:
-    """Eleven verdicts against one base, five values each: alone 20 % of pages have a false one,
-    corrected at most 5 %."""
+    """Five values each: alone 20 % of pages have a false verdict, corrected at most 5 %."""
     random = np.random.default_rng(12)
     alone = corrected = 0
     for base, *others in np.exp(random.normal(0, PROCESS_SPREAD, (FEW_DRAWS, 12, 5))).tolist():

@@ -20,7 +20,6 @@ def window_of(took_ns: Sequence[int], delays_ns: Sequence[int]) -> Window:
 
 
 def delays(dice: random.Random, count: int) -> list[int]:
-    """Of count messages: half are on time, others late by up to 40 ms, the first and last too."""
     return [round(dice.uniform(0, dice.choice(LATE_MS)) * MS) for _ in range(count)]
 
 

@@ -119,7 +119,6 @@ def clock() -> Callable[[], datetime]:
 
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
-    """Put together once: the schemas of all routes take a while."""
     return create_app(NO_LIMITS, Store("sqlite:///:memory:"), authority=AUTHORITY, stale_seconds=0)
 
 

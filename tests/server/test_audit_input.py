@@ -44,7 +44,6 @@ def answers(post: Poster, store: Store) -> dict[str, bytes]:
 
 
 def audited(answers: dict[str, bytes], path: str, document: object) -> Report | None:
-    """The report with another answer at a path; None if this is refused as unreadable."""
     changed = answers | {path: json.dumps(document).encode()}
 
     def fetch(path: str) -> bytes:

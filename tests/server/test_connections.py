@@ -45,7 +45,6 @@ def address(home: Path) -> Iterator[tuple[str, int]]:
 
 
 def connected(address: tuple[str, int], number: int = 1) -> socket.socket:
-    """A connection from 127.0.0.NUMBER."""
     client = socket.create_connection(address, timeout=30, source_address=(f"127.0.0.{number}", 0))
     client.settimeout(30)
     return client

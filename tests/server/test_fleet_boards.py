@@ -90,7 +90,6 @@ def test_every_board_is_monotone(session: Session) -> None:
 
 
 def processors(session: Session) -> dict[str, set[tuple[str, str]]]:
-    """By workload the slugs of a processor and a GPU of one machine."""
     found: dict[str, set[tuple[str, str]]] = {}
     for workload, board in boards(session, group="machine").items():
         devices: defaultdict[str | None, dict[str, str]] = defaultdict(dict)

@@ -16,7 +16,6 @@ FIRST = [forgeries[0] for forgeries in WAYS.values()]
 
 @pytest.fixture
 def scene(post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """With readings that are recomputed in a moment."""
     monkeypatch.setattr(reading, "SECONDS", 0.1)
     post.enroll(OTHER_KEY)
     return Scene(store)

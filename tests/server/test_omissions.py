@@ -22,8 +22,6 @@ MINUTE = timedelta(minutes=1)
 
 
 class Sender:
-    """Runs of one key, a minute apart by the server's clock."""
-
     def __init__(self, post: Poster, app: FastAPI, seed: int = 1) -> None:
         self.post, self._app, self.key = post, app, results.private_key(seed)
         self.now = datetime(2026, 11, 21, 4, tzinfo=UTC)

@@ -57,8 +57,6 @@ events = st.lists(
 
 
 class History:
-    """Makes events happen; the impossible ones are refused and change nothing."""
-
     def __init__(self, post: Poster, store: Store) -> None:
         self.post, self.store = post, store
         self.made: list[tuple[int, str]] = []

@@ -46,7 +46,6 @@ def machine(repeats: Sequence[Figure]) -> Figure:
 
 
 def around(figure: Figure, own: bool = False) -> ranges.Bounds:
-    """The range of a figure's time over it."""
     return ranges.of_figure(figure, own).around(1.0)
 
 

@@ -98,7 +98,6 @@ def decide(store: Store, kind: acts.OperatorAct, **about: str) -> None:
 
 
 def send(post: Poster, seed: int, step_ns: int, brand: str, network: int = 0, **cell: Any) -> str:
-    """One result of the owner with this seed, who is enrolled from a network of its own."""
     key = results.private_key(seed)
     with TestClient(post.http.app, client=(f"10.0.{network}.{seed}", 1)) as elsewhere:
         body = results.enrollment(key)

@@ -83,7 +83,6 @@ def settle(store: Store, here: RealData | None, budget_seconds: float = 1e9) -> 
 
 
 def send(store: Store, changed: Callable[[Result], Result] = lambda made: made) -> str:
-    """One result on real data under the challenge of its own; as it is, of no real session."""
     key = results.private_key()
     (sent,) = trusted.send(store, key, [1_000_000], cell=CELL, projected=False, changed=changed)
     return sent

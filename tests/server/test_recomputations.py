@@ -42,7 +42,6 @@ def sealed(said: Recomputation, key: Ed25519PrivateKey = AUTHORITY.challenge) ->
 
 
 def log(store: Store, raw: bytes) -> None:
-    """Log a recomputation as a server with the log's key can."""
     with store.writing_in_turn() as session:
         writer.take_turn(session)
         writer.append(session, AUTHORITY, [writer.Leaf("recomputation", envelope.read(raw))], NOW)

@@ -94,8 +94,7 @@ def test_first_requests_in_parallel_are_answered(store: Store) -> None:
 
 
 def test_one_tag_stands_for_both_encodings(post: Poster) -> None:
-    """The tag is weak where the bytes are others, and both are 304 to both, until the answer
-    changes."""
+    """The tag is weak where bytes differ; both are 304 to both, until the answer changes."""
     http = post.http
     plain = http.get("/", headers=PLAIN).headers["etag"]
     packed = http.get("/", headers=GZIP).headers["etag"]

@@ -72,7 +72,6 @@ def agent(tmp_path: Path) -> Agent:
 
 @pytest.fixture
 def make_server(tmp_path: Path, migrated_file: Path) -> Iterator[Callable[[], Server]]:
-    """A server that is not started yet; always stopped at the end."""
     made: list[Server] = []
 
     def make() -> Server:

@@ -27,8 +27,6 @@ MISSING = ("No accuracy band was measured", "No loss curve was measured")
 
 
 class Copy:
-    """The page's workload and framework in a copy of the tree: one file touched for each."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, str(free_port())
         packages = [ROOT / name / "src" for name in ("agent", "server", "shared")]

@@ -47,7 +47,6 @@ class Shell:
         }
 
     def written(self, line: str) -> str:
-        """A line with this server, this result, and less work."""
         command = line.partition(" #")[0].strip()
         less = next((LESS[begin] for begin in LESS if command.startswith(begin)), "")
         command = re.sub(r"\bURL\b", self.url, re.sub(r"\bID\b", self.result, command))
@@ -109,7 +108,6 @@ def test_every_command_works_in_its_order(shell: Shell, monkeypatch: pytest.Monk
 
 
 def clone(shell: Shell, line: str) -> None:
-    """Clone this repository, or copy it where it is no repository."""
     if (ROOT / ".git").exists():
         shell(line.replace("REPOSITORY", str(ROOT)))
     else:

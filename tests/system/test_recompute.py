@@ -26,8 +26,6 @@ from bench_server.settings import Settings
 
 
 class Owner:
-    """A person with one machine: a real agent with an invented measurement and honest readings."""
-
     def __init__(self, folder: Path, address: str, number: int) -> None:
         self.home = Home(folder / f"agent-{number}")
         self.agent, self.address, self.number = Agent(self.home.root), address, number

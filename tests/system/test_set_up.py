@@ -15,8 +15,6 @@ REFUSED = "echo 'sudo: a password is required' >&2; exit 1"
 
 
 class Machine:
-    """A folder that is the whole PATH; its fake commands record their calls."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._calls = folder / "calls"

@@ -78,7 +78,6 @@ def test_every_target_is_known() -> None:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Folders of the test's own, and a mark that every process inherits."""
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -70,7 +70,6 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
 
 
 def rewind(database: str, keep: int) -> None:
-    """Make the log forget its newest entries, as someone with the database could."""
     store = Store(database)
     with store.writing() as session:
         for statement in (

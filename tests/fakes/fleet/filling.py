@@ -34,7 +34,6 @@ WORKLOADS = ("mnist-cnn", "fashion-cnn", "cifar100-vgg16", "fashion-mlp", "fashi
 
 
 def make(folder: Path, workloads: Sequence[str] = WORKLOADS) -> str:
-    """Create the database and its keys in a folder; return its address."""
     url = f"sqlite:///{folder / 'server.db'}"
     folder.mkdir(parents=True, exist_ok=True)
     store = Store(url)
