@@ -91,6 +91,10 @@ def test_a_result_on_no_board_gives_no_rank() -> None:
         ),
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
         (
+            [place("mnist-cnn", 1, 2, 1.0, 1) | {"alone": True}],
+            "in the only machine measured on mnist-cnn here",
+        ),
+        (
             [place("mnist-cnn", 15, 47, 0.8, 5)],
             "15th of 47 on mnist-cnn; this machine is 20 % slower than the median one",
         ),

@@ -67,7 +67,7 @@ def test_a_machine_alone_has_no_place(post: Poster, store: Store) -> None:
     machine = sent(post, 300, 3)
     (place,) = get(post.http, f"/machines/{machine}")["places"]
     assert (place["ranked"], place["alone"]) == (2, True)
-    assert rank_words(place) == "the only machine here on mnist-cnn"
+    assert rank_words(place) == "in the only machine measured on mnist-cnn here"
     text = text_of(post, machine)
     assert f"This {GPU} is the only machine here (tensorflow naive, mnist-cnn)" in text
     assert "1st of" not in text

@@ -45,7 +45,7 @@ def rank_words(place: Mapping[str, Any]) -> str:
     """``15th of 47 on mnist-cnn``, from a place of the API that has a rank; without a rank where
     no other machine has a figure."""
     if place.get("alone"):
-        return f"the only machine here on {place['workload']}"
+        return f"in the only machine measured on {place['workload']} here"
     return f"{people.ordinal(place['rank'])} of {place['ranked']} on {place['workload']}"
 
 
