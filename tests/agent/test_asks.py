@@ -119,8 +119,7 @@ def test_a_server_with_another_answer_asks_for_nothing(
 
 def run_of(seconds: float) -> Plan:
     (first, *_) = planned(frameworks=("mlx",), workloads=("mnist-cnn",), recipes=("naive",)).cells
-    cell = first.model_copy(update={"estimate_seconds": seconds})
-    return Plan(PRESETS["smoke"], (cell,), (), 1)
+    return Plan(PRESETS["smoke"], (first.model_copy(update={"estimate_seconds": seconds}),), (), 1)
 
 
 def lay_out(selection: Selection) -> Plan:
@@ -131,8 +130,7 @@ Wanted = tuple[remote.ServerAsk, Asked]
 
 
 def wanted(**changes: Any) -> Wanted:
-    named = Asked(root=ROOT, reason="single_owner", result=None)
-    return remote.ServerAsk(**ask(**changes)), named
+    return remote.ServerAsk(**ask(**changes)), Asked(root=ROOT, reason="single_owner", result=None)
 
 
 def chosen(seconds: float, *several: Wanted) -> tuple[PlannedCell, ...]:

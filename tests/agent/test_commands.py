@@ -23,8 +23,7 @@ from bench_agent.plan.presets import preset_of
 
 def test_help_has_the_commands_in_groups_and_an_example() -> None:
     text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
-    headings = re.findall("^╭─ ([A-Za-z ]+) ─", text, re.MULTILINE)
-    assert headings == ["Options", *GROUPS]
+    assert re.findall("^╭─ ([A-Za-z ]+) ─", text, re.MULTILINE) == ["Options", *GROUPS]
     assert list(PANELS) == list(COMMANDS)
     assert text.rstrip().endswith("bench-agent run --preset smoke --server http://bench.lab:8000")
 

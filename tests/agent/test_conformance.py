@@ -58,8 +58,7 @@ def test_the_command_really_reads() -> None:
     (pair,) = document["pairs"]
     assert pair["verdict"] == "conformant", pair
     assert 0 < pair["largest_deviation"] < pair["limit"] < 0.1
-    seed = nonces.seed_of(document["nonce"], WORKLOAD.digest)
-    done = parts(WORKLOAD, WORKLOAD.batch_size, seed)
+    done = parts(WORKLOAD, WORKLOAD.batch_size, nonces.seed_of(document["nonce"], WORKLOAD.digest))
     assert len(pair["witness"]["readings"]) == len(done)
     assert pair["environment"]["packages"]["mlx"]
 

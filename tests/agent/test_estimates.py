@@ -141,8 +141,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         return measure(job)
 
     cells = calibration.unknown(before, home)
-    clock = iter([10.0, 15.0]).__next__
-    calibration.calibrate(cells, home, lines.append, run_job, clock)
+    calibration.calibrate(cells, home, lines.append, run_job, iter([10.0, 15.0]).__next__)
     assert lines == ["calibrating: mlx on cpu"]
     least = min(
         before.cells, key=lambda p: p.cell.batch_size * p.workload.training_flops_per_sample

@@ -57,8 +57,7 @@ def planned(name: str = "fashion-mlp", device: Device = CUDA, framework: str = "
 
 
 def figures(step_us: float, **changes: Any) -> FormAnswer:
-    fields = {"step_ns": step_us * 1000, "witness": readings()}
-    return FormAnswer(**{**fields, **changes})
+    return FormAnswer(**{"step_ns": step_us * 1000, "witness": readings(), **changes})
 
 
 def readings(**first: Any) -> Witness:

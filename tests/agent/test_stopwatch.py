@@ -140,8 +140,7 @@ def test_one_slow_warm_up_block_does_not_set_the_block_size(slow_step: int, seco
     """A suspended process makes one step slow: 3,933 blocks of one step were seen."""
     clock = FakeClock()
     steps_ns = chain(repeat(MS, slow_step), [round(seconds * 1000) * MS], repeat(MS))
-    session = FakeSession(clock, steps_ns)
-    assert measure(session, Timing(), 1000, clock=clock).steps_per_block == 200
+    assert measure(FakeSession(clock, steps_ns), Timing(), 1000, clock=clock).steps_per_block == 200
 
 
 class TurnsClock(LockstepClock[int]):

@@ -85,8 +85,7 @@ def test_one_cause_has_one_warning_and_the_worth_of_the_run_comes_first(tmp_path
 def test_a_run_without_a_server_says_what_its_results_cannot_have(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, [make_result()])
     summary.waiting = 1
-    never = "; what was measured without --server is never ranked:\n"
-    assert never in said_at_the_end(summary)
+    assert "; what was measured without --server is never ranked:\n" in said_at_the_end(summary)
     assert "ranked" not in said_at_the_end(summary, "http://server.test")
 
 
@@ -158,8 +157,7 @@ def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:
     said = said_at_the_end(summary)
     line = "otherwise than published: Adam with Keras' formula and the same weights"
     assert f"\n{line}" in said
-    document = summary_document(summary)
-    assert document["corrections"][0] in said
+    assert summary_document(summary)["corrections"][0] in said
     assert summary_document(summary_of(tmp_path, a_run()))["corrections"] == []
     written = html.unescape(page.html(report_of(results)))
     assert "Like m2-max-article" in written

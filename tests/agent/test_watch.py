@@ -31,8 +31,7 @@ def test_each_start_measures_once_until_four_runs_follow_a_change(lab: Lab) -> N
     few = [{f"{runs} of 4 runs in this environment"} for runs in (1, 2, 3)]
     assert reasons(lab, 6) == [{"no run yet"}, *few, set(), set()]
     lab.driver = "580.2"
-    changed = {"driver of GPU 0 570.1 became 580.2"}
-    assert reasons(lab, 6) == [changed, *few, set(), set()]
+    assert reasons(lab, 6) == [{"driver of GPU 0 570.1 became 580.2"}, *few, set(), set()]
     lab.driver, lab.torch = "570.1", "2.10.0"
     both = {"torch 2.9.0 became 2.10.0, driver of GPU 0 580.2 became 570.1"}
     assert reasons(lab, 3) == [both, *few[:2]]

@@ -85,8 +85,7 @@ def test_long_runs_fit_an_envelope() -> None:
     measured = Measured(measurement=MEASUREMENT.model_copy(update={"blocks": blocks}))
     telemetry = Telemetry(at_ns=at_ns, columns=columns)
     result = RESULT.model_copy(update={"outcome": measured, "telemetry": telemetry})
-    payload = statement.result_payload(result)
-    raw = envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, KEY_1)
+    raw = envelope.seal(statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), KEY_1)
     assert len(raw) < strict_json.MAX_BYTES
     assert statement.parse_result(envelope.read(raw).payload) == result
 

@@ -110,6 +110,5 @@ def test_a_run_of_which_the_limit_leaves_a_part_is_left_out(
         last = post.made(run_id=f"{day:032x}", repeat=repeat, clocks=clocks)
     monkeypatch.setattr(runs, "MOST_RESULTS", most)
     with store.reading() as session:
-        machine = session.get_one(Measurement, last).machine_id
-        found = runs.runs_of(session, machine, last)
+        found = runs.runs_of(session, session.get_one(Measurement, last).machine_id, last)
     assert [run[0].started_at.day for run in found] == days

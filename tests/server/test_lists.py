@@ -38,8 +38,7 @@ def test_insert_new_returns_the_inserted_keys_and_upsert_replaces(store: Store) 
         upsert(connection, OWNERS, [])
         upsert(connection, OWNERS, rows("ad", True))
         stored = connection.execute(select(OWNERS.c.label, OWNERS.c.confirmed)).all()
-    expected = [("a", True), ("b", False), ("c", True), ("d", True)]
-    assert sorted(map(tuple, stored)) == expected
+    assert sorted(map(tuple, stored)) == [("a", True), ("b", False), ("c", True), ("d", True)]
 
 
 def test_insert_new_raises_for_other_constraints(store: Store) -> None:

@@ -54,8 +54,7 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
     assert on_boards == pytest.approx(BEST, rel=1e-4)
     compared = get(fleet.http, f"/compare?ids={MAC},{BOX}")
     assert compared["mode"] == "best"
-    in_rows = {row["workload"]: row["cells"][1]["speed_up"] for row in compared["rows"]}
-    assert in_rows == on_boards
+    assert {row["workload"]: row["cells"][1]["speed_up"] for row in compared["rows"]} == on_boards
     assert [cell["framework"] for cell in compared["rows"][0]["cells"]] == ["mlx", "torch"]
     thing = compared["things"][1]
     assert thing["speed_up"] == pytest.approx(prod(BEST.values()) ** 0.5, rel=1e-4)

@@ -79,8 +79,7 @@ def test_each_cell_has_the_change_of_the_last_update_as_the_machines_history_has
     assert (answer["owner"], answer["machine_count"]) == (LAB, 2)
     cells = {one["machine_id"]: one["cells"][0] for one in answer["machines"]}
     changed, few = (cells[machine_of(http, lab[name])] for name in ("changed", "few"))
-    history = get(http, f"/machines/{machine_of(http, lab['changed'])}/history")
-    (change,) = history["changes"]
+    (change,) = get(http, f"/machines/{machine_of(http, lab['changed'])}/history")["changes"]
     update = changed["update"]
     for name in ("speed_up", "speed_up_low", "speed_up_high"):
         assert update[name] == pytest.approx(change[name])

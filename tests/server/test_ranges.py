@@ -94,8 +94,7 @@ def test_a_speed_up_has_the_range_of_both_sides() -> None:
     assert bounds == pytest.approx((2 / half, 2 * half), rel=1e-4)
     assert (found.verdict_kind, found.speed_up_range_of) == ("too_few_runs", "repeats")
     # The side with an interval is narrower.
-    five = hardware([repeat(200 + n, f"m{n}") for n in range(5)])
-    against_five = compare(one, five)
+    against_five = compare(one, hardware([repeat(200 + n, f"m{n}") for n in range(5)]))
     assert against_five.speed_up_low is not None
     assert against_five.speed_up_low / against_five.speed_up > 1 / half
     assert (against_five.speed_up_range_of, against_five.n_other) == ("repeats", 5)

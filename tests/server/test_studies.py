@@ -57,8 +57,7 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert update["compared"]["speed_up_range_of"] == "own_repeats"
     assert 1.09 < low < 1.10 < high < 1.11
     assert update["only_one"] == 4
-    history = http.get(f"/api/v1/machines/{machine}/history").json()
-    (change,) = history["changes"]
+    (change,) = http.get(f"/api/v1/machines/{machine}/history").json()["changes"]
     assert change["speed_up"] == pytest.approx(update["compared"]["speed_up"], rel=1e-9)
     speed_up = update["compared"]["speed_up"]
     assert update["machines"] == [{"machine_id": machine, "speed_up": speed_up, "marked": True}]
@@ -194,8 +193,7 @@ def test_a_stranger_decides_no_study(http: TestClient, post: Poster, store: Stor
         send(seed, 900_000, framework="tensorflow", device=metal)
         send(seed, 500_000, framework="mlx", device=metal)
         send(seed, 2_000_000, framework="tensorflow", device=cpu)
-        owner = acts.first_owner(results.key_id(results.private_key(seed)))
-        decide(store, "confirm", owner=owner)
+        decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(seed))))
     post.enroll(results.private_key(3))
     send(3, 400_000, framework="torch", device=metal)
     for framework in ("torch", "jax"):
