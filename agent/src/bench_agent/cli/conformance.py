@@ -19,7 +19,8 @@ def conformance(selection: Selection, as_json: Json = False) -> None:
     Weights and data follow from a fresh nonce.
     """
     check_names(selection)
-    made = make_plan(preset_of(None), selection, probe_frameworks(selection.frameworks))
+    probes = probe_frameworks(selection.frameworks)
+    made = make_plan(preset_of(None), selection, probes)
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
     checked = []

@@ -32,7 +32,8 @@ def list_(as_json: Json = False) -> None:
 @app.command()
 def add(place: Place) -> None:
     """Add an interpreter: it runs the frameworks and devices that those before it lack."""
-    added = interpreters.add(open_home(), place)
+    home = open_home()
+    added = interpreters.add(home, place)
     frameworks = ", ".join(added.frameworks) or "no framework"
     typer.echo(f"added: {added.place} has {frameworks}")
 
@@ -49,7 +50,8 @@ def check(as_json: Json = False) -> None:
     """Show which framework starts where on which device, and how to fix what does not work."""
     home = open_home()
     every = interpreters.every(home, packages=True)
-    document = environments_document(every, in_use(probe_each(home.logs, every)))
+    answers = in_use(probe_each(home.logs, every))
+    document = environments_document(every, answers)
     _show(document, as_json)
     faults = ("problem", "problems", "shared")
     if any(item[fault] for item in document["environments"] for fault in faults):

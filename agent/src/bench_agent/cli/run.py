@@ -183,7 +183,8 @@ def measured(
 
 def stop_unreachable(home: Home, server: str) -> NoReturn:
     submit = home.command(f"submit --server {server}")
-    stop(Exit.SERVER_UNREACHABLE, f"The results are safe in the outbox. To send them:\n  {submit}")
+    why = f"The results are safe in the outbox. To send them:\n  {submit}"
+    stop(Exit.SERVER_UNREACHABLE, why)
 
 
 def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> bool:

@@ -137,9 +137,10 @@ def _last_run(home: Home) -> tuple[str, str]:
     failures = [each for each in enumerate(results, 1) if isinstance(each[1].outcome, Failed)]
     lines: list[str] = []
     for number, result in failures[:MOST_FAILURES]:
+        outcome = result.outcome.model_dump(exclude={"measurement"}, exclude_none=True)
         lines += [
             f"{result.cell}:",
-            as_json(result.outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
+            as_json(outcome),
             *_log(_log_of(home, number, result)),
         ]
     holds = f"{plural(len(results), 'repeat')}, {len(failures)} failed, with the ends of their logs"

@@ -114,7 +114,8 @@ def scrub(text: str, words: Mapping[str, str] = {}) -> str:
     """The text without private values. ``words``: values to replace, found as whole words of any
     case, each with its replacement."""
     for value in sorted(words, key=len, reverse=True):  # a part of another is replaced after it
-        text = words[value].join(_whole_word(value).split(text))
+        pieces = _whole_word(value).split(text)
+        text = words[value].join(pieces)
     for pattern, replacement in PATTERNS:
         text = pattern.sub(replacement, text)
     text = HOST.sub("<host>", URL.sub(_url, text))

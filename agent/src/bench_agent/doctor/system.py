@@ -115,7 +115,8 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
         hint = mac if system == "Darwin" else "powerprofilesctl set performance"
         yield warn("low-power mode slows everything down", hint, of="mode")
     if power.on_battery:
-        yield warn("on battery, which slows everything down", "connect the charger", of="battery")
+        sentence = "on battery, which slows everything down"
+        yield warn(sentence, "connect the charger", of="battery")
     if not (power.low_power_mode or power.on_battery):
         mode = ", High Power Mode" if power.mode == "high-power" else ""
         yield ok(f"on mains power, no low-power mode{mode}")

@@ -108,7 +108,8 @@ def parse_product(product: str) -> str | None:
 def wsl(root: Path) -> int | None:
     """Version of the Windows Subsystem for Linux, or None elsewhere."""
     release = file_text(root / "proc/sys/kernel/osrelease") or file_text(root / "proc/version")
-    return parse_wsl(release, (root / "proc/sys/fs/binfmt_misc/WSLInterop").exists())
+    interop = (root / "proc/sys/fs/binfmt_misc/WSLInterop").exists()
+    return parse_wsl(release, interop)
 
 
 def parse_wsl(release: str, interop: bool = False) -> int | None:

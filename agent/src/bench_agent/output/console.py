@@ -102,7 +102,8 @@ def table_lines(
 
 
 def _row(row: Sequence[Text], widths: Sequence[int], aligned: Sequence[bool]) -> Iterator[Text]:
-    for number, part in enumerate(_broken(row[-1].plain, widths[-1])):
+    last = _broken(row[-1].plain, widths[-1])
+    for number, part in enumerate(last):
         first = [*row[:-1]] if not number else [Text()] * (len(row) - 1)
         line = Text()
         for cell, width, to_right in zip(

@@ -64,7 +64,8 @@ def print_devices(document: Document) -> None:
                 places.setdefault(row["python"], []).append(f"{row['framework']} {name}")
         if not row["devices"]:
             style = SOFT if row["problem"] == ABSENT.problem else FAILURE
-            rows.append([row["framework"], version, "none", Text(row["problem"] or "", style)])
+            problem = Text(row["problem"] or "", style)
+            rows.append([row["framework"], version, "none", problem])
     show_table(shown, ("framework", "version", "device", "hardware"), rows)
     for python, names in places.items():
         say(shown, f"{', '.join(names)} under:\n  {python}")
@@ -129,7 +130,8 @@ def print_data_sets(document: Document) -> None:
         whole = len(present) == len(item["files"])
         count = f"{len(present)} of {people.plural(len(item['files']), 'file')}"
         here = str(Path(present[0]).parent) if whole else count
-        rows.append([item["name"], people.size(item["bytes"]), here, ", ".join(item["workloads"])])
+        workloads = ", ".join(item["workloads"])
+        rows.append([item["name"], people.size(item["bytes"]), here, workloads])
     shown = console()
     show_table(shown, DATA_HEADINGS, rows, right=("size",))
     licences = ", ".join(f"{item['name']} {item['licence']}" for item in document["data_sets"])

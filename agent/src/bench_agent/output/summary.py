@@ -56,7 +56,8 @@ def show_end(
         say(console, f"{headline(report)}.")
         show_figures(console, report)
         show_remarks(console, report, verbose)
-    say(console, "\n".join(what_is_where(summary, home, server, advise=not disturbed)))
+    where = what_is_where(summary, home, server, advise=not disturbed)
+    say(console, "\n".join(where))
     if report:
         say(console, f"A page with charts and every warning:\n  {home.command('report')}")
     if summary.rank:
@@ -127,7 +128,8 @@ def what_is_where(
 ) -> list[str]:
     """Where the results are. A command is on a line of its own, to copy; with ``advise`` the one
     that sends them, for figures that are worth sharing."""
-    results = people.plural(len(summary.results), "result")
+    stored = len(summary.results)
+    results = people.plural(stored, "result")
     earlier = f", {summary.sent_earlier} of them from earlier runs" if summary.sent_earlier else ""
     lines = [f"{results} stored in {home.outbox}, {summary.sent} sent{earlier}."]
     if not summary.rank and summary.addresses:

@@ -93,7 +93,8 @@ class MeasuredTimes(Wire):
         else:
             epoch = workload.steps_per_epoch(cell.batch_size) * step
             timed = max(timing.epochs, math.ceil(timing.least_seconds / epoch)) * epoch
-        return self.overhead_seconds(cell, workload) + max(step, timing.warm_up_seconds) + timed
+        warm_up = max(step, timing.warm_up_seconds)
+        return self.overhead_seconds(cell, workload) + warm_up + timed
 
     def _step_seconds(self, cell: Cell, workload: Workload) -> float:
         if measured := self.cells.get(cell.digest):

@@ -231,10 +231,11 @@ def _cells(
         if reason:
             yield Excluded(str(cell), reason)
         else:
+            timing = _timing(preset, workload, device.kind)
             yield PlannedCell(
                 cell=cell,
                 workload=workload,
-                timing=_timing(preset, workload, device.kind),
+                timing=timing,
                 estimate_seconds=0.0,
                 python=device.python,
             )
@@ -290,7 +291,8 @@ def _accuracy_passes(
 def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
     epochs = {"epochs": workload.epochs} if preset.published else {}
     least = preset.least_seconds.get(device, 0.0)
-    seconds = {"least_seconds": least, "budget_seconds": max(preset.timing.budget_seconds, least)}
+    budget = max(preset.timing.budget_seconds, least)
+    seconds = {"least_seconds": least, "budget_seconds": budget}
     return preset.timing.model_copy(update=epochs | seconds)
 
 

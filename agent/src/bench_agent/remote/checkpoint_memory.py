@@ -130,7 +130,8 @@ class CheckpointMemory:
 
     def agree(self, license: str) -> None:
         """Store that the user agreed to publish under this licence."""
-        self._remember(replace(self._server_state(), license=license))
+        server = self._server_state()
+        self._remember(replace(server, license=license))
 
     def _server_state(self) -> ServerState:
         stored = self.stored_server

@@ -216,7 +216,8 @@ class Connection:
                     )
                 parts.append(part)
         kept = {k: v for k, v in response.headers.items() if k not in TRANSFER_HEADERS}
-        return httpx.Response(response.status_code, headers=kept, content=b"".join(parts))
+        body = b"".join(parts)
+        return httpx.Response(response.status_code, headers=kept, content=body)
 
     def wait(self, seconds: float, waited: float) -> float:
         """Wait as long as the server asks; returns the seconds of all waits, with those ``waited``
@@ -274,4 +275,5 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 def _words(error: Exception) -> str:
     """The error on one line, without the system's error number."""
-    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0] or type(error).__name__
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0]
+    return text or type(error).__name__

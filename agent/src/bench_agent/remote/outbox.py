@@ -98,12 +98,9 @@ class Outbox:
         return next((Entry(path) for path in paths if path.exists()), None)
 
     def put(self, result: Result, raw: bytes) -> Entry:
-        """Store the envelope of a result; it is on disk when this returns.
-
-        Raises:
-            HomeProblem: the disk is full or the folder cannot be written.
-        """
-        path = self.root / "pending" / file_name(result.run_id, result.cell, result.repeat)
+        """Store a result's envelope, on disk when this returns; else ``HomeProblem``."""
+        name = file_name(result.run_id, result.cell, result.repeat)
+        path = self.root / "pending" / name
         write_durably(path, raw)
         return Entry(path)
 

@@ -126,7 +126,8 @@ def _difference(one: Figures, other: Figures) -> float:
     said, right = list(_values(one)), list(_values(other))
     if len(said) != len(right):
         return math.inf
-    return max(abs(a - b) / max(abs(b), LEAST_MOVEMENT) for a, b in zip(said, right, strict=True))
+    pairs = zip(said, right, strict=True)
+    return max(abs(a - b) / max(abs(b), LEAST_MOVEMENT) for a, b in pairs)
 
 
 def _values(figures: Figures) -> Iterator[float]:

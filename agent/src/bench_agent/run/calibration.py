@@ -47,11 +47,7 @@ def calibrate(
     run_job: RunJob = run_task,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Run each cell briefly and store its measured time. A cell that fails stores nothing.
-
-    Raises:
-        HomeProblem: the file of measured times cannot be written.
-    """
+    """Run each cell briefly and store its measured time; a cell that fails stores nothing."""
     for planned in cells:
         cell = planned.cell
         show(f"calibrating: {cell.framework} on {cell.device}")
@@ -62,7 +58,8 @@ def calibrate(
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
         began = clock()
         limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
-        measurement = run_job(job, log, limits, worker_command(planned.python)).outcome.measurement
+        command = worker_command(planned.python)
+        measurement = run_job(job, log, limits, command).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

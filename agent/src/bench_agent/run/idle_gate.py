@@ -60,7 +60,11 @@ class IdleGate:
     sleep: Callable[[float], None] = time.sleep
 
     def wait(
-        self, device: Device, gone: Collection[str], say: Callable[[str], None], stop: Stop
+        self,
+        device: Device,
+        gone: Collection[str],
+        say: Callable[[str], None],
+        stop: Stop,
     ) -> Conditions:
         """Poll the machine until none of these warnings remains.
 
@@ -87,7 +91,8 @@ class IdleGate:
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
         if self.strict and remaining:
             raise NotIdle(_texts(remaining))
-        return conditions.model_copy(update={"waited_ns": round((self.clock() - began) * 1e9)})
+        waited_ns = round((self.clock() - began) * 1e9)
+        return conditions.model_copy(update={"waited_ns": waited_ns})
 
 
 def remaining(conditions: Conditions, gone: Collection[str]) -> str:
@@ -131,7 +136,8 @@ def _gpu(device: Device) -> dict[str, Any]:
             return {}
 
         def use() -> float | None:
-            return getattr(nvidia.query(library, "DeviceGetUtilizationRates", handle), "gpu", None)
+            rates = nvidia.query(library, "DeviceGetUtilizationRates", handle)
+            return getattr(rates, "gpu", None)
 
         memory = nvidia.query(library, "DeviceGetMemoryInfo", handle)
         running = nvidia.query(library, "DeviceGetComputeRunningProcesses", handle)

@@ -89,7 +89,8 @@ class Interpreter:
 
     @property
     def pip(self) -> Pip:
-        return Pip(self.place, self.description.has_pip if self.description else None)
+        has_pip = self.description.has_pip if self.description else None
+        return Pip(self.place, has_pip)
 
     @property
     def frameworks(self) -> tuple[str, ...]:
@@ -269,4 +270,5 @@ def _prefix(interpreter: Interpreter) -> str | None:
 
 
 def _write(home: Home, paths: tuple[str, ...]) -> None:
-    write_durably(home.environments, _Added(interpreters=paths).model_dump_json(indent=2).encode())
+    content = _Added(interpreters=paths).model_dump_json(indent=2)
+    write_durably(home.environments, content.encode())

@@ -79,8 +79,9 @@ def form_limits(place: Place, measured_times: MeasuredTimes) -> Limits:
 def limits_in_turns(sides: Iterable[PlannedCell], measured_times: MeasuredTimes) -> Limits:
     """The limits of workers that time in turns: each is also silent while another one works."""
     each = [limits_for(place_of(s), s.estimate_seconds, measured_times) for s in sides]
+    silences = (limits.silence_seconds for limits in each)
     return replace(
         IN_TURNS,
-        silence_seconds=max(IN_TURNS.silence_seconds, *(limits.silence_seconds for limits in each)),
+        silence_seconds=max(IN_TURNS.silence_seconds, *silences),
         total_seconds=max(IN_TURNS.total_seconds, sum(limits.total_seconds for limits in each)),
     )

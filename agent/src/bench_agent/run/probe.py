@@ -32,7 +32,8 @@ def probe_each(
         return probe(name, log, [*settings, *worker_command(path)])
 
     with ThreadPoolExecutor() as pool:
-        return dict(zip(asked, pool.map(lambda each: ask(*each), asked), strict=True))
+        answers = pool.map(lambda each: ask(*each), asked)
+        return dict(zip(asked, answers, strict=True))
 
 
 def installed_in(

@@ -95,13 +95,16 @@ def measured(ready: Prepared, run: RunIdentity, context: RunContext) -> Result:
             break
         context.reporter.note(f"{misfit.sentence}: measuring again")
         result = or_kept(
-            result, lambda: _once(_waited(ready, calm, IDLE_AND_COOL), run, context), context.stop
+            result,
+            lambda: _once(_waited(ready, calm, IDLE_AND_COOL), run, context),
+            context.stop,
         )
     busy = block_times.too_busy(result)
     if busy is None or not isinstance(result.outcome, Measured):
         return result
     context.reporter.note(f"{busy}; {ADVICE}")
-    outcome = Failed(kind="too_busy", phase="timing", measurement=result.outcome.measurement)
+    kept = result.outcome.measurement
+    outcome = Failed(kind="too_busy", phase="timing", measurement=kept)
     return result.model_copy(update={"outcome": outcome})
 
 

@@ -112,12 +112,13 @@ def _jump_words(jump_seconds: float, again: bool) -> str:
 
 def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:
     if measurement := result.measurement:
+        wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
         times = estimates.cell_times_of(
             planned.cell,
             planned.workload,
             measurement,
             planned.timing,
-            (result.clocks.finished_ns - result.clocks.started_ns) / 1e9,
+            wall_seconds,
             planned.python,
         )
         estimates.note(home.measured_times, planned.cell, times)

@@ -152,7 +152,8 @@ class SelfTests:
             recipes=recipes_for(framework, device.kind, precision),
         )
         log = log_of(self._home, framework, device, precision)
-        return run_task(task, log, limits_for(place, 0.0, measured_times), worker_command(python))
+        limits = limits_for(place, 0.0, measured_times)
+        return run_task(task, log, limits, worker_command(python))
 
     def _judged(self, answer: SelfTestAnswer, subject: Subject) -> Outcome:
         device, precision = subject.device, subject.precision

@@ -107,7 +107,8 @@ def _last_message(
         except OSError as error:  # too many processes, files or too little memory
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
-            return Failed(kind="crashed", phase="start", exception_class=type(error).__name__)
+            name = type(error).__name__
+            return Failed(kind="crashed", phase="start", exception_class=name)
         if worker.stdin:
             with suppress(OSError):  # it died before reading; the listener finds out how
                 worker.stdin.write(task.model_dump_json().encode())

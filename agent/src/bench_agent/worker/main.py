@@ -126,7 +126,8 @@ def tested(task: SelfTestTask, clock: Clock) -> SelfTestAnswer:
         return clock() - began
 
     try:
-        return SelfTestAnswer(figures=self_test.measure(engine_named(task.framework), task, timed))
+        engine = engine_named(task.framework)
+        return SelfTestAnswer(figures=self_test.measure(engine, task, timed))
     except Exception as error:
         return task.lost(failures.failed(error, "start"))
 

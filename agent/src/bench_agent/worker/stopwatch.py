@@ -56,7 +56,8 @@ def measure(
     warm_up = _WarmUp(stopwatch, timing, steps_per_epoch)
     warm_up.until_settled()
     step_ns = warm_up.step_ns
-    steps = max(1, min(round(timing.block_seconds * NS_PER_SECOND / step_ns), steps_per_epoch))
+    wanted = timing.block_seconds * NS_PER_SECOND / step_ns
+    steps = max(1, min(round(wanted), steps_per_epoch))
     stopwatch.chain()
     on_timing()
     stop_reason: StopReason

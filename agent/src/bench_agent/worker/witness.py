@@ -135,10 +135,11 @@ def _reading(
         session.restart(start)
     session.sync()
     times_ns = (calls.timed(partial(train, steps)) for steps in part.calls(calls.steps))
+    durations_ns = tuple(max(1, ns) for ns in times_ns)
     return Reading(
         loss=finite(session.loss()),
         movements=movements(session, workload, start.weights),
-        durations_ns=tuple(max(1, ns) for ns in times_ns),
+        durations_ns=durations_ns,
     )
 
 

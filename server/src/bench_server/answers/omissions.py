@@ -55,7 +55,8 @@ def _of(result: Any, of_key: Iterable[Any], repeats: Iterable[int]) -> Omissions
 
 
 def _gaps(repeats: Iterable[int]) -> tuple[Gap, ...]:
-    return tuple((a + 1, b - 1) for a, b in pairwise([0, *sorted(repeats)]) if b - a > 1)
+    there = [0, *sorted(repeats)]
+    return tuple((a + 1, b - 1) for a, b in pairwise(there) if b - a > 1)
 
 
 _C, _L, _KEYS, _SENT = map(table_of, (Challenge, LeftOut, SigningKey, Submission))

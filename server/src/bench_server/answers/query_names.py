@@ -87,7 +87,8 @@ def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
 
 
 def no_hardware(session: Session, wanted: str) -> NotFound:
-    return _none("hardware", "slug", wanted[:100], nearest_hardware(session, wanted), ALL_HARDWARE)
+    near = nearest_hardware(session, wanted)
+    return _none("hardware", "slug", wanted[:100], near, ALL_HARDWARE)
 
 
 def nearest_hardware(session: Session, wanted: str) -> list[str]:

@@ -59,7 +59,8 @@ def _place(row: Any) -> tuple[str, str, Setup]:
 def in_setup_of(figure: Figure) -> list[ColumnElement[bool]]:
     subject = figure.subject
     names = {"hardware_slug": subject.hardware_slug, "workload_digest": subject.workload_digest}
-    return [TABLE.c[name] == value for name, value in (names | subject.setup._asdict()).items()]
+    equal = names | subject.setup._asdict()
+    return [TABLE.c[name] == value for name, value in equal.items()]
 
 
 def listed(

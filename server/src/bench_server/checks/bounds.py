@@ -25,7 +25,8 @@ def possible_speed(case: Case) -> Finding:
     """The fastest block is below the peak of every device."""
     blocks = case.measured.blocks
     samples = blocks.steps_per_block * case.result.cell.batch_size
-    flops = case.workload.training_flops_per_sample * samples * 1e9 / min(blocks.durations_ns)
+    fastest_ns = min(blocks.durations_ns)
+    flops = case.workload.training_flops_per_sample * samples * 1e9 / fastest_ns
     return Finding(
         flops <= BEYOND_ANY_DEVICE_FLOPS,
         f"the fastest block stands for {_tera(flops)} TFLOP/s",

@@ -72,9 +72,10 @@ def stored_result(payload: bytes) -> Result:
 def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) -> dict[str, Any]:
     blocks, startup = measured.blocks, measured.startup
     step_ns = blocks.total_ns / blocks.steps  # over the whole timed part
+    ns_per_sample = step_ns / batch_size
     return {
         "spread": figures.within_run_spread(measured),
-        "ns_per_sample": step_ns / batch_size,
+        "ns_per_sample": ns_per_sample,
         "samples_per_second": figures.samples_per_second(measured, batch_size),
         # Only results that a check finds impossible reach the column's limit.
         "epoch_ns": min(round(steps_per_epoch * step_ns), LARGEST),

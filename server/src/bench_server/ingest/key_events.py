@@ -184,7 +184,8 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
         of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
         chains = set(session.exec(of_signers)) - visited
     ordered = [entries[index] for index in sorted(entries)]
-    return key, list(zip(map(_envelope, ordered), reader.receipts(session, ordered), strict=True))
+    receipts = reader.receipts(session, ordered)
+    return key, list(zip(map(_envelope, ordered), receipts, strict=True))
 
 
 def _key_of(session: Session, opened: Envelope) -> SigningKey:

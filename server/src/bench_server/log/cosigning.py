@@ -23,7 +23,8 @@ def due(store: Store, cosigners: Sequence[Cosigner], now: datetime) -> tuple[Cos
     with store.reading() as session:
         if reader.newest_checkpoint(session).size == 0:
             return ()
-        done = set(session.exec(select(Cosignature.witness).where(Cosignature.day == _day(now))))
+        today = select(Cosignature.witness).where(Cosignature.day == _day(now))
+        done = set(session.exec(today))
     return tuple(cosigner for cosigner in cosigners if cosigner.name not in done)
 
 

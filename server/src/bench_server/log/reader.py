@@ -93,9 +93,10 @@ def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict
         .where(col(LogEntry.submission_id).in_(submission_ids))
         .where(LogEntry.kind == "result")
     ).all()
+    receipts_found = receipts(session, entries)
     return {
         str(entry.submission_id): receipt
-        for entry, receipt in zip(entries, receipts(session, entries), strict=True)
+        for entry, receipt in zip(entries, receipts_found, strict=True)
     }
 
 

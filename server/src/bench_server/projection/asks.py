@@ -127,7 +127,8 @@ def _drawn(connection: Connection, day: date, root: str) -> list[dict[str, Any]]
             "workload": row.workload,
             **setup._asdict(),
         }
-        wanted.setdefault(setup.hardware_slug, []).append((REASONS.index(reason), identity, ask))
+        order = (REASONS.index(reason), identity, ask)
+        wanted.setdefault(setup.hardware_slug, []).append(order)
     return [
         ask
         for of_hardware in wanted.values()

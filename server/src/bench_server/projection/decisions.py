@@ -55,9 +55,10 @@ def settle(connection: Connection, which: Which) -> Touched:
     rows = _rows(connection, which)
     if not rows:
         return NOTHING
+    key_ids = sorted({row.key_id for row in rows})
     revocations = {
         row.key_id: rules.Revocation(row.compromised_since, row.revoked_reason)
-        for row in connection.execute(REVOCATIONS, {"ids": sorted({row.key_id for row in rows})})
+        for row in connection.execute(REVOCATIONS, {"ids": key_ids})
     }
     connection.execute(SETTLE, [_settled(row, revocations[row.key_id]) for row in rows])
     return by_results(rows)
@@ -106,7 +107,8 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
         moderation=rules.Moderation(row.moderation, row.moderation_reason),
         revocation=revocation,
     )
-    return {"of": row.submission_id, **eligibility._asdict(), "run_aggregate": subject_of(row).id}
+    run = subject_of(row).id
+    return {"of": row.submission_id, **eligibility._asdict(), "run_aggregate": run}
 
 
 # Statements, each built once.

@@ -65,7 +65,8 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
     bound = _by_id(connection, CHALLENGES, {row.challenge_id for row in results} - {None})
     opened = {row.log_index: columns.stored_result(row.payload) for row in results}
     found = [recomputation.job(result) for result in opened.values()]
-    stated = jobs.stated(connection, [job.key for job in found if job])
+    wanted = [job.key for job in found if job]
+    stated = jobs.stated(connection, wanted)
     own = {index: columns.of_result(result) for index, result in opened.items()}
     hardware_names.put(connection, own.values())
     entries: list[Entry] = []

@@ -56,6 +56,7 @@ class ResultEntry:
 
     def row(self, outlier: Finding | None, ask_id: str | None = None) -> dict[str, Any]:
         """All columns of the result, before any act."""
+        verdicts = (*self.verdicts, *outliers.verdicts(outlier))
         return {
             **self.columns,
             "run_aggregate": self.subject.id,
@@ -64,7 +65,7 @@ class ResultEntry:
             "log_index": self.log_index,
             "received_at": self.received_at,
             "challenge_id": self.challenge_id,
-            "verdicts": check_verdicts.as_text((*self.verdicts, *outliers.verdicts(outlier))),
+            "verdicts": check_verdicts.as_text(verdicts),
             "ask_id": ask_id,
             "moderation": None,
             "moderation_reason": None,

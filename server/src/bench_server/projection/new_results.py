@@ -17,7 +17,8 @@ from .touched import Touched
 
 def add(connection: Connection, entries: Sequence[ResultEntry]) -> Touched:
     """Add results, none of which is compared with another one of them (:mod:`.compared`)."""
-    findings = compared.findings(connection, [entry for entry in entries if entry.outlier is None])
+    new = [entry for entry in entries if entry.outlier is None]
+    findings = compared.findings(connection, new)
     answers = _answers(connection, entries)
     rows = {
         entry.submission_id: entry.row(

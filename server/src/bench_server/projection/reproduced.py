@@ -49,9 +49,10 @@ def setup_of(subject: Subject) -> HardwareSetup:
 
 def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
     """The hardware, each in one set-up, of which an owner has ranked results."""
+    rows = connection.execute(HARDWARE_OF_OWNER, {"owner": label})
     return [
         Subject(row.hardware, row.hardware_slug, row.workload, row.workload_digest, Setup.of(row))
-        for row in connection.execute(HARDWARE_OF_OWNER, {"owner": label})
+        for row in rows
     ]
 
 
@@ -115,7 +116,8 @@ def of_result(connection: Connection, result: Any) -> Reproduction | None:
         return None
     values = {name: getattr(result, name) for name in HardwareSetup._fields}
     times = _owner_times(connection.execute(CONFIRMED_MEMBERS, values).all())
-    return _judged(result, times, tau(connection, Group(result.hardware_slug, result.framework)))
+    spread = tau(connection, Group(result.hardware_slug, result.framework))
+    return _judged(result, times, spread)
 
 
 def _update_spread(connection: Connection, setup: HardwareSetup) -> None:

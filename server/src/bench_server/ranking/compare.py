@@ -50,7 +50,8 @@ def ranked(ordered: Sequence[Figure], *, one_each: bool) -> list[RankedRow]:
 def _one_each(ordered: Sequence[Figure]) -> list[RankedRow]:
     groups: defaultdict[object, list[Figure]] = defaultdict(list)
     for figure in ordered:
-        groups[(figure.hardware_slug, figure.subject.machine_id, figure.published)].append(figure)
+        subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
+        groups[subject].append(figure)
     rows = [row for setups in groups.values() for row in _rows(setups)]
     places = {figure.id: place for place, figure in enumerate(ordered)}
     return sorted(rows, key=lambda row: places[row.figure.id])

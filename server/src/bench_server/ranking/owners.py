@@ -99,11 +99,12 @@ def confirmed_owners(connection: Connection) -> frozenset[str]:
 
 def facts_of(connection: Connection, labels: Iterable[str]) -> Mapping[str, OwnerFacts]:
     """Kind and area of each owner, by label."""
+    rows = connection.execute(FACTS, {"ids": sorted(set(labels))})
     return {
         row.label: OwnerFacts(
             CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW, row.area
         )
-        for row in connection.execute(FACTS, {"ids": sorted(set(labels))})
+        for row in rows
     }
 
 
@@ -116,9 +117,10 @@ def first_trusted(connection: Connection, labels: Iterable[str]) -> dict[str, da
 def establish(connection: Connection, labels: Iterable[str]) -> list[str]:
     """Store which of these owners are established by their present results; returns the labels that
     changed."""
+    rows = connection.execute(SPANS, {"ids": sorted(set(labels))}).all()
     changed = [
         {"of": row.label, "established": not row.established}
-        for row in connection.execute(SPANS, {"ids": sorted(set(labels))}).all()
+        for row in rows
         if row.established is not _spans(row.first, row.last)
     ]
     if changed:

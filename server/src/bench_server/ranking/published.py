@@ -54,7 +54,8 @@ def _refresh(session: Session) -> None:
         copied = figure(row)
         groups[copied.subject].append(copied)
     for subject, group in groups.items():
-        values = aggregate_columns("published", combine(Children.of(group), "run", subject))
+        median_figure = combine(Children.of(group), "run", subject)
+        values = aggregate_columns("published", median_figure)
         session.execute(insert(Aggregate).values(values))
 
 
@@ -79,8 +80,9 @@ def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
     """The timing is long: the source timed whole runs."""
     workload = workload_named(copied["workload"])
     named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}
+    identity = strict_json.digest(named)
     return PublishedFigure(
-        id=strict_json.digest(named)[:16],
+        id=identity[:16],
         source=source["name"],
         url=source["url"],
         licence=source["licence"],

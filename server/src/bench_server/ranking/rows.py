@@ -29,7 +29,8 @@ SAME_NAMES = (
 
 def subject_of(row: Any) -> Subject:
     """The subject of a result, at the level ``run``, from its row."""
-    return Subject(setup=Setup.of(row), **{name: getattr(row, name) for name in SUBJECT_FIELDS})
+    named = {name: getattr(row, name) for name in SUBJECT_FIELDS}
+    return Subject(setup=Setup.of(row), **named)
 
 
 @lru_cache(maxsize=4096)

@@ -85,7 +85,8 @@ def note(connection: Connection, log_index: int, said: Recomputation) -> None:
     """Note the entry of a recomputation, also where the job is not here: after a downgrade, in an
     audit."""
     others = {"challenge_id": said.challenge, "key_id": "", "first_index": log_index}
-    add(connection, [_row(said.key, said.nonce, said.workload, said.workload_digest, **others)])
+    row = _row(said.key, said.nonce, said.workload, said.workload_digest, **others)
+    add(connection, [row])
     connection.execute(NOTE, {"of": said.key.text, "logged_index": log_index})
 
 

@@ -100,5 +100,6 @@ class RealData:
         data = real_data_named(workload.data_set.name, self._manifest)
         if data is None:
             raise DataProblem(f"there is no real data set {workload.data_set.name!r}")
-        splits = cut(data.parse(*files.contents(data, self._places)), workload.data_set)
+        arrays = data.parse(*files.contents(data, self._places))
+        splits = cut(arrays, workload.data_set)
         return RealSplit(splits[0], seeded.data_digest(*splits))

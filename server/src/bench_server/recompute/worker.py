@@ -145,7 +145,8 @@ class Recomputer:
     def _left_out(self, row: RecomputeJob) -> Draw | None:
         midnight = self.clock().replace(hour=0, minute=0, second=0, microsecond=0)
         with self.store.reading() as session:
-            if jobs.spent_seconds(session, row.key_id, midnight) < self.budget_seconds:
+            spent = jobs.spent_seconds(session, row.key_id, midnight)
+            if spent < self.budget_seconds:
                 return None
             draw = self._draw(session, row)
         return None if recomputation.is_drawn(draw) else draw

@@ -95,7 +95,8 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 def meaning_of(schema: str, field: str) -> str | None:
     """What a field of an answer means; null if nobody wrote it."""
-    return meanings().get(schema, {}).get(field) or meanings()["any"].get(field)
+    own = meanings().get(schema, {}).get(field)
+    return own or meanings()["any"].get(field)
 
 
 @cache

@@ -116,7 +116,8 @@ def board_card(session: Session, filters: BoardFilters, of_operator: str | None 
         return _score_card(title, filters, scores)
     board = next((board for board in boards if board.rows), boards[0])
     rows = ROWS[filters.group or "hardware"]
-    line = ": ".join(filter(None, (board_form.words(filters), board.workload.name, rows)))
+    where = board.workload.name
+    line = ": ".join(filter(None, (board_form.words(filters), where, rows)))
     bars = [
         bar._replace(label=_ranked(row.rank, row.hardware)) if row.rank else bar
         for row in stored_figures.free(session, board.rows)

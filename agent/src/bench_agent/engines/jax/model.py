@@ -41,7 +41,8 @@ def forward(workload: Workload, *, fast: bool) -> Forward:
 def mean_loss(logits: Any, labels: Any) -> Any:
     """Softmax cross-entropy of whole-number labels, averaged over the batch."""
     logarithms = jax.nn.log_softmax(logits)
-    return -jnp.mean(jnp.take_along_axis(logarithms, labels[:, None], axis=1))
+    picked = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
+    return -jnp.mean(picked)
 
 
 def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
@@ -87,8 +88,9 @@ def _convolution(layer: layers.Conv2D, x: Any, kernel: Any, fast: bool) -> Any:
     zeros = layer.padding_zeros(x.shape[1:])
     if fast and x.shape[-1] >= MANY_CHANNELS and jax.default_backend() == "cpu":
         return convolution_as_product(x, kernel, layer.stride, zeros)
+    strides = (layer.stride, layer.stride)
     return jax.lax.conv_general_dilated(
-        x, kernel, (layer.stride, layer.stride), zeros, dimension_numbers=("NHWC", "HWIO", "NHWC")
+        x, kernel, strides, zeros, dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
 
 
@@ -133,8 +135,8 @@ def _max_pool(x: Any, layer: layers.MaxPool2D, fast: bool) -> Any:
 
 
 def dropout(x: Any, rate: float, key: Any) -> Any:
-    """``x`` with a share of its values zero and the others scaled."""
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0.0)
+    mask = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(mask, x / (1 - rate), 0.0)
 
 
 def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:

@@ -80,7 +80,8 @@ class MlxSession(TrainingLoop):
         return logits
 
     def _loss_and_gradients(self, x: Any, y: Any) -> Any:
-        loss, gradients = self._gradients(self._model.trainable_parameters(), x, y)
+        trained = self._model.trainable_parameters()
+        loss, gradients = self._gradients(trained, x, y)
         if self._scale != 1:
             loss, gradients = tree_map(lambda value: value / self._scale, (loss, gradients))
         return loss, gradients

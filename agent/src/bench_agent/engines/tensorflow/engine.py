@@ -143,7 +143,8 @@ class TensorFlow(Framework):
         if self._layers is None:
             from . import metal_probe
 
-            self._layers = metal_probe.right_form(metal_probe.forms(tuned=cell.recipe == "tuned"))
+            forms = metal_probe.forms(tuned=cell.recipe == "tuned")
+            self._layers = metal_probe.right_form(forms)
         return self._layers
 
 
@@ -154,7 +155,8 @@ def _gpu_kind() -> DeviceKind:
 def _gpu_name(gpu: Any) -> str:
     import tensorflow as tf
 
-    return str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name))[:200]
+    details = tf.config.experimental.get_device_details(gpu)
+    return str(details.get("device_name", gpu.name))[:200]
 
 
 def _compute_capability(gpu: Any) -> str | None:

@@ -167,7 +167,8 @@ class FitSession(shared.KerasSession):
 
 
 def _shuffled(samples: Any) -> Any:
-    return tf.data.Dataset.from_tensor_slices(samples).shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
+    slices = tf.data.Dataset.from_tensor_slices(samples)
+    return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
 
 
 def _before_shuffling(order: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -66,7 +66,8 @@ def _in_catalogue_layout(
     if flattened is None:
         return array.T
     height, width, channels = flattened
-    return array.T.reshape(channels, height, width, -1).transpose(1, 2, 0, 3).reshape(tensor.shape)
+    rows = array.T.reshape(channels, height, width, -1).transpose(1, 2, 0, 3)
+    return rows.reshape(tensor.shape)
 
 
 def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> layers.Shape | None:

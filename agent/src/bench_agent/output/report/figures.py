@@ -105,6 +105,7 @@ def report_of(results: Sequence[Result]) -> Report:
     first = results[0]
     software = {n: v for r in results for n, v in r.environment.packages.items()}
     measured = {cell: repeats for cell, repeats in by_cell.items() if _measured(repeats)}
+    cells = tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items())
     return Report(
         run_id=first.run_id,
         preset=first.preset,
@@ -112,7 +113,7 @@ def report_of(results: Sequence[Result]) -> Report:
         machine=first.machine,
         hardware=_hardware(first.machine, by_cell),
         software=(("python", first.environment.python), *sorted(software.items())),
-        cells=tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items()),
+        cells=cells,
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
     )
@@ -176,6 +177,7 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
     rate = median_low(rates)
     low, high = figure_interval(rate, LogSample.of(rates)) or (None, None)
+    typical = measured[rates.index(rate)]
     return CellFigures(
         cell=cell,
         hardware=hardware_name(machine, cell.device),
@@ -188,5 +190,5 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
         startup_seconds=median(one.startup.total_ns / 1e9 for one in measured),
         slowed=not _measured(quiet),
         left_out=len(_measured(repeats)) - len(measured),
-        typical=measured[rates.index(rate)],
+        typical=typical,
     )

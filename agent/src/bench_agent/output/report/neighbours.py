@@ -119,4 +119,5 @@ def beside(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
 
 def _bar(other: Neighbour, longest: float) -> Bar:
     rate = other.samples_per_second
-    return Bar(other.label, people.rate(rate), rate / longest, None, None, "other", "")
+    share = rate / longest
+    return Bar(other.label, people.rate(rate), share, None, None, "other", "")

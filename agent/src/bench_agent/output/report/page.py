@@ -91,7 +91,8 @@ def _row(figures: CellFigures) -> tuple[str, ...]:
 
 
 def _names(cell: Cell) -> tuple[str, ...]:
-    return cell.workload, f"{cell.batch_size:,}", f"{cell.framework} {cell.device}", cell.recipe
+    place = f"{cell.framework} {cell.device}"
+    return cell.workload, f"{cell.batch_size:,}", place, cell.recipe
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

@@ -68,7 +68,8 @@ def _lines(figures: list[Figure]) -> list[list[Figure]]:
 
 def _study(name: str, lines: list[list[Figure]], found: Comparisons) -> BatchStudy:
     setup = lines[0][0].setup
-    return BatchStudy(name, setup.precision, tuple(_batch_line(line, found) for line in lines))
+    answers = tuple(_batch_line(line, found) for line in lines)
+    return BatchStudy(name, setup.precision, answers)
 
 
 def _batch_line(line: list[Figure], found: Comparisons) -> BatchLine:

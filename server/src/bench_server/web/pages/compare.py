@@ -141,7 +141,9 @@ def heading(answer: CompareAnswer) -> str:
             if any(row.held[place] for row in answer.rows)
             if not any(row.cells[place] for row in answer.rows)
         ]
-        return f"{held[0]} is {HELD}" if held else f"{_title(answer)} have no common workload"
+        if held:
+            return f"{held[0]} is {HELD}"
+        return f"{_title(answer)} have no common workload"
     best = max(compared, key=lambda thing: thing.speed_up or 0)
     if len(others) > 1:
         ahead, behind = (best, first) if (best.speed_up or 0) > 1 else (first, best)
@@ -153,9 +155,11 @@ def heading(answer: CompareAnswer) -> str:
         return found if ahead is first else f"{found}: it {_faster(best, first)}"
     if best.verdict_kind == "no_difference":
         return f"No clear difference between {first.name} and {best.name}"
-    if (best.speed_up or 0) >= 1:
-        return f"{best.name} {_faster(best, first)}"
-    return f"{first.name} {_faster(best, best)}"
+    return (
+        f"{best.name} {_faster(best, first)}"
+        if (best.speed_up or 0) >= 1
+        else (f"{first.name} {_faster(best, best)}")
+    )
 
 
 def _faster(thing: ComparedThing, than: ComparedThing) -> str:

@@ -211,7 +211,8 @@ def _trends_href(shown: CellFigure, of_cell: HistoryAnswer) -> str | None:
     versions = any(point.framework_version for point in of_cell.points)
     if not (usual and versions and shown.precision == "float32"):
         return None
-    chosen = {name: getattr(shown, name) for name in ("workload", "framework")}
+    names = ("workload", "framework")
+    chosen = {name: getattr(shown, name) for name in names}
     return address("/trends", {"hardware": shown.hardware_slug, **chosen})
 
 

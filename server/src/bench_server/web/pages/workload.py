@@ -46,7 +46,8 @@ def workload_called(name: str) -> Workload:
 
 def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
     """Fill the context. Raises NotFound if the catalogue has no such workload."""
-    answer = workload_answer(workload_called(name))
+    workload = workload_called(name)
+    answer = workload_answer(workload)
     filters = BoardFilters.model_validate({"workload": name, "limit": 10})
     boards, _, rankings = leaderboard.leaderboard(session, filters, of_operator)
     return WorkloadPage(

@@ -99,7 +99,8 @@ def machine(
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> HTMLResponse:
-    context = machine_pages.machine_page(session, machine_id, filters, Prices({}, settings.prices))
+    prices = Prices({}, settings.prices)
+    context = machine_pages.machine_page(session, machine_id, filters, prices)
     return render.page(request, "machine.html", context)
 
 
