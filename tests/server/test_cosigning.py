@@ -125,7 +125,7 @@ BAD: dict[str, tuple[Spoil, str]] = {
 def test_a_bad_answer_is_one_line_and_stores_nothing(
     site: Site, witness: Witness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cosigners, "CONNECT_SECONDS", 2.0)
     for day, (how, (spoil, says)) in enumerate(BAD.items()):
         at = AT + day * DAY
         witness.spoil, witness.asked = spoil, []
