@@ -195,7 +195,7 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.Mo
 def test_a_program_that_is_no_python_is_left_in_time(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it prints, and whoever holds its output open."""
+    """Its output may be endless, and a child of it may hold the output open."""
     monkeypatch.setattr(interpreters, "ANSWER_SECONDS", 1.0)
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")

@@ -101,7 +101,7 @@ def allowed(number: int, device: DeviceKind = "cpu", precision: Precision = "flo
 
 
 def test_the_recomputation_is_conformant() -> None:
-    """Of the movements at the end it says nothing."""
+    """It says nothing of the movements at the end."""
     assert tuple(part(number).kind for number in range(5)) == KINDS
     assert judged(honest().model_copy(update={"movements": (9.0,) * 4})).kind == "conformant"
     verdict = judged(honest())

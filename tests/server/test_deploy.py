@@ -126,7 +126,7 @@ UNITS = DEPLOY / "systemd"
 
 
 def test_the_daily_unit_has_the_servers_data() -> None:
-    """Its script runs in ``make test-deploy``."""
+    """``make test-deploy`` runs its script."""
     daily, server = (
         set(re.findall(r"^Environment=(\S+)", (UNITS / name).read_text(), re.M))
         for name in ("trainmark-daily.service", "trainmark.service")

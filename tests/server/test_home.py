@@ -119,7 +119,7 @@ def followed(post: Poster, address: str, link: str) -> str:
 
 
 def test_a_board_says_once_what_its_rows_share(measured: Poster) -> None:
-    """Rows of machines have no column of ranks, and only confirmed ones rank anew."""
+    """Rows of machines have no column of ranks; a filter by backing ranks rows again."""
     address = "/?workload=mnist-cnn"
     board = page(measured, address)
     table = board[board.index("<tbody") : board.index("</tbody>")]

@@ -78,7 +78,7 @@ def test_a_range_that_is_none_is_ignored(http: TestClient, part: str, status: in
 
 
 def test_first_requests_in_parallel_are_answered(store: Store) -> None:
-    """What is built at the first use is built once, whoever asks first."""
+    """State that the first use builds is built once, by one thread."""
     paths = [f"/api/v1/results?limit=5&utm_source=x{number}" for number in range(12)]
     paths += ["/openapi.json", "/docs", "/api/v1/leaderboard?nothing=1", "/"]
     for _ in range(3):

@@ -65,7 +65,7 @@ def _beside(scene: Scene, older: str) -> Iterator[Line]:
 
 
 def _alone(scene: Scene) -> Line:
-    """Where everybody is new, a crowd is one value of the median."""
+    """Where everybody is new, a crowd counts as one value of the median."""
     before = _figure(scene)["samples_per_second"]
     scene.http.headers["X-Forwarded-For"] = "192.0.2.1"
     crowd(scene.http, scene.store, CROWDS[20], FAST_NS, scene.now)

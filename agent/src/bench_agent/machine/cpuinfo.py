@@ -68,7 +68,7 @@ PLACEHOLDER = re.compile(
     r"|^(?:ARMv\d|AArch64|RISC-V|QEMU Virtual)\b",
     re.IGNORECASE,
 )
-# Before the numbers of a kind of core that the table lacks.
+# This stands before the numbers of a kind of core that the table lacks.
 UNKNOWN_CORE = "Arm core"
 # Chips by all their kinds of cores.
 CHIPS = {frozenset({"Cortex-X925", "Cortex-A725"}): "NVIDIA GB10"}

@@ -17,7 +17,7 @@ CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 NEAR_THE_LIMIT_CELSIUS = 5.0
 # A board that does not set the limit gives zero, or less than any processor's.
 LEAST_LIMIT_CELSIUS = 60.0
-# What a power supply says of itself.
+# These facts describe a power supply.
 SUPPLY = ("type", "scope", "status", "online", "present")
 CHARGED = {"Charging", "Full", "Not charging"}
 

@@ -39,7 +39,7 @@ from .spread import Range, range_ends
 # database skips to it, if all of a kind count.
 FEW = 200
 TRUST_LEVELS = (4, 3, 2, 1, 0)
-# What of a table is no column of its children.
+# These columns of a table are none of its children's.
 UNNAMED = ("ranked", "figure_columns", "figure")
 
 

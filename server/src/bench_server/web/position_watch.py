@@ -20,7 +20,7 @@ class PositionWatch:
         self._watcher: asyncio.Task[None] | None = None
 
     async def applied(self, store: Store, log_index: int, seconds: float) -> None:
-        """Return once an entry is applied, or after so many seconds."""
+        """Return when an entry is applied, or after this number of seconds."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting[waiting] = log_index
         if self._watcher is None or self._watcher.done():

@@ -53,7 +53,7 @@ OPERATOR_ACTS: tuple[OperatorAct, ...] = get_args(OperatorAct)
 # Acts of a machine's key that only read; they are not logged.
 READING_ACTS: tuple[OwnAct, ...] = ("list", "export")
 ABOUT_OWNERS: tuple[OperatorAct, ...] = ("confirm", "doubt", "locate")
-# An owner's area is one of so many groups of networks.
+# An owner's area is one of this number of groups of networks.
 AREAS = 256
 
 

@@ -115,7 +115,7 @@ class FigureAnswer(Rated, InSetup):
 
 @dataclass(frozen=True)
 class FlatBoardRow(SpeedUp, FigureAnswer):
-    """What exports have of a row of a board."""
+    """The fields that exports take from a row of a board."""
 
     workload: str
     rank: int | None

@@ -150,7 +150,7 @@ class Measurement(InSetup, Table, table=True):
 
 
 class EnvironmentRow(Table, table=True):
-    """What an update changes, once for all results that agree in it."""
+    """The changes of an update are computed once for all results that share it."""
 
     __tablename__ = "environment"
 
