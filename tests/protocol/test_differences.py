@@ -33,6 +33,11 @@ def test_differences_are_by_dotted_names() -> None:
             Difference("environment.settings.XLA_FLAGS", "a", None),
             "settings XLA_FLAGS a was removed",
         ),
+        (
+            Difference("machine.os.page_bytes", "4096", "65536"),
+            "page size 4.0 KiB became 64.0 KiB",
+        ),
+        (Difference("machine.os.page_bytes", None, "16384"), "page size 16.0 KiB was added"),
         (Difference("agent.version", "0.1.0", "0.2.0"), "agent version 0.1.0 became 0.2.0"),
     ],
 )

@@ -1,6 +1,7 @@
 """The API: boards, comparisons, pages of results, OpenAPI examples."""
 
 import html
+import json
 import re
 from typing import Any
 
@@ -93,6 +94,19 @@ def test_compare(post: Poster) -> None:
     assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
     assert result["verdict_kind"] == "too_few_runs"
     assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
+
+
+def test_page_sizes_that_differ_are_seen(post: Poster) -> None:
+    sizes = {4096: "4.0 KiB", 65536: "64.0 KiB"}
+    ids = [post.made(machine=results.make_machine(page_bytes=size)) for size in sizes]
+    exported = post.http.get("/api/v1/export.jsonl").text.splitlines()
+    assert {json.loads(line)["page_bytes"] for line in exported} == sizes.keys()
+    things = get(post.http, f"/compare?ids={','.join(ids)}")["things"]
+    for one, thing, (size, words) in zip(ids, things, sizes.items(), strict=True):
+        assert thing["name"].endswith(f"result {one[:8]}, pages of {words}")
+        assert get(post.http, f"/results/{one}")["page_bytes"] == size
+        assert words in post.http.get(f"/results/{one}").text
+    assert "pages of" not in get(post.http, f"/compare?ids={I7},{ids[0]}")["things"][1]["name"]
 
 
 def test_compare_set_ups_of_one_machine(post: Poster) -> None:

@@ -89,7 +89,11 @@ def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architectur
 
 
 def system_from(
-    kernel: Mapping[str, str], profiled: Mapping[str, Any], version: str, release: str
+    kernel: Mapping[str, str],
+    profiled: Mapping[str, Any],
+    version: str,
+    release: str,
+    page_bytes: int | None = None,
 ) -> OperatingSystem:
     """The operating system. Model name, chip name or kernel show a virtual machine."""
     hardware = section(profiled, "SPHardwareDataType")
@@ -111,6 +115,7 @@ def system_from(
         {
             "version": text_or_none(version),
             "kernel": text_or_none(release),
+            "page_bytes": page_bytes,
             "virtual_machine": "apple" if virtual else None,
             "rosetta": translated,
         },

@@ -66,6 +66,11 @@ def memory(kind: str) -> int | None:
     return whole_or_none(_read(lambda: getattr(psutil.virtual_memory(), kind)))
 
 
+def page_bytes() -> int | None:
+    """Bytes of a page of memory, which the kernel was built with: 4, 16 or 64 KiB."""
+    return whole_or_none(_read(lambda: os.sysconf("SC_PAGE_SIZE")))
+
+
 def temperatures() -> dict[str, list[Any]]:
     """Readings by driver; none on macOS and in most containers."""
     return _read(lambda: psutil.sensors_temperatures()) or {}

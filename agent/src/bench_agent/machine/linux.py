@@ -10,18 +10,20 @@ from bench_protocol.payload.machine import Cpu, OperatingSystem
 
 from . import cgroup, counters, nesting
 from .cpuinfo import brand_of, parse_cpuinfo
-from .text import command_output, file_text, text_or_none, whole_or_none
+from .text import IDENTIFYING, command_output, file_text, text_or_none, whole_or_none
 from .topology import Topology, read_topology
 from .wire import tolerant
 
 ROOT = Path("/")
-# Words that distributions put into a kernel's release. Other words are left out: a home-built
+# Words that distributions put into a kernel's release. A mark replaces other words: a home-built
 # kernel may be named after its owner or host.
+LEFT_OUT = "*"
 KERNEL_WORDS = re.compile(
     r"generic|lowlatency|realtime|rt|rc|amd64|arm64|x86_64|x86|aarch64|x64v\d|cloud|aws|azure|gcp|gke"
     r"|oracle|oem|hwe|kvm|virt|tegra|fc|v|nvidia|raspi|rpi|v8|2712|microsoft|standard|wsl\d?|linuxkit"
     r"|default|preempt|zen|arch|lts|hardened|gentoo|dist|debian|ubuntu|deb|bpo|el|amzn|azl|cm"
-    r"|mainline|xanmod|liquorix|asahi|fedora|pve|cos|flatcar|orbstack|bottlerocket|uek|suse",
+    r"|mainline|xanmod|liquorix|asahi|fedora|pve|cos|flatcar|orbstack|bottlerocket|uek|suse"
+    r"|lp|sle|rpt|\d+k|surface|cachyos|manjaro|rockchip|sunxi|meson|ibm|intel|qcom|fips",
     re.IGNORECASE,
 )
 # Placeholders in DMI that makers did not fill in.
@@ -67,6 +69,7 @@ def operating_system(
         {
             "version": parse_os_release(file_text(root / "etc/os-release")),
             "kernel": kernel_without_names(release or platform.release()),
+            "page_bytes": counters.page_bytes(),
             "container": nesting.container(root, environ),
             "virtual_machine": nesting.virtual_machine(root, info.hypervisor, product(root)),
             "wsl": nesting.wsl(root) is not None,
@@ -123,17 +126,13 @@ def parse_os_release(text: str) -> str | None:
 
 
 def kernel_without_names(release: str) -> str | None:
-    """A kernel's release without words that its builder chose (``6.6.1-alices-box``)."""
-    tame = text_or_none(release) or ""
-    words = re.split(r"([-.+~ ])", tame)
-    harmless = [
-        word
-        if re.fullmatch(rf"[0-9]*|(?:{KERNEL_WORDS.pattern})v?[0-9]*(?:_[0-9]+)?", word, re.I)
-        else ""
-        for word in words[::2]
-    ]
-    whole = "".join(word + mark for word, mark in zip(harmless, [*words[1::2], ""], strict=True))
-    return re.sub(r"[-.+~ ](?=[-.+~ ]|$)", "", whole).strip("-.+~ ") or None
+    """A kernel's release without words that its builder chose: ``6.6.1-*`` of
+    ``6.6.1-alices-box``."""
+    parts = re.split(r"([-.+~ ])", text_or_none(IDENTIFYING.sub(LEFT_OUT, release)) or "")
+    known = re.compile(rf"[0-9]*|\{LEFT_OUT}|(?:{KERNEL_WORDS.pattern})v?[0-9]*(?:_[0-9]+)?", re.I)
+    words = [word if known.fullmatch(word) else LEFT_OUT for word in parts[::2]]
+    whole = "".join(word + mark for word, mark in zip(words, [*parts[1::2], ""], strict=True))
+    return re.sub(r"(?<=[*])(?:[-.+~ ]+[*])+", "", whole) or None
 
 
 def available_cores() -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench_protocol.payload.machine import Cpu, Gpu, OperatingSystem
 
-from . import apple
+from . import apple, counters
 from .text import command_output, whole_or_none
 
 PROFILER_TIMEOUT_SECONDS = 30
@@ -45,7 +45,8 @@ def version() -> str:
 
 def operating_system() -> OperatingSystem:
     """macOS' version; virtual machine or Rosetta."""
-    return apple.system_from(sysctl(), profile(), version(), platform.release())
+    pages = counters.page_bytes()
+    return apple.system_from(sysctl(), profile(), version(), platform.release(), pages)
 
 
 def gpus() -> tuple[Gpu, ...]:

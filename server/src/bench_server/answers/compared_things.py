@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bench_protocol.base import format as people
 from bench_protocol.base.names import slug
 
 from ..db.tables import PublishedFigure
@@ -26,7 +27,7 @@ HINT_IDS = (
 
 
 class ComparedId(NamedTuple):
-    """``further`` distinguishes set-ups with equal names."""
+    """``further`` distinguishes set-ups with equal names; ``page_bytes``: of a result."""
 
     id: str
     kind: ThingKind
@@ -34,6 +35,7 @@ class ComparedId(NamedTuple):
     hardware_slug: str
     hardware: str
     further: str = ""
+    page_bytes: int | None = None
 
 
 def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
@@ -92,6 +94,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
         of_hardware = stored_figures.hardware_figures(session, row.hardware_slug)
         same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
         return thing, same
+    thing = thing._replace(page_bytes=row.page_bytes)
     return thing, [figure_of_result(row)] if row.rankable else []
 
 
@@ -104,6 +107,10 @@ def _setup_thing(item: str, kind: ThingKind, name: str, row: Any) -> ComparedId:
 
 
 def names_of(things: Sequence[ComparedId]) -> list[str]:
-    """Names of the things, with details added to equal names."""
+    """Names of the things, with details added to equal names, and page sizes that differ."""
     times = Counter(thing.name for thing in things)
-    return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
+    names = [t.name + f", {t.further}" * (times[t.name] > 1 and bool(t.further)) for t in things]
+    if len({thing.page_bytes for thing in things} - {None}) < 2:
+        return names
+    pages = [thing.page_bytes and f", pages of {people.size(thing.page_bytes)}" for thing in things]
+    return [name + (size or "") for name, size in zip(names, pages, strict=True)]

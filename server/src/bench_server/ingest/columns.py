@@ -40,6 +40,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "hardware_slug": slug(hardware),
         **{name: getattr(cell, name) for name in OF_CELL},
         "framework_version": framework_version(result),
+        "page_bytes": result.machine.os.page_bytes,
         "device": cell.device.kind,
         "device_index": cell.device.index,
         "timing": "short",

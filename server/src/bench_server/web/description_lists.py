@@ -92,6 +92,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
         ("Memory", _size(machine.memory_bytes)),
         ("System", system.words),
         ("Kernel", system.kernel),
+        ("Page size", _size(system.page_bytes)),
         ("Nested in", ", ".join(word for word in nesting if word)),
     )
 

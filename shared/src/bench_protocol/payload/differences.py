@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base import format as people
 from .machine import Environment, Machine
 from .result import Result
 
@@ -53,6 +54,11 @@ def in_words(difference: Difference, system: str) -> str:
     name = GROUPS.sub("", difference.name)
     name = SYSTEMS.get(system, system) if name == "os.version" else name.replace(".", " ")
     name = GPU.sub(r"\2 of GPU \1", name)
+    if difference.name == "machine.os.page_bytes":
+        sizes = (
+            value and people.size(int(value)) for value in (difference.before, difference.after)
+        )
+        name, difference = "page size", Difference("", *sizes)
     if difference.before is None:
         return f"{name} {difference.after} was added"
     if difference.after is None:

@@ -73,11 +73,14 @@ class Gpu(Wire):
 
 
 class OperatingSystem(Wire):
-    """Name and version of the system, and how deep it is nested."""
+    """Name and version of the system, and how deep it is nested. ``kernel``: its release, with
+    ``*`` where the agent left a word out. ``page_bytes``: its page of memory, which changes speed.
+    """
 
     name: Literal["macos", "linux", "windows", "other"]
     version: Text
     kernel: Text | None = None
+    page_bytes: PositiveCount | None = None
     container: Slug | None = None
     virtual_machine: Slug | None = None
     wsl: bool = False

@@ -36,6 +36,7 @@ class ResultAnswer(InSetup):
     workload: str
     workload_digest: str
     framework_version: str | None
+    page_bytes: int | None
     device_index: int
     run_id: str
     repeat: int

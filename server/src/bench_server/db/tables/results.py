@@ -121,6 +121,7 @@ class Measurement(InSetup, Table, table=True):
     environment_id: str = Field(default="", max_length=32)
 
     framework_version: str | None = Field(default=None, max_length=64)
+    page_bytes: int | None = Field(default=None, sa_type=BigInteger)
     device_index: int = Field(sa_type=BigInteger)
     cell_digest: str = Field(max_length=64)
     run_id: str = Field(max_length=32)
