@@ -115,7 +115,7 @@ def test_a_gpu_without_energy_says_why(gpus: FakeNvml, index: int, reason: str) 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(broken="Driver Not Loaded"))
-    with pytest.raises(MeterProblem, match="no NVIDIA driver"):
+    with pytest.raises(MeterProblem, match="NVML does not start: Driver Not Loaded"):
         Nvml(0)
 
 

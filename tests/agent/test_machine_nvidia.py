@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.nvml import FakeGpu, FakeNvml, NVMLError, h200
 
+from bench_agent.doctor import gpu as doctor
 from bench_agent.machine import cuda, nvidia
+from bench_agent.run import idle_gate
+from bench_agent.run.energy.meter import MeterProblem
+from bench_agent.run.energy.nvml import Nvml
+from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.machine import Gpu
 
 
@@ -20,7 +26,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
         fake = FakeNvml(*gpus, **options)
         devices = None if listed is None else cuda.parse_devices(json.dumps(listed))
         monkeypatch.setitem(sys.modules, "pynvml", fake)
-        monkeypatch.setattr(cuda, "devices", lambda environ: devices)
+        monkeypatch.setattr(cuda, "devices", lambda environ=None: devices)
         return fake
 
     return put
@@ -64,6 +70,52 @@ def test_a_gpu_with_all_its_facts(driver: Any) -> None:
             maximum_memory_clock_mhz=1980,
         ),
     )
+
+
+JETSON = {"uuid": "a" * 32, "name": "Orin", "memory_bytes": 61_000_000_000, "integrated": 1}
+JETSON |= {"multiprocessors": 16, "clock_khz": 1_300_000, "capability": [8, 7]}
+
+
+@pytest.mark.parametrize(
+    "fake",
+    [
+        {"broken": "NVML Shared Library Not Found"},
+        {"broken": "Unknown Error"},
+        {"gpus": [], "driver": NVMLError("Not Supported")},  # it starts, and knows of no GPU
+        {"gpus": [h200(3)], "driver": NVMLError("Not Supported")},  # it knows of another one
+    ],
+)
+def test_the_cuda_drivers_list_says_which_gpus_there_are(
+    driver: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake: dict[str, Any]
+) -> None:
+    module = tmp_path / "version"
+    module.write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  540.4.0  Release\n"
+    )
+    monkeypatch.setattr(nvidia, "KERNEL_MODULE", module)
+    driver(*fake.pop("gpus", []), listed=[JETSON], **fake)
+    (gpu,) = nvidia.gpus({})
+    assert (gpu.name, gpu.cores, gpu.memory_bytes) == ("Orin", 16, 61_000_000_000)
+    assert (gpu.driver, gpu.compute_capability, gpu.unified_memory) == ("540.4.0", "8.7", True)
+    assert (gpu.power_limit_watts, gpu.ecc, gpu.mig) == (None, None, None)
+    found = doctor.read_nvidia([gpu], {})
+    assert found.usable
+    (finding,) = doctor.check_driver(found, False, ())
+    assert (finding.verdict, "Orin" in finding.sentence) == ("ok", "broken" in fake)
+    assert "unknown" in finding.sentence or "broken" not in fake
+    with pytest.raises(MeterProblem, match="NVML"):
+        Nvml(0)
+    conditions = idle_gate.look(Device(kind="cuda"), "Linux")
+    assert (conditions.gpu_utilisation_percent, conditions.gpu_processes) == (None, None)
+
+
+def test_a_gpu_of_nvml_alone_is_none_of_the_frameworks(driver: Any) -> None:
+    driver(h200(1), listed=[])
+    assert nvidia.gpus({}) == ()
+    for environ, hidden in (({}, False), ({"CUDA_VISIBLE_DEVICES": ""}, True)):
+        found = doctor.read_nvidia((), environ)
+        assert (found.hidden, found.usable) == (hidden, False)
+        assert (found.problem == "the CUDA driver lists no GPU") is not hidden
 
 
 def test_a_gpu_that_supports_no_question_is_still_there(driver: Any) -> None:

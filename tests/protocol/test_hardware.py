@@ -126,7 +126,7 @@ MACS = {
 @pytest.mark.parametrize(
     ("of", "device", "name"),
     [
-        (machine(gpus=H200), CUDA, "NVIDIA H200"),  # only Apple has one name for several sizes
+        (machine(gpus=H200), CUDA, "NVIDIA H200"),  # its name has a stated peak: it is of one part
         (MACS[30], METAL, "Apple M2 Max (30-core GPU)"),
         (MACS[38], METAL, "Apple M2 Max (38-core GPU)"),
         (MACS[None], METAL, "Apple M2 Max"),
@@ -169,6 +169,32 @@ MACS = {
 )
 def test_the_name_of_a_device(of: Machine, device: Device, name: str) -> None:
     assert hardware_name(of, device) == name
+
+
+@pytest.mark.parametrize(
+    ("spellings", "boards"),
+    [
+        (
+            ("Orin (nvgpu)", "Orin", "NVIDIA Orin"),
+            [(16, 61e9), (8, 16e9), (8, 7.6e9), (None, None)],
+        ),
+        (("Xavier (nvgpu)", "NVIDIA Xavier"), [(8, 33e9), (6, 8e9)]),
+        (("NVIDIA Thor", "Thor"), [(20, 131e9), (12, 65e9)]),
+        (("GeForce RTX 3080", "NVIDIA GeForce RTX 3080"), [(68, 10.5e9), (70, 12.7e9)]),
+        (("GeForce RTX 3060", "RTX 3060"), [(28, 8.4e9), (28, 12.6e9)]),
+        (("GRID A10-8Q", "NVIDIA A10-8Q"), [(72, 8e9)]),
+    ],
+)
+def test_unlike_gpus_of_one_name_are_apart_and_one_gpu_has_one_name(
+    spellings: tuple[str, ...], boards: list[tuple[int | None, float | None]]
+) -> None:
+    gpus = [
+        gpu(name, cores=cores, memory_bytes=size and int(size))
+        for cores, size in boards
+        for name in spellings
+    ]
+    assert len({hardware_name(machine(gpus=(one,)), CUDA) for one in gpus}) == len(boards)
+    assert hardware_name(machine(gpus=(gpus[0],)), CUDA).startswith("NVIDIA ")
 
 
 TRANSLATED: list[dict[str, Any]] = [

@@ -1,5 +1,6 @@
 """Check GPUs: Apple's with TensorFlow's plug-in, NVIDIA's driver, and each framework's build."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,29 +39,34 @@ BUS = Path("/sys/bus/pci/devices")
 @dataclass(frozen=True)
 class Nvidia:
     """``present``: the bus has an NVIDIA GPU, or its kernel module is loaded. ``problem``: NVML's
-    error if it cannot start. ``capabilities`` of the visible GPUs, such as ``9.0``. ``hidden``:
-    CUDA_VISIBLE_DEVICES lets none through."""
+    error if it cannot start, or why its GPUs are not CUDA's. ``names`` and ``capabilities`` of the
+    visible GPUs, such as ``9.0``. ``hidden``: CUDA_VISIBLE_DEVICES lets none through."""
 
     present: bool = False
     driver: str | None = None
     problem: str | None = None
+    names: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     hidden: bool = False
 
     @property
     def usable(self) -> bool:
-        return self.driver is not None and not self.hidden
+        return bool(self.driver or self.names) and not self.hidden
 
 
-def read_nvidia(gpus: Sequence[Gpu]) -> Nvidia:
+def read_nvidia(gpus: Sequence[Gpu], environ: Mapping[str, str] = os.environ) -> Nvidia:
     """The driver, and the GPUs that the frameworks may see."""
-    version = driver.driver_version()
+    of_nvml = driver.driver_version()
+    seen = [gpu for gpu in gpus if gpu.kind == "cuda"]
+    hidden = of_nvml is not None and not seen and "CUDA_VISIBLE_DEVICES" in environ
+    lists_none = "the CUDA driver lists no GPU" if of_nvml and not seen and not hidden else None
     return Nvidia(
-        present=bool(file_text("/proc/driver/nvidia/version")) or any(_on_bus()),
-        driver=version,
-        problem=None if version else driver.why_no_driver(),
-        capabilities=tuple(gpu.compute_capability for gpu in gpus if gpu.compute_capability),
-        hidden=version is not None and not gpus,
+        present=bool(file_text(driver.KERNEL_MODULE)) or any(_on_bus()),
+        driver=None if lists_none else of_nvml or next((gpu.driver for gpu in seen), None),
+        problem=lists_none or (None if of_nvml else driver.why_no_driver()),
+        names=tuple(gpu.name for gpu in seen),
+        capabilities=tuple(gpu.compute_capability for gpu in seen if gpu.compute_capability),
+        hidden=hidden,
     )
 
 
@@ -130,6 +136,9 @@ def check_driver(nvidia: Nvidia, container: bool, tools: Sequence[str]) -> Itera
     if nvidia.hidden:
         sentence = "CUDA_VISIBLE_DEVICES hides every GPU from the frameworks"
         yield warn(sentence, "unset CUDA_VISIBLE_DEVICES")
+    elif nvidia.names and nvidia.problem:
+        lacking = f"NVML does not answer ({nvidia.problem}), so its use, heat and power are unknown"
+        yield ok(f"the CUDA driver lists {nvidia.names[0]}; {lacking}")
     elif nvidia.driver:
         yield ok(f"NVIDIA driver {nvidia.driver}")
     elif not nvidia.present:
@@ -190,10 +199,12 @@ def _mlx_builds(software: Software) -> list[str]:
 
 def _too_old_for_mlx(nvidia: Nvidia, software: Software) -> Finding | None:
     """Name the GPU or the driver if it is too old for MLX's CUDA build."""
-    version, builds = nvidia.driver or "", _mlx_builds(software)
+    version, builds = nvidia.driver, _mlx_builds(software)
     if not any(at_least(one, MLX_CAPABILITY) for one in nvidia.capabilities or ("9",)):
         capabilities = ", ".join(nvidia.capabilities)
         return skip(f"MLX needs compute capability 7.5; this has {capabilities}", of="mlx")
+    if version is None:
+        return None
     if not at_least(version, DRIVERS[CUDA_12]):
         sentence = f"driver {version} is too old for MLX: cuda12 needs {DRIVERS[CUDA_12]}"
         finding = fail if builds else warn

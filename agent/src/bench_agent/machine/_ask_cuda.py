@@ -13,16 +13,18 @@ from typing import Any
 # CUdevice_attribute of cuda.h.
 MULTIPROCESSORS, CLOCK_KHZ, INTEGRATED = 16, 13, 18
 MAJOR, MINOR = 75, 76
+NO_DEVICE = 100  # CUresult of cuda.h
 
 
 def main() -> int:
-    """Exit status 1 without a driver or device."""
+    """Exit status 1 without a driver, or if it does not start."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return 1
     count = ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+    failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if failed and failed != NO_DEVICE:
         return 1
     print(json.dumps([describe(driver, ordinal) for ordinal in range(count.value)]))
     return 0

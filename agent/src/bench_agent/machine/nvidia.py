@@ -1,19 +1,25 @@
-"""NVIDIA GPUs through the driver's management library (NVML); none without a driver."""
+"""NVIDIA GPUs: those that the CUDA driver lists, with readings of the management library (NVML).
+
+NVML may be absent or broken where CUDA works (Jetson, WSL 2). Its own list counts only where the
+CUDA driver does not answer.
+"""
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bench_protocol.payload.machine import Gpu
 
 from . import cuda
-from .text import positive_or_none, text_or_none, version_or_none, whole_or_none
+from .text import file_text, positive_or_none, text_or_none, version_or_none, whole_or_none
 from .wire import tolerant
 
 MOST_GPUS = 64
 SM_CLOCK, MEMORY_CLOCK = 1, 2  # nvmlClockType_t
+KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 
 
 @contextmanager
@@ -29,11 +35,9 @@ def nvml() -> Iterator[Any]:
 
 def ask(question: Callable[..., Any], *arguments: Any) -> Any:
     """The library's answer, or None if this GPU or driver does not support the query."""
-    import pynvml
-
     try:
         return question(*arguments)
-    except (pynvml.NVMLError, AttributeError, OSError, TypeError, ValueError, UnicodeError):
+    except Exception:
         return None
 
 
@@ -53,23 +57,21 @@ def why_no_driver() -> str | None:
 
     try:
         pynvml.nvmlInit()
-    except (pynvml.NVMLError, OSError) as error:
+    except Exception as error:
         return text_or_none(str(error)) or type(error).__name__
     ask(pynvml.nvmlShutdown)
     return None
 
 
 def gpus(environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
-    """NVIDIA GPUs that CUDA_VISIBLE_DEVICES lists, in the frameworks' order."""
+    """NVIDIA GPUs that the frameworks see, in their order."""
     with nvml() as library:
-        if library is None or not _count(library):
-            return ()
-        driver = version_or_none(query(library, "SystemGetDriverVersion"))
-        listed = cuda.devices(environ)
+        ordered = _in_cuda_order(library, cuda.devices(environ), environ)[:MOST_GPUS]
+        driver = version_or_none(query(library, "SystemGetDriverVersion")) or _kernel_module()
         return tuple(
             _gpu(library, handle, index, driver, device)
-            for index, (handle, device) in enumerate(_in_cuda_order(library, listed, environ))
-        )[:MOST_GPUS]
+            for index, (handle, device) in enumerate(ordered)
+        )
 
 
 def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ) -> Any:
@@ -94,12 +96,18 @@ def clocks_event_reasons(library: Any, handle: Any) -> int | None:
     return None
 
 
+def _kernel_module() -> str | None:
+    """The driver's version, of a text like ``NVRM version: ... for aarch64  540.4.0  Release``."""
+    words = re.search(r"NVRM version:.*?\s(\d{2,4}(?:\.\d+){1,2})\s", file_text(KERNEL_MODULE))
+    return version_or_none(words[1]) if words else None
+
+
 def _started() -> Any:
     import pynvml
 
     try:
         pynvml.nvmlInit()
-    except (pynvml.NVMLError, OSError, AttributeError):
+    except Exception:
         return None
     return pynvml
 

@@ -26,6 +26,8 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
     (r"\(Virtual\)", " "),
     (r"\bMIG (\d+\S*)$", r"(MIG \1)"),
+    (r"\(nvgpu\)$", " "),
+    (r"^(?:NVIDIA )?GRID (?=[A-Z]+\d+\w*-\d+[A-Z]$)", "NVIDIA "),
     (r"\s+", " "),
     (r"^\s|\s$", ""),
     (r"^Intel Core 2", "Intel Core2"),
@@ -57,6 +59,9 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
 )
 
+# Sizes of memory that boards have.
+BOARDS_GIB = (1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 288)
+
 X86 = re.compile(r"x86[-_]64|amd64|x64|i[3-6]86|x86", re.IGNORECASE)
 ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
 # Cleaned names. Rosetta calls Apple's processors VirtualApple; AMD's Opteron A1100 is an Arm.
@@ -77,7 +82,8 @@ def hardware_name(machine: Machine, device: Device) -> str:
     """The hardware name of a device of this machine.
 
     Examples: ``Apple M2 Max (30-core GPU)``, ``Apple M2 (8-core GPU) (fanless)``, ``NVIDIA H200``,
-    ``Intel Core i7-8700``, ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
+    ``NVIDIA Orin (16 multiprocessors, 64 GB)``, ``Intel Core i7-8700``,
+    ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
     """
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
     if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
@@ -149,7 +155,20 @@ def _gpu_name(machine: Machine, device: Device) -> str:
     if gpu is None:
         return f"unknown {device.kind} GPU"
     name = clean(gpu.name)
+    if gpu.kind == "metal":
+        return f"{name} ({gpu.cores}-core GPU)" if gpu.cores else name
+    if not re.match(r"NVIDIA\b|unknown\b", name, re.IGNORECASE):
+        name = clean(f"NVIDIA {name}")
     if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
         name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
-    # Each NVIDIA name has one number of cores; Apple's have several.
-    return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
+    # The parts with a stated peak have a name each. Other names are those of several (Orin).
+    if "(MIG" in name or not gpu.cores or names.slug(name) in _spellings():
+        return name
+    size = _board_gib(gpu.memory_bytes)
+    return f"{name} ({gpu.cores} multiprocessors{size and f', {size} GB'})"
+
+
+def _board_gib(memory_bytes: int | None) -> int | str:
+    """Memory on the board; the driver, ECC and the system keep up to a sixth of it. Empty if
+    unknown."""
+    return next((g for g in BOARDS_GIB if memory_bytes and memory_bytes <= g * 2**30), "")

@@ -41,10 +41,10 @@ class Nvml:
 
     def _whole_gpu(self, index: int) -> object:
         if self._library is None:
-            raise MeterProblem("there is no NVIDIA driver")
+            raise MeterProblem(f"NVML does not start: {nvidia.why_no_driver()}")
         handle = nvidia.handle_of(self._library, index)
         if handle is None:
-            raise MeterProblem(f"the driver lists no GPU {index}")
+            raise MeterProblem(f"NVML lists no GPU {index}")
         if nvidia.is_divided(self._library, handle):
             raise MeterProblem("energy belongs to the whole GPU, this is a slice of one (MIG)")
         return handle
