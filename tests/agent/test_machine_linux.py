@@ -125,8 +125,8 @@ def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
         (("0x41", "0xd4f"), "Amazon EC2 m8g.large", "AWS Graviton4"),
         (("0x41", "0xd4f"), "Google Google Compute Engine", "Google Axion"),
         (("0x41", "0xd49"), "Microsoft Corporation Virtual Machine", "Microsoft Cobalt 100"),
-        (("0x41", "0xd4f"), "NVIDIA GH200 P4352", "NVIDIA Grace"),
-        (("0x41", "0xd0c"), "", "Neoverse-N1"),
+        *((("0x41", "0xd4f"), board, "Neoverse-V2") for board in ("NVIDIA GH200 P4352", "X1", "")),
+        *((("0x41", "0xd0c"), board, "Neoverse-N1") for board in ("Oracle VM", "Gigabyte R272")),
         (("0x61", "0x023"), "", "Apple M1"),
     ],
 )

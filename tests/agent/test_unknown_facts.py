@@ -48,6 +48,16 @@ def arm(*kinds: str, name: str = "") -> str:
             *("", "", "Cortex-X925 and Cortex-X4 and Cortex-A720"),
         ),
         (["0x41:0xd85", "0x41:0xfff"], "", "", "Cortex-X925 and Arm core 0x41:0xfff"),
+        (["0x61:0x022", "0x61:0x023"], "", "", "Apple M1"),
+        (["0x99:0x1"], "", "BIOS Model name: U1\nModel name: -", "U1"),
+        *(
+            (["0x99:0x1"], name, f"BIOS Model name: {name}\nModel name: Odd-1", "Odd-1")
+            for name in (
+                *("To Be Filled By O.E.M.", "Fill By OEM", "Unspecified", "<OUT OF SPEC>", "CPU 0"),
+                *("0x0", "00000000", "pc-q35", "virt-8.2", "host", "Virtual CPU version 2.5+"),
+                *("QEMU TCG CPU version 2.5+", "Common KVM processor", "ARM-compatible", "arm64"),
+            )
+        ),
     ],
 )
 def test_a_processor_is_named_by_all_its_cores_and_no_placeholder(
@@ -63,25 +73,53 @@ def test_one_chip_has_one_name_whatever_the_board_is_called(board: str) -> None:
 
 def test_a_mark_inside_of_a_name_leaves_no_blank() -> None:
     assert clean("AMD FX(tm)-8350 Eight-Core Processor") == "AMD FX-8350"
+    for name in ("AMD FX™-8350", "AMD FX (TM)-8350", "AMD FX®-8350"):
+        assert clean(name) == "AMD FX-8350"
+    assert clean("VIA C7(R)-M") == "VIA C7-M"
+    assert clean("AMD Turion(tm) 64 Mobile") == "AMD Turion 64 Mobile"
     assert clean("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz") == "Intel Core i7-8700"
 
 
-def test_cores_of_three_kinds_add_up(tmp_path: Path) -> None:
-    files = {f"{CPUS}/cpu{n}/topology/core_cpus_list": str(n) for n in range(16)}
-    files |= {f"{CPUS}/online": "0-15", "sys/devices/cpu_core/cpus": "0-5"}
-    files |= {"sys/devices/cpu_atom/cpus": "6-13", "sys/devices/cpu_lowpower/cpus": "14-15"}
-    found = read_topology(tree(tmp_path, files))
-    assert (found.performance, found.efficiency, found.physical) == (6, 10, 16)
-
-
-@pytest.mark.parametrize(("tree_is_there", "sockets"), [(True, None), (False, 2)])
-def test_clusters_of_a_board_are_no_sockets(
-    tmp_path: Path, tree_is_there: bool, sockets: int | None
+@pytest.mark.parametrize(
+    ("kinds", "split"),
+    [
+        ({"core": "0-5", "atom": "6-13", "lowpower": "14-15"}, (6, 10)),
+        ({"core": "0-5", "atom": "6-13"}, (None, None)),  # of two cores nobody knows the kind
+        ({"core": "0-5"}, (None, None)),
+        ({"atom": "0-15"}, (None, None)),
+        ({}, (None, None)),
+    ],
+)
+def test_kinds_of_cores_are_all_cores_or_unknown(
+    tmp_path: Path, kinds: dict[str, str], split: tuple[int | None, int | None]
 ) -> None:
-    files = {f"{CPUS}/cpu{n}/topology/physical_package_id": str(n // 4) for n in range(8)}
-    files |= {f"{CPUS}/online": "0-7", "proc/cpuinfo": arm("0x41:0xd42")}
-    files |= {"proc/device-tree/model": "A board"} if tree_is_there else {}
-    assert linux.cpu(tree(tmp_path, files)).sockets == sockets
+    files = {f"{CPUS}/cpu{n}/topology/core_cpus_list": str(n) for n in range(16)}
+    files |= {f"{CPUS}/online": "0-15"}
+    files |= {f"sys/devices/cpu_{kind}/cpus": numbers for kind, numbers in kinds.items()}
+    found = read_topology(tree(tmp_path, files))
+    assert (found.performance, found.efficiency, found.physical) == (*split, 16)
+
+
+TREE, DMI = {"proc/device-tree/model": "A board"}, {"sys/class/dmi/id/sys_vendor": "A maker"}
+
+
+@pytest.mark.parametrize(
+    ("files", "sockets"),
+    [
+        (TREE, None),
+        (TREE | DMI, None),
+        ({}, None),  # a container does not see the tree
+        (DMI, 2),
+        ({"proc/cpuinfo": "physical id\t: 0\nphysical id\t: 1\n"}, 2),
+        ({"proc/cpuinfo": "physical id\t: 0\n"}, 1),
+    ],
+)
+def test_clusters_of_a_board_are_no_sockets(
+    tmp_path: Path, files: dict[str, str], sockets: int | None
+) -> None:
+    base = {f"{CPUS}/cpu{n}/topology/physical_package_id": str(n // 4) for n in range(8)}
+    base |= {f"{CPUS}/online": "0-7", "proc/cpuinfo": arm("0x41:0xd42")}
+    assert linux.cpu(tree(tmp_path, base | files)).sockets == sockets
 
 
 def supply(name: str, **facts: str) -> dict[str, str]:

@@ -69,7 +69,7 @@ def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architectur
     physical = whole_or_none(kernel.get("hw.physicalcpu")) or first_whole(
         hardware.get("number_processors")
     )
-    performance, efficiency = _split(kernel)
+    performance, efficiency = _split(kernel, physical)
     return tolerant(
         Cpu,
         {
@@ -184,7 +184,7 @@ def section(profiled: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return first if isinstance(first, dict) else {}
 
 
-def _split(kernel: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _split(kernel: Mapping[str, str], physical: int | None) -> tuple[int | None, int | None]:
     """Numbers of performance and efficiency cores, by level names; None without names."""
     counted = {"performance": 0, "efficiency": 0}
     for level in range(min(MOST_LEVELS, whole_or_none(kernel.get("hw.nperflevels")) or 0)):
@@ -194,7 +194,7 @@ def _split(kernel: Mapping[str, str]) -> tuple[int | None, int | None]:
             counted["performance"] += cores
         elif name in EFFICIENCY_LEVELS:
             counted["efficiency"] += cores
-    if not any(counted.values()):
+    if not any(counted.values()) or physical not in (None, sum(counted.values())):
         return None, None
     return counted["performance"], counted["efficiency"]
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from .text import text_or_none
+from .text import PLACEHOLDER, text_or_none
 
 # The flags in /proc/cpuinfo that affect the speed of matrix products.
 SPEED_FLAGS = tuple(
@@ -62,17 +62,19 @@ ARM_CORES = {
     (0xC0, 0xAC3): "AmpereOne",
     (0xC0, 0xAC4): "AmpereOne",
 }
-# What stands where nobody put a name: by the kernel, by a virtual machine's BIOS.
-PLACEHOLDER = re.compile(
-    r"^\W*$|not ?specified|^(?:unknown|none|n/?a|cpu|to be filled.*|default string)$"
-    r"|^(?:ARMv\d|AArch64|RISC-V|QEMU Virtual)\b",
+# Names of an instruction set, a socket, or any processor of a virtual machine.
+NO_PROCESSOR = re.compile(
+    r"^(?:ARM|ARM64|AArch64|x86[_-]64|RISC-?V|rv\d+\w*)$|^(?:ARMv\d|AArch64|ARM-compat)"
+    r"|^(?:CPU|processor|socket|host|max|virtual)[ #]*(?:CPU|processor)?[ #]*\d*$"
+    r"|\bQEMU\b|\bKVM processor\b|^Virtual CPU\b",
     re.IGNORECASE,
 )
 # This stands before the numbers of a kind of core that the table lacks.
 UNKNOWN_CORE = "Arm core"
 # Chips by all their kinds of cores.
 CHIPS = {frozenset({"Cortex-X925", "Cortex-A725"}): "NVIDIA GB10"}
-# A cloud's processor name, by the text in the machine's DMI.
+# A cloud's own processor, by the text in the machine's DMI. A chip that others build in too has its
+# cores' name everywhere.
 CLOUD_PRODUCTS = (
     ("amazon ec2", "Cortex-A72", "AWS Graviton"),
     ("amazon ec2", "Neoverse-N1", "AWS Graviton2"),
@@ -80,12 +82,7 @@ CLOUD_PRODUCTS = (
     ("amazon ec2", "Neoverse-V2", "AWS Graviton4"),
     ("amazon ec2", "Neoverse-V3", "AWS Graviton5"),
     ("google", "Neoverse-V2", "Google Axion"),
-    ("google", "Neoverse-N1", "Ampere Altra"),
     ("microsoft", "Neoverse-N2", "Microsoft Cobalt 100"),
-    ("microsoft", "Neoverse-N1", "Ampere Altra"),
-    ("oracle", "Neoverse-N1", "Ampere Altra"),
-    ("gh200", "Neoverse-V2", "NVIDIA Grace"),
-    ("grace", "Neoverse-V2", "NVIDIA Grace"),
 )
 
 
@@ -105,8 +102,10 @@ def parse_cpuinfo(text: str) -> CpuInfo:
     flags |= set(" ".join(_values(text, "Features")).split())
     packages = set(_values(text, "physical id"))
     pairs = zip(_values(text, "CPU implementer"), _values(text, "CPU part"), strict=False)
-    kinds = dict.fromkeys((_number(who), _number(part)) for who, part in pairs)
-    cores = [ARM_CORES.get(kind) or f"{UNKNOWN_CORE} {kind[0]:#x}:{kind[1]:#x}" for kind in kinds]
+    cores = {
+        ARM_CORES.get((_number(who), _number(part))) or f"{UNKNOWN_CORE} {who}:{part}"
+        for who, part in pairs
+    }
     return CpuInfo(
         brand=next(filter(None, map(text_or_none, _brands(text))), None),
         arm_cores=tuple(sorted(cores, key=_rank)),
@@ -161,4 +160,4 @@ def _rank(core: str) -> tuple[bool, str]:
 
 
 def _tells(value: str) -> bool:
-    return not PLACEHOLDER.search(value)
+    return not (PLACEHOLDER.search(value) or NO_PROCESSOR.search(value))

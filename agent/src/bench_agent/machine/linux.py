@@ -10,7 +10,7 @@ from bench_protocol.payload.machine import Cpu, OperatingSystem
 
 from . import cgroup, counters, nesting
 from .cpuinfo import brand_of, parse_cpuinfo
-from .text import IDENTIFYING, command_output, file_text, text_or_none, whole_or_none
+from .text import IDENTIFYING, PLACEHOLDER, command_output, file_text, text_or_none, whole_or_none
 from .topology import Topology, read_topology
 from .wire import tolerant
 
@@ -24,12 +24,6 @@ KERNEL_WORDS = re.compile(
     r"|default|preempt|zen|arch|lts|hardened|gentoo|dist|debian|ubuntu|deb|bpo|el|amzn|azl|cm"
     r"|mainline|xanmod|liquorix|asahi|fedora|pve|cos|flatcar|orbstack|bottlerocket|uek|suse"
     r"|lp|sle|rpt|\d+k|surface|cachyos|manjaro|rockchip|sunxi|meson|ibm|intel|qcom|fips",
-    re.IGNORECASE,
-)
-# Placeholders in DMI that makers did not fill in.
-NO_PRODUCT = re.compile(
-    r"to be filled|default string|system (?:product name|manufacturer|version)|not specified"
-    r"|o\.e\.m|^none$|^n/a$|^unknown$|^0+$|^\W*$",
     re.IGNORECASE,
 )
 
@@ -50,7 +44,7 @@ def cpu(root: Path = ROOT) -> Cpu:
             "efficiency_cores": cores.efficiency,
             "available_cores": available_cores(),
             "quota_cores": cgroup.quota_cores(root),
-            "sockets": _sockets(cores, root) or info.sockets,
+            "sockets": info.sockets or _sockets(cores, root),
             "maximum_clock_mhz": cores.maximum_clock_mhz,
             "instruction_sets": info.instruction_sets,
         },
@@ -85,7 +79,7 @@ def product(root: Path = ROOT) -> str:
         text_or_none(file_text(root / "sys/class/dmi/id" / name))
         for name in ("sys_vendor", "product_name")
     ]
-    real_names = [name for name in names if name and not NO_PRODUCT.search(name)]
+    real_names = [name for name in names if name and not PLACEHOLDER.search(name)]
     tree = text_or_none(file_text(root / "proc/device-tree/model").replace("\0", ""))
     return " ".join(real_names) or tree or ""
 
@@ -142,9 +136,10 @@ def available_cores() -> int | None:
 
 
 def _sockets(cores: Topology, root: Path) -> int | None:
-    """Unknown where the device tree describes the board: there a kernel numbers clusters."""
-    has_tree = (root / "proc/device-tree").exists()
-    return None if has_tree and (cores.sockets or 0) > 1 else cores.sockets
+    """More than one counts only in a machine with DMI and without a device tree: on other Arm
+    boards a kernel numbers clusters."""
+    server = (root / "sys/class/dmi/id").exists() and not (root / "proc/device-tree").exists()
+    return cores.sockets if server or cores.sockets == 1 else None
 
 
 def _physical(cores: Topology, root: Path) -> int | None:

@@ -15,6 +15,15 @@ LARGEST_FILE_BYTES = 4 * 1024 * 1024
 COMMANDS = "/usr/bin:/bin:/usr/sbin:/sbin"
 # Letters of the languages that people write, and their punctuation; others become a space.
 ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0300-\u1fff\u3005-\u9fff\uac00-\ud7a3]+")
+# What stands where nobody put a name: by a board's maker, by the machine type of a hypervisor.
+PLACEHOLDER = re.compile(
+    r"^\W*$|^(?:0x)?0+$|not ?(?:specified|applicable|available|provided|present)|unspecified"
+    r"|unknown|undefined|\bfill(?:ed)?\b.*\bby\b|to be filled|default string|out of spec|o\.e\.m"
+    r"|^system (?:product name|manufacturer|version|name)$"
+    r"|^(?:none|n/?a|null|empty|other|oem|default|generic|invalid|xx+|product name)$"
+    r"|^(?:pc|virt|microvm)(?:-[\w.]+)*$",
+    re.IGNORECASE,
+)
 # Identifiers that no fact may contain.
 IDENTIFYING = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID

@@ -66,7 +66,8 @@ def _core(topology: Path, number: int) -> str:
 
 
 def _split(root: Path, base: Path, cores: dict[int, str]) -> tuple[int | None, int | None]:
-    """Numbers of performance and efficiency cores, from Intel's names or Arm's capacities."""
+    """Numbers of performance and efficiency cores, from Intel's names or Arm's capacities; None
+    where these are not all cores."""
     fast = parse_list(file_text(root / "sys/devices/cpu_core/cpus"))
     slow = [
         number
@@ -82,11 +83,11 @@ def _split(root: Path, base: Path, cores: dict[int, str]) -> tuple[int | None, i
         top = 0.9 * max(capacity.values(), default=0)
         fast = [number for number, value in capacity.items() if value and value >= top]
         slow = [number for number, value in capacity.items() if 0 < value < top]
-    if not (fast and slow):
-        return None, None
-    return tuple(  # type: ignore[return-value]
+    performance, efficiency = (
         len({cores[number] for number in numbers if number in cores}) for numbers in (fast, slow)
     )
+    whole = fast and slow and performance + efficiency == len(set(cores.values()))
+    return (performance, efficiency) if whole else (None, None)
 
 
 def _line(path: Path) -> str:

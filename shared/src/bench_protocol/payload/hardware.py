@@ -16,8 +16,8 @@ from .machine import Cpu, Machine
 
 # Replacements of spellings, applied in order to the names of operating system and driver.
 ALIASES: tuple[tuple[str, str], ...] = (
-    (r"\((?:R|TM|C)\)(?=-)", ""),
     (r"\((?:R|TM|C)\)", " "),
+    (r" +-(?=\w)", "-"),
     (r"@.*$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
     # A number of cores is no part of a name, except Apple's, which also has "GPU".
@@ -54,7 +54,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"^NVIDIA Tesla (?=(?:A|H|L|T4)\d*)", "NVIDIA "),
     (r"^NVIDIA GeForce NVIDIA GeForce", "NVIDIA GeForce"),
     (r"\bLaptop$", "Laptop GPU"),
-    (r"\bMobile$", "Laptop GPU"),
+    (r"^(NVIDIA .*)\bMobile$", r"\1Laptop GPU"),
     (r"\bwith Max-Q Design$", "Max-Q"),
     (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
 )
