@@ -148,6 +148,12 @@ FALLING = supply("BAT0", **OWN, status="Discharging")
             True,
         ),
         (supply("BAT0", **OWN, status="Unknown"), None),
+        (supply("hid-00:11:22-battery", **OWN, status="Discharging"), None),
+        (supply("headset", **OWN, scope="device", status="Discharging"), None),
+        (supply("ups0", type="UPS", status="Discharging", online="1"), None),
+        (FALLING | supply("pad", type="Wireless", online="1"), False),
+        (FALLING | supply("ucsi", type="USB_PD", online="2"), False),
+        (FALLING | supply("phone", type="USB", scope="Device", online="1"), True),
     ],
 )
 def test_a_mouse_is_no_battery_of_the_machine(
@@ -179,22 +185,90 @@ def test_a_limit_that_is_not_set_is_none(
     assert sensors.cpu_heat() == heat
 
 
-def test_controllers_that_share_a_mount_are_found(tmp_path: Path) -> None:
-    mount = "sys/fs/cgroup/cpu,cpuacct"
-    files = {
-        "proc/self/cgroup": "4:cpu,cpuacct:/",
-        "proc/self/mountinfo": f"40 39 0:30 / /{mount} ro - cgroup cgroup rw,cpu,cpuacct",
-        f"{mount}/cpu.cfs_quota_us": "200000",
-        f"{mount}/cpu.cfs_period_us": "100000",
-    }
-    assert cgroup.quota_cores(tree(tmp_path, files)) == 2.0
+def mounted(at: str, kind: str = "cgroup2", names: str = "", top: str = "/") -> dict[str, str]:
+    return {"proc/self/mountinfo": f"40 39 0:30 {top} /{at} ro - {kind} cgroup rw,{names}"}
 
 
-def test_memory_that_is_left_is_the_groups(tmp_path: Path) -> None:
-    files = {"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/memory.max": str(4 << 30)}
-    files |= {"sys/fs/cgroup/a/memory.current": str(1 << 30)}
-    assert cgroup.available_bytes(tree(tmp_path, files)) == 3 << 30
-    assert cgroup.available_bytes(tree(tmp_path / "none", {"proc/self/cgroup": "0::/"})) is None
+def old_quota(folder: str, quota: str) -> dict[str, str]:
+    return {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": "100000"}
+
+
+CGROUP, JOINT = "sys/fs/cgroup", "sys/fs/cgroup/cpu,cpuacct"
+OLD = mounted(JOINT, "cgroup", "cpu,cpuacct")
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "cores"),
+    [
+        ("4:cpu,cpuacct:/", OLD | old_quota(JOINT, "200000"), 2.0),
+        ("0::/a\n4:cpu,cpuacct:/a", OLD | old_quota(f"{JOINT}/a", "300000"), 3.0),
+        ("4:cpu,cpuacct:/", OLD | old_quota(JOINT, "-1"), None),
+        (
+            "4:cpu:/docker/ab/inner",  # the container's group is mounted as the root
+            mounted(f"{CGROUP}/cpu", "cgroup", "cpu", "/docker/ab")
+            | old_quota(f"{CGROUP}/cpu/inner", "70000"),
+            0.7,
+        ),
+        ("4:cpu:/", mounted("my\\040cg", "cgroup", "cpu") | old_quota("my cg", "150000"), 1.5),
+        (
+            "0::/user.slice/user-1.slice/x.scope",
+            {
+                f"{CGROUP}/user.slice/cpu.max": "400000 100000",
+                f"{CGROUP}/user.slice/user-1.slice/cpu.max": "150000 100000",
+                f"{CGROUP}/user.slice/user-1.slice/x.scope/cpu.max": "max 100000",
+            },
+            1.5,
+        ),
+        (
+            "0::/a",
+            mounted(f"{CGROUP}/unified") | {f"{CGROUP}/unified/a/cpu.max": "200000 100000"},
+            2.0,
+        ),
+        ("0::/../x", {f"{CGROUP}/cpu.max": "50000 100000"}, 0.5),
+        ("0::/", {f"{CGROUP}/cpu.max": "max 100000"}, None),
+    ],
+)
+def test_a_quota_is_found_in_every_layout(
+    tmp_path: Path, group: str, files: dict[str, str], cores: float | None
+) -> None:
+    assert cgroup.quota_cores(tree(tmp_path, files | {"proc/self/cgroup": group})) == cores
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "left"),
+    [
+        ("0::/a/b", {"a/memory.max": 4 * GIB, "a/memory.current": GIB}, 3 * GIB),
+        ("0::/a", {"a/memory.max": 4 * GIB, "a/memory.current": 5 * GIB}, 0),
+        ("0::/a", {"a/memory.high": 2 * GIB, "a/memory.max": "max", "a/memory.current": GIB}, GIB),
+        (
+            "0::/a",
+            {
+                "a/memory.max": 4 * GIB,
+                "a/memory.current": 4 * GIB,
+                "a/memory.stat": f"anon {GIB}\ninactive_file {2 * GIB}",
+            },
+            2 * GIB,
+        ),
+        (
+            "5:memory:/",
+            {
+                "memory/memory.limit_in_bytes": 2 * GIB,
+                "memory/memory.usage_in_bytes": GIB,
+                "memory/memory.stat": f"inactive_file 1\ntotal_inactive_file {GIB}",
+            },
+            2 * GIB,
+        ),
+        ("0::/", {}, None),
+    ],
+)
+def test_memory_that_is_left_is_the_groups(
+    tmp_path: Path, group: str, files: dict[str, Any], left: int | None
+) -> None:
+    root = tree(tmp_path, {f"{CGROUP}/{name}": str(value) for name, value in files.items()})
+    assert cgroup.available_bytes(tree(root, {"proc/self/cgroup": group})) == left
 
 
 def test_a_container_on_a_shared_node_reads_its_own_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +276,7 @@ def test_a_container_on_a_shared_node_reads_its_own_cores(monkeypatch: pytest.Mo
     Times = namedtuple("Times", "user idle")
     busy = [Times(0.0, 10.0)] * 4 + [Times(10.0, 0.0)] * 55 + [Times(0.0, 10.0)] * 5
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(counters, "online", lambda: [*range(64)])
     monkeypatch.setattr(cgroup, "quota_cores", lambda: None)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical: 64)
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: busy)
@@ -212,6 +287,11 @@ def test_a_container_on_a_shared_node_reads_its_own_cores(monkeypatch: pytest.Mo
         0,
         None,
     )
+    # Cores that are switched off have no counters, and the others keep their numbers.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {8, 9}, raising=False)
+    for numbers, percent in (([*range(6, 70)], 0), ([*range(4, 68)], 100), ([0, 1], None)):
+        monkeypatch.setattr(counters, "online", lambda numbers=numbers: numbers)
+        assert counters.busy_percent() == percent
     # A share of the time of all cores: what others do on them says nothing.
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
     monkeypatch.setattr(cgroup, "quota_cores", lambda: 4.0)

@@ -1,5 +1,6 @@
 """Limits of control groups (cgroup v1 and v2): processor time and memory of this process."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -7,6 +8,8 @@ from .text import file_text, positive_or_none, whole_or_none
 
 UNLIMITED_BYTES = 2**60  # version 1 writes 2**63 rounded down to a page
 MOST_LEVELS = 32
+# In memory.stat; version 1 has two lines: of the group itself, and of all groups below it.
+INACTIVE_FILES = r"^(?:total_)?inactive_file (\d{1,16})$"
 
 
 def parse_cpu_max(text: str) -> float | None:
@@ -35,40 +38,51 @@ def quota_cores(root: Path = Path("/")) -> float | None:
 
 def memory_bytes(root: Path = Path("/")) -> int | None:
     """The tightest memory limit above this process, in bytes."""
-    limits = [parse_memory_limit(file_text(folder / "memory.max")) for folder in _folders(root, "")]
-    limits += [
-        parse_memory_limit(file_text(folder / "memory.limit_in_bytes"))
-        for folder in _folders(root, "memory")
-    ]
-    return min(filter(None, limits), default=None)
+    return min((limit for limit, _ in _memory_limits(root)), default=None)
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
-    """The least memory that a limited group above this process has left, in bytes."""
-    names = [("", "memory.max", "memory.current")]
-    names += [("memory", "memory.limit_in_bytes", "memory.usage_in_bytes")]
+    """The least memory that a limited group above this process has left, in bytes. Files that the
+    system keeps in memory and has not used lately are left: it drops them first."""
     left = []
-    for controller, most, used in names:
-        for folder in _folders(root, controller):
-            limit = parse_memory_limit(file_text(folder / most))
-            now = whole_or_none(file_text(folder / used).strip())
-            left += [max(0, limit - now)] if limit and now else []
+    for limit, folder in _memory_limits(root):
+        used = file_text(folder / "memory.current") or file_text(folder / "memory.usage_in_bytes")
+        files = re.findall(INACTIVE_FILES, file_text(folder / "memory.stat"), re.MULTILINE)
+        if now := whole_or_none(used.strip()):
+            left.append(max(0, limit - max(0, now - max(map(int, files), default=0))))
     return min(left, default=None)
 
 
-def _mounted(root: Path, controller: str) -> Path:
-    """Where a controller's tree is mounted, alone or with others (``cpu,cpuacct``)."""
+def _memory_limits(root: Path) -> Iterator[tuple[int, Path]]:
+    """Limits in bytes, each with its group's folder: above ``high`` a group is slowed down."""
+    names = (("", "memory.max"), ("", "memory.high"), ("memory", "memory.limit_in_bytes"))
+    for controller, name in names:
+        for folder in _folders(root, controller):
+            if limit := parse_memory_limit(file_text(folder / name)):
+                yield limit, folder
+
+
+def _mounted(root: Path, controller: str) -> tuple[Path, PurePosixPath]:
+    """Where a controller's tree is mounted, alone or with others (``cpu,cpuacct``), and the group
+    that is its root there. The controller "" is the single tree of version 2."""
     for line in file_text(root / "proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = (*after.split(" ", 2), "", "")[:3]
-        if controller and kind == "cgroup" and controller in options.strip().split(","):
-            return root / (before.split(" ") + [""] * 5)[4].lstrip("/")
-    return root / "sys/fs/cgroup" / controller
+        fields = [
+            re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), f) for f in before.split(" ")
+        ]
+        if len(fields) > 4 and (
+            controller in options.strip().split(",")
+            if kind == "cgroup" and controller
+            else kind == "cgroup2" and not controller
+        ):
+            return root / fields[4].lstrip("/"), PurePosixPath(fields[3])
+    return root / "sys/fs/cgroup" / controller, PurePosixPath("/")
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:
-    """Folders of this process's group and its parents; ""is the single tree of version 2."""
-    mounted = _mounted(root, controller)
+    """Folders of this process's group and its parents, as far as they are mounted."""
+    mounted, top = _mounted(root, controller)
     group = PurePosixPath("/")
     for line in file_text(root / "proc/self/cgroup").splitlines():
         _, names, path = (*line.split(":", 2), "", "")[:3]
@@ -76,5 +90,7 @@ def _folders(root: Path, controller: str) -> Iterator[Path]:
             group = PurePosixPath(path)
     if ".." in group.parts:  # a group outside this namespace
         group = PurePosixPath("/")
+    if group.is_relative_to(top):
+        group = PurePosixPath("/") / group.relative_to(top)
     for level in (group, *group.parents)[:MOST_LEVELS]:
         yield mounted / str(level).lstrip("/")

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import psutil
 
 from . import cgroup
-from .text import whole_or_none
+from .text import file_text, whole_or_none
+from .topology import parse_list
 
 Value = TypeVar("Value")
 # Times of a core in which it does nothing for this system. Guest time is also in user time.
@@ -28,11 +29,21 @@ def _read(question: Callable[[], Value]) -> Value | None:
 
 
 def _own(of_cores: Sequence[Value]) -> Sequence[Value]:
-    """Those of this process's cores, from one value a core; none where it has a share of them."""
+    """Those of this process's cores, from one value for each core that is online; none where it
+    has a share of them, or where these are not the cores that the system has."""
     if cgroup.quota_cores() is not None:
         return ()
-    own = _read(lambda: os.sched_getaffinity(0))
-    return [one for number, one in enumerate(of_cores) if own is None or number in own]
+    own, numbers = _read(lambda: os.sched_getaffinity(0)), online()
+    if own is None or len(own) == len(of_cores):
+        return of_cores
+    if len(numbers) != len(of_cores):
+        return ()
+    return [one for number, one in zip(numbers, of_cores, strict=True) if number in own]
+
+
+def online() -> list[int]:
+    """Numbers of the cores that are online, in the order of the system's counters."""
+    return parse_list(file_text("/sys/devices/system/cpu/online"))
 
 
 def cores(*, logical: bool) -> int | None:
@@ -56,7 +67,7 @@ def load_average() -> float | None:
     """Mean number of runnable tasks over a minute; None where this process has some of the cores
     only, because the system counts the tasks of all."""
     every = range(cores(logical=True) or 0)
-    if len(_own(every)) < len(every):
+    if len(_own(every)) < max(1, len(every)):
         return None
     return _read(lambda: psutil.getloadavg()[0])
 

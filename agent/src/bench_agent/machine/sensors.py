@@ -1,5 +1,6 @@
 """Read sensors: power, clocks, heat and other load. None for what the system does not report."""
 
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,11 @@ NEAR_THE_LIMIT_CELSIUS = 5.0
 # A board that does not set the limit gives zero, or less than any processor's.
 LEAST_LIMIT_CELSIUS = 60.0
 # These facts describe a power supply.
-SUPPLY = ("type", "scope", "status", "online", "present")
+SUPPLY = ("type", "status", "online", "present")
+CHARGER = re.compile("Mains|USB|Wireless")
+# Names of devices that have batteries of their own, and the buses that such devices hang on.
+PERIPHERAL = re.compile(r"^hid|mouse|keyboard|headset|controller", re.IGNORECASE)
+OUTER_BUS = re.compile(r"/usb\d+/|/uhid/|/bluetooth/")
 CHARGED = {"Charging", "Full", "Not charging"}
 
 
@@ -84,17 +89,21 @@ def cpu_heat() -> tuple[float | None, bool]:
 
 def _on_battery(system: str, root: Path = ROOT) -> bool | None:
     """Whether the machine's own battery drives it; None without one. On Linux a mouse, a pen and a
-    headset have batteries too, whose scope is the device."""
+    headset have batteries too: their scope is the device, or they hang on USB or Bluetooth."""
     if system != "Linux":
         plugged = counters.plugged_in()
         return None if plugged is None else not plugged
-    supplies = sorted((root / "sys/class/power_supply").glob("*"))
-    facts = [{name: file_text(one / name).strip() for name in SUPPLY} for one in supplies]
-    own = [one for one in facts if one["scope"] != "Device"]
+    own = [
+        {name: file_text(folder / name).strip() for name in SUPPLY}
+        for folder in sorted((root / "sys/class/power_supply").glob("*"))
+        if not (PERIPHERAL.search(folder.name) or OUTER_BUS.search(str(folder.resolve())))
+        if file_text(folder / "scope").strip().lower() != "device"
+    ]
     batteries = [one for one in own if one["type"] == "Battery" and one["present"] != "0"]
     if not batteries:
         return None
-    if any(one["type"] in ("Mains", "USB") and one["online"] == "1" for one in own):
+    # 2 is a charger whose voltage is set.
+    if any(CHARGER.match(one["type"]) and one["online"] in ("1", "2") for one in own):
         return False
     states = {one["status"] for one in batteries}
     return True if "Discharging" in states else False if states & CHARGED else None
