@@ -89,6 +89,7 @@ def backend(packages: Mapping[str, str]) -> Found:
         (system.check_glibc, ("Darwin", ()), "skip", ""),
         (system.check_power, (Power(), "Linux"), "skip", ""),
         (system.check_power, (Power(False, False), "Darwin"), "ok", ""),
+        (system.check_power, (Power(None, False), "Linux"), "ok", ""),
         (system.check_energy, (None, "not readable", "Linux"), "skip", ""),
         (system.check_energy, ("nvml", None, "Linux"), "ok", ""),
         (system.check_energy, (None, "no library", "Darwin"), "warn", "locks/energy.txt"),

@@ -260,6 +260,40 @@ def test_where_there_is_no_figure_there_is_a_reason(
     assert reason in str(energy.reason)
 
 
+@pytest.mark.parametrize(
+    "readings",
+    [
+        (5_000, 4_000, 3_000),
+        (5_000_000, 0, 6_000_000),  # it began again, and passed its first value
+        (5_000, 5_000, 5_000),
+        (0, 0, 0),
+        (5_000, NVMLError("GPU is lost"), 400_000),
+        (5_000, NVMLError("Unknown Error"), NVMLError("Not Supported")),
+    ],
+)
+def test_a_counter_that_stands_still_or_falls_gives_no_figure(
+    gpus: FakeNvml, readings: tuple[Any, ...]
+) -> None:
+    now = iter(range(0, 60 * SECOND, 20 * SECOND))
+    part = TimedPart(Device(kind="cuda"), lambda: next(now), meter_for)
+    gpus.gpus[0].answers["GetTotalEnergyConsumption"], *later = readings
+    part.heard(PhaseBegan(phase="timing"))
+    for value in later:
+        gpus.gpus[0].answers["GetTotalEnergyConsumption"] = value
+        part.heard(BlockDone(duration_ns=20 * SECOND, steps=9, share_done=0.5))
+    assert (part.energy().source, part.energy().energy_mj) == ("none", None)
+    assert part.energy().reason
+
+
+@pytest.mark.parametrize("most_uj", [262_143_328_850, 0])
+def test_a_rapl_counter_that_is_reset_gives_no_figure(two_sockets: Path, most_uj: int) -> None:
+    zone(two_sockets, "intel-rapl:0", "package-0", 90_000_000, most_uj)
+    meter = Rapl(two_sockets)
+    zone(two_sockets, "intel-rapl:0", "package-0", 1_000, most_uj)
+    with pytest.raises(MeterProblem, match="fell far from its end"):
+        meter.read()
+
+
 def test_a_worker_that_times_nothing_gives_no_figure() -> None:
     assert TimedPart(CPU, lambda: 0, lambda device: Ramp()).energy().source == "none"
 

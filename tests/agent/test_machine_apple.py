@@ -193,3 +193,22 @@ def test_a_sysctl_that_fails_has_still_printed_what_it_knows(mac: FakeMac) -> No
 
 def test_a_mac_without_any_command_is_read_too(mac: FakeMac) -> None:
     assert (macos.gpus(), macos.cpu().brand) == ((), "unknown Apple CPU")
+
+
+@pytest.mark.parametrize(
+    ("kernel_says", "sw_vers", "interpreter", "version"),
+    [
+        ("26.1", "", "16.0", "26.1"),
+        ("", "26.4.1\n", "16.4", "26.4.1"),
+        ("", "", "16.0", ""),
+        ("", "", "10.16", ""),
+        ("", "sw_vers: not permitted", "14.6", "14.6"),
+    ],
+)
+def test_an_old_sdks_version_of_macos_is_none(
+    monkeypatch: pytest.MonkeyPatch, kernel_says: str, sw_vers: str, interpreter: str, version: str
+) -> None:
+    monkeypatch.setattr(macos, "sysctl", lambda: {"kern.osproductversion": kernel_says})
+    monkeypatch.setattr(macos, "command_output", lambda *_: sw_vers)
+    monkeypatch.setattr("platform.mac_ver", lambda: (interpreter, ("", "", ""), ""))
+    assert macos.version() == version

@@ -109,6 +109,17 @@ def test_the_cuda_drivers_list_says_which_gpus_there_are(
     assert (conditions.gpu_utilisation_percent, conditions.gpu_processes) == (None, None)
 
 
+def test_an_impossible_fact_is_none(driver: Any) -> None:
+    most = 2**32 - 1
+    odd = {"GetEnforcedPowerLimit": most, "GetPowerManagementDefaultLimit": -1}
+    fake = h200(1, GetMaxClockInfo=most, GetMemoryInfo=SimpleNamespace(total=2**64 - 1), **odd)
+    driver(fake, listed=[listed(fake, clock_khz=2**31 - 1, memory_bytes=9)])
+    (gpu,) = nvidia.gpus({})
+    assert (gpu.power_limit_watts, gpu.default_power_limit_watts) == (None, None)
+    assert (gpu.maximum_clock_mhz, gpu.maximum_memory_clock_mhz) == (None, None)
+    assert gpu.memory_bytes == 9
+
+
 def test_a_gpu_of_nvml_alone_is_none_of_the_frameworks(driver: Any) -> None:
     driver(h200(1), listed=[])
     assert nvidia.gpus({}) == ()

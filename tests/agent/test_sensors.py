@@ -54,3 +54,16 @@ def test_the_power_mode_of_a_mac(
     if low:
         assert finding.hint == f"sudo pmset -a {line.split()[0]} 0"
     assert ("High Power Mode" in finding.sentence) == (mode == "high-power")
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (sensors.Power(None, False), "no low-power mode"),
+        (sensors.Power(False, None), "on mains power"),
+        (sensors.Power(False, False), "on mains power, no low-power mode"),
+    ],
+)
+def test_only_what_was_read_is_said_of_power(power: sensors.Power, words: str) -> None:
+    (finding,) = system.check_power(power, "Linux")
+    assert (finding.verdict, finding.sentence) == ("ok", words)

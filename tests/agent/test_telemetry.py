@@ -78,20 +78,38 @@ def test_a_sensor_that_raises_is_said_once_and_the_others_go_on(
         *[("cpu_temperature_celsius", -273.15, None), ("gpu_utilisation_percent", 101.0, None)],
         *[("fan_rpm", -1.0, None), ("gpu_memory_used_bytes", 2.0**60, None)],
         *[("gpu_throttle_bits", 4.0, 4.0), ("load_average", 0.0, 0.0)],
+        *[("gpu_temperature_celsius", 0, None), ("gpu_temperature_celsius", 255, None)],
+        *[("gpu_temperature_celsius", 84, 84.0), ("cpu_utilisation_percent", -1.0, None)],
+        *[("gpu_utilisation_percent", 2**32 - 1, None), ("gpu_clock_mhz", 2**32 - 1, None)],
+        *[("gpu_memory_used_bytes", 2**64 - 1, None), ("load_average", float("nan"), None)],
+        *[("gpu_utilisation_percent", "7", None), ("gpu_throttle_bits", True, None)],
     ],
 )
-def test_an_impossible_value_is_none(sensor: str, value: float, kept: float | None) -> None:
+def test_an_impossible_value_is_none(sensor: str, value: Any, kept: float | None) -> None:
     assert possible_only({sensor: value}) == {sensor: kept}
 
 
-def test_a_power_far_above_the_limit_of_the_gpu_is_none() -> None:
-    limit = 130_000
-    for power, kept in ((120_000, 120.0), (200_000, 200.0), (2_900_000, None)):
-        library = SimpleNamespace(
-            nvmlDeviceGetPowerUsage=lambda _, power=power: power,
-            nvmlDeviceGetEnforcedPowerLimit=lambda _: limit,
-        )
-        assert telemetry.read_nvidia(library, None)["gpu_power_watts"] == kept
+@pytest.mark.parametrize(
+    ("limit", "power", "kept"),
+    [
+        (130_000, 120_000, 120.0),
+        (130_000, 200_000, 200.0),  # for a moment
+        (130_000, 2_900_000, None),
+        *((130_000, odd, None) for odd in (0, -5, "120000", float("nan"), None)),
+        # A limit that is none bounds nothing.
+        *((odd, 120_000, 120.0) for odd in (0, -1, 2**32 - 1, "x", None)),
+    ],
+)
+def test_a_power_far_above_the_limit_of_the_gpu_is_none(limit: Any, power: Any, kept: Any) -> None:
+    library = SimpleNamespace(
+        nvmlDeviceGetPowerUsage=lambda _: power,
+        nvmlDeviceGetEnforcedPowerLimit=lambda _: limit,
+        nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=None),
+        nvmlDeviceGetMemoryInfo=lambda _: "odd",
+    )
+    reading = telemetry.read_nvidia(library, None)
+    assert reading.pop("gpu_power_watts") == kept
+    assert set(possible_only(reading).values()) == {None}
 
 
 @pytest.mark.parametrize(

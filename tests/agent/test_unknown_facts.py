@@ -174,6 +174,10 @@ Heat = namedtuple("Heat", "label current high critical")
         (Heat("", 97.0, 80.0, 100.0), (97.0, True)),
         (Heat("", -273.15, None, None), (None, False)),
         (Heat("", 50.0, None, None), (50.0, False)),
+        (Heat("", 70.0, None, 255.0), (70.0, False)),
+        (Heat("", 90.0, None, 65.0), (90.0, False)),  # it runs far above this limit
+        (Heat("", 255.0, None, 100.0), (None, False)),
+        (Heat("", 0.0, 0.0, 0.0), (None, False)),
     ],
 )
 def test_a_limit_that_is_not_set_is_none(

@@ -118,8 +118,12 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
         sentence = "on battery, which slows everything down"
         yield warn(sentence, "connect the charger", of="battery")
     if not (power.low_power_mode or power.on_battery):
-        mode = ", High Power Mode" if power.mode == "high-power" else ""
-        yield ok(f"on mains power, no low-power mode{mode}")
+        good = {
+            "on mains power": power.on_battery is False,
+            "no low-power mode": power.low_power_mode is False,
+            "High Power Mode": power.mode == "high-power",
+        }
+        yield ok(", ".join(words for words, holds in good.items() if holds))
 
 
 def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
             Accelerator(
                 model=text_or_none(model_name.group(1)) if model_name else None,
                 cores=whole_or_none(cores.group(1)) if cores else None,
-                busy_percent=min(100, int(busy.group(1))) if busy else None,
+                busy_percent=int(busy.group(1)) if busy and int(busy.group(1)) <= 100 else None,
             )
         )
     return tuple(accelerators)

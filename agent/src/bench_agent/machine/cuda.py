@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_protocol.payload.readings import possible
+
 from .text import text_or_none, whole_or_none
 
 TIMEOUT_SECONDS = 60
@@ -94,13 +96,13 @@ def _device(item: Mapping[str, Any]) -> CudaDevice:
     uuid, capability = item.get("uuid"), item.get("capability")
     numbers = capability if isinstance(capability, list) else []
     has_both = len(numbers) == 2 and all(isinstance(part, int) for part in numbers)
-    clock_khz = whole_or_none(item.get("clock_khz"))
+    clock_mhz = (whole_or_none(item.get("clock_khz")) or 0) // 1000
     return CudaDevice(
         uuid=uuid.lower() if isinstance(uuid, str) else "",
         name=text_or_none(item.get("name")),
         memory_bytes=whole_or_none(item.get("memory_bytes")),
         multiprocessors=whole_or_none(item.get("multiprocessors")),
-        maximum_clock_mhz=whole_or_none((clock_khz or 0) // 1000),
+        maximum_clock_mhz=clock_mhz if possible("mhz", clock_mhz) else None,
         integrated=item.get("integrated") == 1,
         compute_capability=".".join(map(str, numbers))[:64] if has_both else None,
     )

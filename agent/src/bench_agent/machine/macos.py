@@ -39,8 +39,11 @@ def cpu() -> Cpu:
 
 
 def version() -> str:
-    """macOS' version. An interpreter that was built with an old SDK has another (16.0 for 26)."""
-    return sysctl().get("kern.osproductversion") or platform.mac_ver()[0]
+    """macOS' version, empty if unknown. An interpreter that was built with an old SDK is told
+    another one (10.16, or 16.0 for 26), which is no version of macOS."""
+    known = sysctl().get("kern.osproductversion") or command_output("sw_vers", "-productVersion")
+    told = (known.strip(), platform.mac_ver()[0])
+    return next(filter(re.compile(r"(?!10\.16|16\.)\d{1,3}(\.\d{1,3}){1,3}$").match, told), "")
 
 
 def operating_system() -> OperatingSystem:

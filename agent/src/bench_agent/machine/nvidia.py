@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_protocol.payload.machine import Gpu
+from bench_protocol.payload.readings import possible
 
 from . import cuda
 from .text import file_text, positive_or_none, text_or_none, version_or_none, whole_or_none
@@ -155,7 +156,7 @@ def _gpu(
     facts = {
         "name": name,
         "cores": device.multiprocessors if device else None,
-        "memory_bytes": whole_or_none(memory) or (device.memory_bytes if device else None),
+        "memory_bytes": _whole("bytes", memory) or (device.memory_bytes if device else None),
         "unified_memory": bool(device and device.integrated),
         "driver": driver,
         "compute_capability": _capability(say("DeviceGetCudaComputeCapability"))
@@ -164,13 +165,13 @@ def _gpu(
         "mig_profile": profile,
         "ecc": None if ecc is None else bool(ecc),
         # NVML reports the power of the whole GPU, not of a slice.
-        "power_limit_watts": None if slice_ else _watts(say("DeviceGetEnforcedPowerLimit")),
+        "power_limit_watts": None if slice_ else watts(say("DeviceGetEnforcedPowerLimit")),
         "default_power_limit_watts": None
         if slice_
-        else _watts(say("DeviceGetPowerManagementDefaultLimit")),
-        "maximum_clock_mhz": whole_or_none(say("DeviceGetMaxClockInfo", SM_CLOCK))
+        else watts(say("DeviceGetPowerManagementDefaultLimit")),
+        "maximum_clock_mhz": _whole("mhz", say("DeviceGetMaxClockInfo", SM_CLOCK))
         or (device.maximum_clock_mhz if device else None),
-        "maximum_memory_clock_mhz": whole_or_none(say("DeviceGetMaxClockInfo", MEMORY_CLOCK)),
+        "maximum_memory_clock_mhz": _whole("mhz", say("DeviceGetMaxClockInfo", MEMORY_CLOCK)),
     }
     return tolerant(Gpu, facts, kind="cuda", index=index, name="unknown NVIDIA GPU")
 
@@ -192,9 +193,14 @@ def _first(pair: Any) -> Any:
     return pair[0] if isinstance(pair, tuple | list) and pair else None
 
 
-def _watts(milliwatts: Any) -> float | None:
-    watts = positive_or_none(milliwatts)
-    return None if watts is None else watts / 1000
+def watts(milliwatts: object) -> float | None:
+    """A power in NVML's unit, in watts; None if it is none that a board takes."""
+    power = positive_or_none(milliwatts)
+    return None if power is None else possible("watts", power / 1000)
+
+
+def _whole(unit: str, value: object) -> int | None:
+    return None if possible(unit, value) is None else whole_or_none(value)
 
 
 def _text(value: Any) -> str:

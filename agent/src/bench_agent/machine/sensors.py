@@ -77,12 +77,13 @@ def cpu_heat() -> tuple[float | None, bool]:
     """Temperature of the processor in degrees Celsius, and whether it is near its limit."""
     sensors = counters.temperatures()
     every = (reading for name in CPU_SENSORS for reading in sensors.get(name, ()))
-    found = [one for one in every if readings.is_possible("celsius", one.current)]
-    # ``high`` is where a fan speeds up on many boards, ``critical`` where the clock falls.
+    found = [one for one in every if readings.possible("celsius", one.current) is not None]
+    # ``high`` is where a fan speeds up on many boards, ``critical`` where the clock falls. What is
+    # far above its limit runs: that is no limit.
     near = any(
-        (one.critical or 0.0) >= LEAST_LIMIT_CELSIUS
-        and one.current >= one.critical - NEAR_THE_LIMIT_CELSIUS
+        -NEAR_THE_LIMIT_CELSIUS <= one.current - limit <= NEAR_THE_LIMIT_CELSIUS
         for one in found
+        if (limit := readings.possible("celsius", one.critical) or 0.0) >= LEAST_LIMIT_CELSIUS
     )
     return max((one.current for one in found), default=None), near
 

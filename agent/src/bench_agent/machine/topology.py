@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_protocol.payload.readings import possible
+
 from .text import file_text, whole_or_none
 
 MOST_CPUS = 4096
@@ -33,7 +35,8 @@ def read_topology(root: Path) -> Topology:
     present = [number for number in online if (base / f"cpu{number}/topology").is_dir()]
     cores = {number: _core(base / f"cpu{number}/topology", number) for number in present}
     packages = {_line(base / f"cpu{n}/topology/physical_package_id") for n in present} - {"", "-1"}
-    clocks = [whole_or_none(_line(base / f"cpu{n}/cpufreq/cpuinfo_max_freq")) or 0 for n in online]
+    khz = (whole_or_none(_line(base / f"cpu{n}/cpufreq/cpuinfo_max_freq")) or 0 for n in online)
+    clocks = [clock for clock in khz if possible("mhz", clock // KHZ_PER_MHZ)]
     performance, efficiency = _split(root, base, cores)
     return Topology(
         physical=len(set(cores.values())) or None,

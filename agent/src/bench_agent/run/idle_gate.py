@@ -8,7 +8,7 @@ from typing import Any
 
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubt_text, doubts
-from bench_protocol.payload.readings import Conditions
+from bench_protocol.payload.readings import Conditions, possible
 from bench_protocol.payload.result import Warn
 
 from ..base.errors import NotIdle
@@ -137,7 +137,7 @@ def _gpu(device: Device) -> dict[str, Any]:
 
         def use() -> float | None:
             rates = nvidia.query(library, "DeviceGetUtilizationRates", handle)
-            return getattr(rates, "gpu", None)
+            return possible("percent", getattr(rates, "gpu", None))
 
         memory = nvidia.query(library, "DeviceGetMemoryInfo", handle)
         running = nvidia.query(library, "DeviceGetComputeRunningProcesses", handle)

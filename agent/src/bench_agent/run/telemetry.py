@@ -118,19 +118,18 @@ def read_mac() -> Reading:
 
 def read_nvidia(nvml: Any, handle: Any) -> Reading:
     """Utilisation, clock, temperature, power, memory and throttle reasons of one GPU."""
-    ask = nvidia.ask
-    utilisation = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
-    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-    reasons = nvidia.clocks_event_reasons(nvml, handle)
-    power = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
-    limit = ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
-    if power is not None and limit and power > ABOVE_THE_LIMIT * limit:
+
+    def say(name: str, *arguments: int) -> Any:
+        return nvidia.query(nvml, f"DeviceGet{name}", handle, *arguments)
+
+    power, limit = map(nvidia.watts, (say("PowerUsage"), say("EnforcedPowerLimit")))
+    if power and limit and power > ABOVE_THE_LIMIT * limit:
         power = None
     return {
-        "gpu_utilisation_percent": float(utilisation.gpu) if utilisation else None,
-        "gpu_memory_used_bytes": float(memory.used) if memory else None,
-        "gpu_power_watts": power / 1000 if power is not None else None,
-        "gpu_clock_mhz": ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, 0))),
-        "gpu_temperature_celsius": ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, 0))),
-        "gpu_throttle_bits": None if reasons is None else float(reasons),
+        "gpu_utilisation_percent": getattr(say("UtilizationRates"), "gpu", None),
+        "gpu_memory_used_bytes": getattr(say("MemoryInfo"), "used", None),
+        "gpu_power_watts": power,
+        "gpu_clock_mhz": say("ClockInfo", 0),
+        "gpu_temperature_celsius": say("Temperature", 0),
+        "gpu_throttle_bits": nvidia.clocks_event_reasons(nvml, handle),
     }

@@ -89,13 +89,11 @@ class TimedPart:
         if window_ns < SHORTEST_SECONDS * 1e9:
             reason = f"the timed part took {window_ns / 1e9:.1f} s; energy needs 10 s or more"
             return Energy(source="none", reason=reason)
-        used = {scope: after[scope] - before[scope] for scope in after if scope in before}
-        if before.keys() != after.keys() or min(used.values()) < 0:
-            return Energy(source="none", reason="the counters changed or fell in between")
+        scope = self._meter.scope
         energy = Energy(
             source=self._meter.source,
-            scope=self._meter.scope,
-            energy_mj=used[self._meter.scope],
+            scope=scope,
+            energy_mj=after[scope] - before[scope],
             window_ns=window_ns,
         )
         problem = energy_bounds.power_problem(energy)
@@ -106,8 +104,16 @@ class TimedPart:
         now_ns = self._clock_ns()
         if self._meter is not None:
             try:
-                return now_ns, self._meter.read()
+                return now_ns, self._risen(self._meter.read())
             except MeterProblem as problem:
                 self._meter.close()
                 self._meter, self._problem = None, str(problem)
         return now_ns, {}
+
+    def _risen(self, counters: Counters) -> Counters:
+        """The counters, which were read before too: one that fell between two blocks may have
+        risen above its first value since."""
+        _, before = self._ended or self._began or (0, counters)
+        if before.keys() != counters.keys() or any(counters[one] < before[one] for one in before):
+            raise MeterProblem("the counters changed or fell in between")
+        return counters

@@ -34,12 +34,12 @@ MOST_SENSORS = 24
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
-# What a sensor can read, by its unit; a value outside is no reading. A power of zero watts and a
-# clock of zero megahertz are those of a sensor that stands still.
+# What a sensor can read, by its unit; a value outside is no reading. Zero watts, megahertz and
+# degrees are those of a sensor that stands still or is not connected.
 POSSIBLE = {
     "percent": (0.0, 100.0),
     "mhz": (1.0, 20_000.0),
-    "celsius": (-60.0, 150.0),
+    "celsius": (0.5, 125.0),
     "watts": (1e-3, 3_000.0),
     "bytes": (0.0, 2.0**50),
     "average": (0.0, 1e6),
@@ -47,18 +47,17 @@ POSSIBLE = {
 }
 
 
-def is_possible(unit: str, value: float | None) -> bool:
-    """Whether a value in this unit can be a reading; one in an unknown unit can."""
+def possible(unit: str, value: object) -> float | None:
+    """The value, if it can be a reading in this unit, else None. One in an unknown unit can."""
     low, high = POSSIBLE.get(unit, (-math.inf, math.inf))
-    return value is not None and low <= value <= high
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if low <= value <= high and math.isfinite(value) else None
 
 
-def possible_only(reading: Mapping[Sensor, float | None]) -> dict[Sensor, float | None]:
+def possible_only(reading: Mapping[Sensor, object]) -> dict[Sensor, float | None]:
     """The reading, with None for impossible values."""
-    return {
-        sensor: value if is_possible(sensor.rpartition("_")[2], value) else None
-        for sensor, value in reading.items()
-    }
+    return {sensor: possible(sensor.rpartition("_")[2], value) for sensor, value in reading.items()}
 
 
 class Conditions(Wire):

@@ -40,9 +40,12 @@ class Rapl:
             now = _counter(zone)
             step = now - self._last_uj.get(zone, now)
             if step < 0:  # the counter started again at zero
-                step += whole_or_none(file_text(zone / "max_energy_range_uj").strip()) or 0
+                range_uj = whole_or_none(file_text(zone / "max_energy_range_uj").strip()) or 0
+                step += range_uj
+                if not 0 <= step <= range_uj // 2:
+                    raise MeterProblem(f"RAPL counter of {zone.name} fell far from its end")
             self._last_uj[zone] = now
-            self._total_uj[scope] += max(0, step)
+            self._total_uj[scope] += step
         return {scope: total // 1000 for scope, total in self._total_uj.items()}
 
     def close(self) -> None:
