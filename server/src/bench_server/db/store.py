@@ -25,8 +25,9 @@ BUSY_TIMEOUT_MS = 10_000
 CONNECTIONS = 16
 _POOL = {"pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2}
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
-# In UTC the driver can read back every moment that was stored, the year 1 included.
-POSTGRESQL = {"options": "-c timezone=utc"}
+# In UTC the driver can read back every moment that was stored, the year 1 included. PgBouncer keeps
+# this setting for each client, but refuses it among the options of a connection.
+SET_UP_POSTGRESQL = "SELECT pg_backend_pid(), set_config('TimeZone', 'UTC', false)"
 # The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
 # TimeoutError: other requests have all connections.
 UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
@@ -109,10 +110,16 @@ class Store:
     @contextmanager
     def exclusive(self, name: str) -> Iterator["Lock"]:
         """Try to take a lock of this name on the database, of which one process has it until the
-        context ends. The lock ends with the process or its connection, however it dies."""
+        context ends. The lock ends with the process or its connection, however it dies.
+
+        On PostgreSQL it is the lock of a transaction, because a pooler shares sessions: so end it
+        after seconds, and take it again.
+        """
         if self.engine.dialect.name == "postgresql":
             with self.engine.connect() as connection:
-                yield from _advisory_lock(connection, name)
+                number = int.from_bytes(name.encode()[:7])
+                taken = connection.scalar(select(func.pg_try_advisory_xact_lock(number)))
+                yield Lock(bool(taken), connection)
         elif self._path is None or sys.platform == "win32":
             yield Lock(True)
         else:
@@ -126,18 +133,6 @@ class Store:
 
     def close(self) -> None:
         self.engine.dispose()
-
-
-def _advisory_lock(connection: Connection, name: str) -> Iterator[Lock]:
-    """A lock of PostgreSQL that is the connection's, outside of transactions."""
-    connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-    number = int.from_bytes(name.encode()[:7])
-    taken = bool(connection.scalar(select(func.pg_try_advisory_lock(number))))
-    try:
-        yield Lock(taken, connection)
-    finally:
-        if taken:  # in the pool it would keep the lock
-            connection.invalidate()
 
 
 def _lock_file(path: str) -> IO[str]:
@@ -164,9 +159,9 @@ def open_engine(database_url: str) -> Engine:
         )
     if url.get_backend_name() != "sqlite":
         # Errors name no parameters: a log must not keep what a withdrawal erases.
-        return create_engine(
-            url, pool_pre_ping=True, hide_parameters=True, connect_args=POSTGRESQL, **_POOL
-        )
+        engine = create_engine(url, pool_pre_ping=True, hide_parameters=True, **_POOL)
+        event.listen(engine, "connect", _set_up_postgresql)
+        return engine
     in_memory = url.database in (None, "", ":memory:")
     if not in_memory:
         # Hidden results are in it, so a new folder is closed to other users.
@@ -175,6 +170,15 @@ def open_engine(database_url: str) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _set_up_postgresql(dbapi_connection: Any, _record: object) -> None:
+    pid, _ = dbapi_connection.execute(SET_UP_POSTGRESQL).fetchone()
+    dbapi_connection.commit()
+    if pid != dbapi_connection.info.backend_pid:
+        # A pooler answers with a number of its own. In its transaction mode the next transaction
+        # may get another session, which lacks the statements that this one prepared.
+        dbapi_connection.prepare_threshold = None
 
 
 def _set_up_sqlite(dbapi_connection: Any, _record: object) -> None:

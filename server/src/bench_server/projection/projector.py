@@ -27,6 +27,8 @@ BATCH = 128
 # results.
 PAUSE_SECONDS = 0.05
 RETRY_SECONDS = 5.0
+# The lock is released and taken again, because a long transaction delays a pooler's PAUSE.
+TURN_SECONDS = 10.0
 logger = logging.getLogger(__name__)
 
 
@@ -110,14 +112,16 @@ class Projector:
                 asks.store(connection, drawn)
 
     def _follow(self, stop: Event) -> None:
-        with self.store.exclusive(LOCK) as lock:
-            drawn = None
-            while not stop.is_set() and lock.held():
-                pause = self._pause()
-                if pause and (today := self.clock().date()) != drawn:
-                    self.draw(today)
-                    drawn = today
-                stop.wait(pause)
+        drawn, is_mine = None, True
+        while is_mine and not stop.is_set():
+            with self.store.exclusive(LOCK) as lock:
+                is_mine, end = lock.taken, time.monotonic() + TURN_SECONDS
+                while lock.held() and not stop.is_set() and time.monotonic() < end:
+                    pause = self._pause()
+                    if pause and (today := self.clock().date()) != drawn:
+                        self.draw(today)
+                        drawn = today
+                    stop.wait(pause)
 
     def _lag(self) -> position.Lag:
         with self.store.reading() as session:
