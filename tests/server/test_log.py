@@ -6,17 +6,19 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlmodel import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster, get
+from tests.fakes.integrity import audited
 
 from bench_protocol.base import strict_json
 from bench_protocol.signing import envelope, merkle, note, receipts, tiles
@@ -159,6 +161,18 @@ def test_a_failed_transaction_leaves_no_leaf(
     assert post.http.get("/api/v1/results").json()["results"] == []
     post.made()
     assert checkpoint(post.http).size == 2
+
+
+@pytest.mark.sqlite
+def test_the_audit_names_the_entry_before_which_the_clock_was_set_back(
+    app: FastAPI, post: Poster, store: Store
+) -> None:
+    post(results.make_result())
+    app.state.clock = lambda: datetime(2026, 11, 20, tzinfo=UTC)
+    for _ in range(2):
+        post(results.make_result())
+    report = audited(store)
+    assert (report.set_back, report.faults) == ((2,), ())
 
 
 def test_a_log_of_other_keys_is_not_continued(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -17,6 +18,8 @@ from .figures import Level
 from .shown import Record
 
 Fetch = Callable[[str], bytes]
+# Two processes log moments apart in any order.
+SET_BACK = timedelta(minutes=1)
 
 
 class Chunks:
@@ -24,15 +27,18 @@ class Chunks:
 
     ``notes``: the signed checkpoints that were shown with entries, by the entry's index;
     ``withheld``: entries whose envelope is not shown; ``levels``: the trust levels of results, and
-    whether they are ranked, where they follow from ``as_of`` entries. All are complete after the
-    last chunk. ``keys``: those of the key events so far, by key id.
+    whether they are ranked, where they follow from ``as_of`` entries; ``set_back``: the entries
+    before which the server's clock was set back. All are complete after the last chunk. ``keys``:
+    those of the key events so far, by key id.
     """
 
     def __init__(self, fetch: Fetch, size: int, as_of: int) -> None:
         self.notes: dict[int, str] = {}
         self.levels: dict[int, Level] = {}
+        self.set_back: list[int] = []
         self.withheld = 0
         self.keys: dict[str, Ed25519PublicKey] = {}
+        self._newest_at = datetime.min.replace(tzinfo=UTC)
         self._as_of = as_of
         self._fetch = fetch
         self._size = size
@@ -53,6 +59,9 @@ class Chunks:
         for index, record in records.items():
             if record["checkpoint"] is not None:
                 self.notes[index] = record["checkpoint"]
+            if self._newest_at - record["logged_at"] > SET_BACK:
+                self.set_back.append(index)
+            self._newest_at = record["logged_at"]
             self.withheld += record["envelope"] is None
             if record["kind"] == "key_event":
                 with suppress(ProtocolError, KeyError, TypeError, ValueError):

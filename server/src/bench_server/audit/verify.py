@@ -42,7 +42,8 @@ COSIGNED_PATH = "/api/v1/log/cosigned?limit=366"
 class Report:
     """What was audited, and the faults. ``key``: the verifier key of the log; ``as_of``: the number
     of entries that the boards follow from; ``levels``: the number of results whose trust level was
-    compared, which are those that did not change while they were read."""
+    compared, which are those that did not change while they were read; ``set_back``: the entries
+    before which the server's clock was set back, which is no fault."""
 
     origin: str
     key: str
@@ -52,6 +53,7 @@ class Report:
     withheld: int
     figures: int
     levels: int
+    set_back: tuple[int, ...]
     faults: tuple[Fault, ...]
 
 
@@ -101,6 +103,7 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
         as_of=boards.as_of,
         figures=len(boards.boards),
         levels=len(chunks.levels),
+        set_back=tuple(chunks.set_back),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
 

@@ -70,6 +70,9 @@ def verify_log(
     print(f"{report.origin}: {', '.join(counts)}\nsigned by {report.key}")
     if report.as_of < report.size:
         print(f"the boards are as of entry {report.as_of}; later entries were checked on their own")
+    if report.set_back:
+        times = people.plural(len(report.set_back), "time")
+        print(f"the server's clock was set back {times}, first before entry {report.set_back[0]}")
     for fault in report.faults:
         where = "the whole log" if fault.log_index is None else f"entry {fault.log_index}"
         print(f"WRONG {where}: {fault.detail}")
