@@ -10,6 +10,7 @@ import pytest
 
 from bench_agent.machine import cgroup, counters, linux, sensors
 from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
+from bench_agent.machine.text import text_or_none
 from bench_agent.machine.topology import read_topology
 from bench_protocol.payload.hardware import clean
 
@@ -78,6 +79,17 @@ def test_a_mark_inside_of_a_name_leaves_no_blank() -> None:
     assert clean("VIA C7(R)-M") == "VIA C7-M"
     assert clean("AMD Turion(tm) 64 Mobile") == "AMD Turion 64 Mobile"
     assert clean("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz") == "Intel Core i7-8700"
+
+
+def test_a_character_that_the_protocol_refuses_is_left_out_and_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        assert text_or_none("Radeon\u2063\u00a0 780\u202fM\r\n") == "Radeon 780 M"
+    said = (
+        "a text of this machine has U+2063, which is invisible or reorders text: it is sent without"
+    )
+    assert capsys.readouterr().err == f"{said}\n"
 
 
 @pytest.mark.parametrize(

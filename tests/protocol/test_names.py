@@ -1,10 +1,14 @@
 """Names: what is refused and why, and the slugs of the others."""
 
+import json
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from tests.protocol.golden_result import Place, altered
+from tests.protocol.golden_result import PAYLOAD, Place, altered
 
 from bench_protocol.base import names
-from bench_protocol.base.errors import InvalidField
+from bench_protocol.base.errors import InvalidField, ProtocolError
 from bench_protocol.base.units import plain_text
 from bench_protocol.payload import statement
 
@@ -45,8 +49,9 @@ REFUSED = {
     "override": ("\u202e002H AIDIVN", "has U+202E, which is invisible or reorders"),
     "isolate": ("i7\u2066", "has U+2066, which is invisible or reorders"),
     "mark of direction": ("i7\u061c", "has U+061C, which is invisible or reorders"),
-    "private use": ("i7\ue000", "U+E000, which is no letter"),
+    "private use": ("i7\ue000", "U+E000, which is for private use"),
     "picture": ("H200 \U0001f4a9", "U+1F4A9, which is no letter"),
+    "punctuation alone": ("(\u00ae)", "has no letter or digit"),
     "long in NFKC": ("\ufdfa" * 30, "540 characters in the form NFKC, above 200"),
 }
 # A name, and its slug.
@@ -71,8 +76,9 @@ ACCEPTED = {
     "\ud504\ub85c\uc138\uc11c X1": "프로세서-x1",
     "\u092a\u0930\u092e \u0936\u0915\u094d\u0924\u093f": "परम-शक्ति",
     "\u0645\u0639\u0627\u0644\u062c 5": "معالج-5",
-    "()": "unknown",
 }
+# The number of such texts in the golden result.
+TEXTS = 27
 NAMES: list[Place] = [("model",), ("cpu", "brand"), ("gpus", 0, "name"), ("gpus", 1, "mig_profile")]
 
 
@@ -101,16 +107,26 @@ def test_the_refusal_names_field_limit_and_fix(place: Place) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        ("predicate", "machine", "os", "version"),
-        ("predicate", "environment", "settings", "OMP_NUM_THREADS"),
-        ("predicate", "environment", "packages", "keras"),
-    ],
-)
-def test_no_text_hides_anything(place: Place) -> None:
-    with pytest.raises(InvalidField, match="U[+]200B, which is invisible or reorders") as refused:
-        statement.parse_result(altered(place, "1\u200b2"))
-    assert refused.value.field == ".".join(map(str, place))
-    assert plain_text("1\u200b2\u202e") == "12"
+def leaves(part: Any, path: Place = ()) -> Iterator[Place]:
+    """The places of a document's texts."""
+    if isinstance(part, str):
+        yield path
+    elif isinstance(part, dict | list):
+        for step, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from leaves(inner, (*path, step))
+
+
+@pytest.mark.parametrize("character", "\u200b\u202e\u2067\u00a0\u3000\ue000\a\u0378\U00031350")
+def test_no_text_hides_anything(character: str) -> None:
+    """What is no text of a fixed form is refused with the character's number."""
+    named = set()
+    for place in leaves(json.loads(PAYLOAD)):
+        with pytest.raises(ProtocolError) as refused:
+            statement.parse_result(altered(place, f"1{character}2"))
+        if f": it has U+{ord(character):04X}, which is" in refused.value.detail:
+            assert refused.value.field == ".".join(map(str, place))
+            named.add(place[1:])
+    for place in NAMES:
+        assert ("machine", *place) in named
+    assert len(named) == TEXTS
+    assert plain_text(f"1{character}2") in ("12", "1 2")

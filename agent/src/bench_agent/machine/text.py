@@ -3,9 +3,11 @@
 import math
 import re
 import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
-from bench_protocol.base.names import without_unseen
+from bench_protocol.base import names
 from bench_protocol.base.units import LARGEST_INTEGER
 
 LONGEST_TEXT = 200
@@ -38,13 +40,23 @@ IDENTIFYING = re.compile(
 
 def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
     """A visible one-line text without UUIDs, addresses and home folders, cut to ``longest``; None
-    if nothing is left. Bytes are taken as UTF-8."""
+    if nothing is left. Bytes are taken as UTF-8. A character that the protocol refuses is left out,
+    and said on stderr."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str):
         return None
-    tame = IDENTIFYING.sub(" ", ODD.sub(" ", without_unseen(value[:10_000])))
+    value = re.sub(r"[\0\t-\r]+", " ", value[:10_000])
+    if refused := names.unseen(value):
+        _say(refused.problem)
+    tame = IDENTIFYING.sub(" ", ODD.sub(" ", names.without_unseen(value)))
     return re.sub(r"\s+", " ", tame).strip()[:longest].strip() or None
+
+
+@cache
+def _say(problem: str) -> None:
+    line = f"a text of this machine {problem}: it is sent without"
+    print(line, file=sys.stderr, flush=True)
 
 
 def version_or_none(value: object) -> str | None:

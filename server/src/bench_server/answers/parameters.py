@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from bench_protocol.base.units import Seen
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
 from bench_protocol.payload.figures import TimingKind
@@ -12,13 +13,9 @@ from bench_protocol.payload.figures import TimingKind
 from .families import FAMILIES
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-HardwareSlug = Annotated[
-    str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
-]
-OwnerName = Annotated[
-    str, StringConstraints(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f]*$")
-]
-Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+HardwareSlug = Annotated[str, StringConstraints(min_length=1, max_length=400), Seen]
+OwnerName = Annotated[str, StringConstraints(min_length=1, max_length=80), Seen]
+Words = Annotated[str, StringConstraints(max_length=100), Seen]
 T = TypeVar("T")
 # An empty field of a form means that nothing was chosen.
 Empty = BeforeValidator(lambda value: None if value == "" else value)

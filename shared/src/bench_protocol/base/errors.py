@@ -91,7 +91,8 @@ def first_invalid_field(error: "ValidationError") -> InvalidField:
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name comes from the sender: shorten it.
     parts = (str(part)[:100] for part in first["loc"])
-    field = ".".join(part for part in parts if not part.startswith(UNION_MEMBERS)) or "body"
+    kept = (part for part in parts if not part.startswith(UNION_MEMBERS))
+    field = ".".join(part if part.isprintable() else ascii(part) for part in kept) or "body"
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""
     return InvalidField(

@@ -6,19 +6,41 @@ letters stand beside Chinese, Japanese or Korean ones. One exception: Latin mode
 beside Cyrillic words. A model number whose letters all look Latin has to be written in those.
 """
 
+import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-# As members of a character class: what is invisible or reorders text. Unicode's
-# Default_Ignorable_Code_Point, line separators, the blank of Braille, marks of annotations.
-UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+# Of what Python calls printable, as members of a character class. BLANK is invisible: Hangul
+# fillers, the blank of Braille, marks and selectors of variants. LATER came after Unicode 14, so
+# that Python 3.11 to 3.13 refuse the same characters.
+BLANK = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0000-\U000e0fff"
 )
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+LATER = (
+    "\u0cf3\u0ece\u2ffc-\u2fff\u31ef\U00010efd-\U00010eff\U0001123f-\U00011241"
+    "\U00011b00-\U00011b09\U00011f00-\U00011f59\U0001342f\U00013439-\U00013455\U0001b132"
+    "\U0001b155\U0001d2c0-\U0001d2d3\U0001df25-\U0001df2a\U0001e030-\U0001e08f"
+    "\U0001e4d0-\U0001e4f9\U0001f6dc\U0001f774-\U0001f776\U0001f77b-\U0001f77f\U0001f7d9"
+    "\U0001fa75-\U0001fa77\U0001fa87\U0001fa88\U0001faad-\U0001faaf\U0001fabb-\U0001fabf"
+    "\U0001face\U0001facf\U0001fada\U0001fadb\U0001fae8\U0001faf7\U0001faf8\U0002b739"
+    "\U0002ebf0-\U0002ee5d\U00031350-\U000323af"
+)
+_UNSEEN = re.compile(f"[{BLANK}{LATER}]")
+_SPACES = re.compile(r"(?:[^\S ]|[\x00-\x1f\x7f-\x9f])+")
+INVISIBLE = "invisible or reorders text"
+# Why a character is refused, by its category.
+REASONS = {
+    "Cc": "a control character",
+    "Cn": "not assigned by Unicode 14",
+    "Co": "for private use",
+    "Cs": "half of a character",
+    "Zl": "a line break",
+    "Zp": "a line break",
+    "Zs": "a space other than U+0020",
+}
 LONGEST = 200
 LATIN, CJK, CYRILLIC = "LATIN", "CJK", "CYRILLIC"
 DIGITS = frozenset("0123456789")
@@ -46,16 +68,23 @@ class Fault(NamedTuple):
 
 
 def unseen(text: str) -> Fault | None:
-    """The first character of a text that is invisible or reorders it."""
-    match = _UNSEEN.search(text)
-    if match is None:
+    """The first character of a text that shows nothing, looks like a space, reorders the text, or
+    is none of Unicode 14."""
+    if text.isprintable() and not _UNSEEN.search(text):
         return None
-    problem = f"has U+{ord(match[0]):04X}, which is invisible or reorders text"
-    return Fault(problem, "leave it out")
+    character = next(c for c in text if not c.isprintable() or _UNSEEN.match(c))
+    reason = REASONS.get(unicodedata.category(character), INVISIBLE)
+    if re.match(f"[{LATER}]", character):
+        reason = REASONS["Cn"]
+    return Fault(f"has U+{ord(character):04X}, which is {reason}", "leave it out")
 
 
 def without_unseen(text: str) -> str:
-    return _UNSEEN.sub("", text)
+    """A text that :func:`unseen` accepts: U+0020 for other spaces and control characters."""
+    text = _SPACES.sub(" ", text)
+    if text.isprintable() and not _UNSEEN.search(text):
+        return text
+    return _UNSEEN.sub("", "".join(filter(str.isprintable, text)))
 
 
 def normal(name: str) -> str:
@@ -65,10 +94,20 @@ def normal(name: str) -> str:
     return re.sub(r"\s+", " ", re.sub("[\u2010-\u2015\u2212]", "-", text)).strip()
 
 
-def slug(name: str) -> str:
-    """A name as part of an address: letters and digits of any script, and dashes."""
+def slug(name: str, usual: Callable[[str], str] | None = None) -> str:
+    """A name as part of an address: letters and digits of any script, and dashes.
+
+    Args:
+        usual: the punctuation that words have, given them with spaces between. With it, names that
+            differ in more than letter case and spaces have two slugs: of those with the same words
+            one is as usual, and the others have a digest after two dashes.
+    """
     lower = unicodedata.normalize("NFKC", normal(name).lower())
-    return re.sub(" +", "-", _letters(lower).strip())[: 2 * LONGEST] or "unknown"
+    words = " ".join(_letters(lower).split())
+    readable = words.replace(" ", "-")[: 2 * LONGEST] or "unknown"
+    if usual is None or usual(words) == lower:
+        return readable
+    return f"{readable[: 2 * LONGEST - 10]}--{hashlib.sha256(lower.encode()).hexdigest()[:8]}"
 
 
 def fault(name: str) -> Fault | None:
@@ -76,8 +115,10 @@ def fault(name: str) -> Fault | None:
     text = normal(name)
     if found := unseen(name) or unseen(text):
         return found
+    if not any(map(str.isalnum, text)):
+        return Fault("has no letter or digit", "write a name")
     for character in text:
-        if unicodedata.category(character)[0] in "CS" and character not in "°" and character > "~":
+        if unicodedata.category(character)[0] == "S" and character not in "°" and character > "~":
             problem = f"has U+{ord(character):04X}, which is no letter, digit or punctuation"
             return Fault(problem, "leave it out")
     if len(text) > LONGEST:

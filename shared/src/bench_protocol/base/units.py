@@ -1,6 +1,5 @@
 """Number and text types of the wire, each with its unit and limits."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -32,8 +31,6 @@ EnergyMj = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="millijoul
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-# No control characters: a database may refuse NUL, and ESC steers the terminal that prints it.
-PLAIN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
 def _refused(found: names.Fault | None, text: str) -> str:
@@ -42,15 +39,15 @@ def _refused(found: names.Fault | None, text: str) -> str:
     return text
 
 
+# A database may refuse NUL, ESC steers the terminal that prints it, U+202E turns a title around.
 Seen = AfterValidator(lambda text: _refused(names.unseen(text), text))
 Named = AfterValidator(lambda text: _refused(names.fault(text), text))
-Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN), Seen]
+Normal = AfterValidator(names.normal)
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200), Seen]
 # A name by which people know something.
-Name = Annotated[
-    str, StringConstraints(min_length=1, max_length=names.LONGEST, pattern=PLAIN), Named
-]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=names.LONGEST), Named]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-Version = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN), Seen]
+Version = Annotated[str, StringConstraints(min_length=1, max_length=64), Seen]
 
 
 def _moment(text: str) -> str:
@@ -71,10 +68,10 @@ UtcTime = Annotated[
 
 
 def plain_text(text: str, limit: int = 200) -> str:
-    """Clean a text from outside for the wire: no control or unseen characters, at most ``limit``
+    """Clean a text from outside for the wire (:func:`.names.without_unseen`), at most ``limit``
     long."""
-    text = names.without_unseen(text.encode("utf-8", "replace").decode())  # half a pair becomes "?"
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text)[:limit]
+    # Half of a pair becomes "?".
+    return names.without_unseen(text.encode("utf-8", "replace").decode())[:limit]
 
 
 class Wire(BaseModel):

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from ..base import strict_json
 from ..base.errors import InvalidField
-from ..base.units import PLAIN, Count, Named, Sha256, Text, UtcTime, Wire
+from ..base.units import Count, Named, Normal, Sha256, Text, UtcTime, Wire
 from .result import ResultId, RunId
 
 ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
@@ -17,7 +17,7 @@ CHALLENGE_REQUEST_PAYLOAD_TYPE = "application/vnd.trainmark.challenge-request.v1
 KEY_EVENTS = ("enroll", "rotate", "revoke")
 
 # Names of owners.
-Label = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=PLAIN), Named]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=80), Named, Normal]
 
 
 class Rotation(Wire):

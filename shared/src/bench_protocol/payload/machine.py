@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from ..base.units import (
-    PLAIN,
     Bytes,
     Count,
     DeviceIndex,
@@ -24,7 +23,7 @@ from ..base.units import (
 )
 from ..catalogue.matrix import Device
 
-Setting = Annotated[str, StringConstraints(max_length=200, pattern=PLAIN), Seen]
+Setting = Annotated[str, StringConstraints(max_length=200), Seen]
 Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
