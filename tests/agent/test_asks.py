@@ -23,10 +23,9 @@ from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 from bench_agent.run.context import RunContext
 from bench_agent.run.run import run_plan
-from bench_protocol.base.names import slug
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
 

@@ -1,12 +1,13 @@
 """Hardware names, by which results are grouped."""
 
+import re
 from typing import Any
 
 import pytest
 
-from bench_protocol.base.names import slug
+from bench_protocol.base import names
 from bench_protocol.catalogue.matrix import Device, DeviceKind
-from bench_protocol.payload.hardware import clean, hardware_name
+from bench_protocol.payload.hardware import clean, hardware_name, slug
 from bench_protocol.payload.machine import Cpu, Gpu, Machine, OperatingSystem
 
 CPU = Device(kind="cpu")
@@ -67,7 +68,8 @@ PROCESSORS = {
 }
 GPUS = {
     "NVIDIA H200": [
-        *("NVIDIA H200", "H200", "nvidia h200", "NVIDIA-H200", "NVIDIA: H200!", "h200")
+        *("NVIDIA H200", "H200", "nvidia h200", "NVIDIA(R)  H200 (TM)", "NVIDIA\u2122 h200"),
+        *("\uff2e\uff36\uff29\uff24\uff29\uff21 \uff28\uff12\uff10\uff10", "h200 "),
     ],
     "NVIDIA GeForce RTX 4090": [
         *("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "RTX 4090", "NVIDIA RTX 4090")
@@ -92,16 +94,16 @@ GPUS = {
 @pytest.mark.parametrize("name", [*PROCESSORS, *GPUS])
 def test_spellings_of_one_product_group_together(name: str) -> None:
     if name in PROCESSORS:
-        names = {hardware_name(machine(brand), CPU) for brand in PROCESSORS[name]}
+        found = {hardware_name(machine(brand), CPU) for brand in PROCESSORS[name]}
     else:
-        names = {hardware_name(machine(gpus=(gpu(one),)), CUDA) for one in GPUS[name]}
-    assert names == {name}
+        found = {hardware_name(machine(gpus=(gpu(one),)), CUDA) for one in GPUS[name]}
+    assert found == {name}
     assert clean(name) == name
 
 
 def test_different_products_stay_apart() -> None:
-    names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H200", "NVIDIA H200 NVL"]
-    assert len({clean(name) for name in names}) == 4
+    of_nvidia = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H200", "NVIDIA H200 NVL"]
+    assert len({clean(name) for name in of_nvidia}) == 4
     assert clean("Intel(R) Core(TM) i7-8700K") != clean("Intel(R) Core(TM) i7-8700")
     assert clean("GeForce RTX 4090") != clean("GeForce RTX 4090 Laptop GPU")
     assert clean("GeForce RTX 2080") != clean("GeForce RTX 2080 with Max-Q Design")
@@ -263,10 +265,68 @@ def test_what_else_is_nested_never_groups_with_the_bare_machine(
     assert slug(nested) != slug(bare)
 
 
-@pytest.mark.parametrize("name", ["", "()", "@ 3 GHz", "CPU", "\u4e2d\u6587", "é" * 200])
-def test_any_name_gives_a_slug_and_a_name(name: str) -> None:
-    assert slug(clean(name))
-    assert hardware_name(machine(name or "x"), CPU)
+ALONE = [
+    "Processor",
+    "@ 3 GHz",
+    "CPU",
+    "unknown",
+    "\u6469\u5c14\u7ebf\u7a0b",
+    "\u4e2d\u6587",
+    "é" * 200,
+]
+# Punctuation and words that a name may have beside those of a known one.
+BESIDE = [
+    "!!! {} !!!",
+    "«{}»",
+    "{} – x",
+    "({})",
+    "{}.",
+    "{}, x",
+    "{}/",
+    "[{}]",
+    "{} -",
+    "#{}",
+    "{}&",
+]
+BESIDE += [
+    "{} @ x",
+    "{} with x",
+    "{} ПОДДЕЛКА 5",
+    "x {}",
+    "{}!",
+    "'{}'",
+    "{}:",
+    "*{}*",
+    "{} 30-core GPU",
+]
+KNOWN = [
+    "NVIDIA H200",
+    "Moore Threads MTT S4000",
+    "Intel Core i7-8700",
+    "Apple M2 Max (30-core GPU)",
+]
+SLUGS = {
+    "Apple M2 (8-core GPU) (fanless)": "apple-m2-8-core-gpu-fanless",
+    "Intel Xeon Platinum 8481C, 2 cores (virtual machine)": "intel-xeon-platinum-8481c-2-cores"
+    "-virtual-machine",
+    "NVIDIA H200 (MIG 1g.18gb)": "nvidia-h200-mig-1g-18gb",
+    "NVIDIA Orin (16 multiprocessors, 64 GB) (WSL)": "nvidia-orin-16-multiprocessors-64-gb-wsl",
+    "NVIDIA X9 (8 multiprocessors)": "nvidia-x9-8-multiprocessors",
+    "NVIDIA A100-SXM4-80GB": "nvidia-a100-sxm4-80gb",
+    "Intel Xeon E5-2680 v4": "intel-xeon-e5-2680-v4",
+    "Arm Cortex-A76 and Arm Cortex-A55": "arm-cortex-a76-and-arm-cortex-a55",
+    "\u6469\u5c14\u7ebf\u7a0b S80": "\u6469\u5c14\u7ebf\u7a0b-s80",
+}
+
+
+def test_each_name_has_a_slug_of_its_own() -> None:
+    shown = [beside.format(known) for known in KNOWN for beside in ("{}", *BESIDE)]
+    every = [*map(clean, [*shown, *ALONE, *(known.replace(" ", "-") for known in KNOWN)]), *SLUGS]
+    assert len({*map(slug, every)}) == len({name.lower() for name in every}) == len(every)
+    assert {name: slug(name) for name in SLUGS} == SLUGS
+    assert [slug(known) for known in KNOWN] == [names.slug(known) for known in KNOWN]
+    assert slug("published NVIDIA H200") != "published-nvidia-h200"
+    assert all(re.fullmatch(r"[\w-]+", slug(name)) for name in every)
 
 
 @pytest.mark.parametrize(

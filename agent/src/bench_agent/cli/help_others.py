@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench_protocol.base.names import slug
-from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.machine import Machine
 from bench_protocol.trust.asks import WORDS
 

@@ -48,7 +48,7 @@ def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
             hint=HINT_IDS,
         )
     for item in ids:
-        if item != slug(item):
+        if slug(item) != item.replace("--", "-"):
             raise InvalidQuery(
                 f"{item[:100]!r} is neither a hardware slug nor a result id",
                 field="ids",

@@ -7,9 +7,8 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy import func, select
 from sqlmodel import Session
 
-from bench_protocol.base.names import slug
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.hardware import clean, hardware_name
+from bench_protocol.payload.hardware import clean, hardware_name, slug
 from bench_protocol.payload.machine import Machine
 
 from ..ranking import ranges

@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from bench_protocol.base.names import slug
 from bench_protocol.catalogue.matrix import Device
-from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.machine import Machine
 
 FILE = Path(__file__).with_name("data") / "specifications.toml"

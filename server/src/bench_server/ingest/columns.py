@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from bench_protocol.base import strict_json
-from bench_protocol.base.names import slug
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload import doubts, energy_bounds, figures
 from bench_protocol.payload import result as wire
-from bench_protocol.payload.hardware import hardware_name
+from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version
@@ -37,6 +36,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "started_at": datetime.fromisoformat(result.clocks.started),
         "environment_id": environment_id(result),
         "hardware": hardware,
+        "hardware_sent": hardware,
         "hardware_slug": slug(hardware),
         **{name: getattr(cell, name) for name in OF_CELL},
         "framework_version": framework_version(result),

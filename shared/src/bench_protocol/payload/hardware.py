@@ -18,12 +18,16 @@ from .machine import Cpu, Machine
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"\((?:R|TM|C)\)", " "),
     (r" +-(?=\w)", "-"),
-    (r"@.*$", " "),
+    (r"@\s*[\d.]+\s?[GM]Hz$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
     # A number of cores is no part of a name, except Apple's, which also has "GPU".
     (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Cores?)\b", " "),
     (r"\b\d+th Gen(?:eration)?\b", " "),
-    (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
+    (
+        r"\b(?:with|w/)\s+(?:AMD )?Radeon"
+        r"(?:\s(?:Pro|Vega|Mobile|HD|R\d|\d{1,4}[A-Z]?|Graphics|Gfx))*$",
+        " ",
+    ),
     (r"\(Virtual\)", " "),
     (r"\bMIG (\d+\S*)$", r"(MIG \1)"),
     (r"\(nvgpu\)$", " "),
@@ -40,8 +44,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"^(?:Amazon(?: Web Services)?|AWS)[ -]+(?=Graviton)|^(?=Graviton)", "AWS "),
     (r"^AWS Graviton ?(?=\d)", "AWS Graviton"),
     (r"^Ampere Computing\b", "Ampere"),
-    (r"^Ampere Altra Max\b.*$", "Ampere Altra Max"),
-    (r"^Ampere Altra (?!Max)\S*$", "Ampere Altra"),
+    (r"^(Ampere Altra(?: Max)?) [QM]\d+-\d+$", r"\1"),
     (r"^(?:ARM )?Neoverse[ -](?=[NVE]\d)", "Arm Neoverse-"),
     # NVIDIA: drivers before 440 leave the maker out, and before 510 name the families Tesla.
     (r"^(?:NVIDIA )?GeForce\b", "NVIDIA GeForce"),
@@ -61,6 +64,21 @@ ALIASES: tuple[tuple[str, str], ...] = (
 
 # Sizes of memory that boards have.
 BOARDS_GIB = (1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 288)
+
+# The punctuation of hardware names, applied in order to their words in lower case.
+USUAL: tuple[tuple[str, str], ...] = (
+    (r" (\d+) core ([cg]pu)\b", r" (\1-core \2)"),
+    (r" (fanless|rosetta|emulated|wsl|container|virtual machine|mig slice)\b", r" (\1)"),
+    (r" mig (\d+g) (\d+gb)\b", r" (mig \1.\2)"),
+    (r" (\d+ multiprocessors) (\d+ gb)\b", r" (\1, \2)"),
+    (r" (\d+ multiprocessors)\b", r" (\1)"),
+    (r" (\d+ cores?|cores unknown)\b", r", \1"),
+    (r"\b(i[3579]|e[357]|[dw]|w[3579]|fx) (?=\d{4,5}[a-z]{0,3}\b)", r"\1-"),
+    (r"\b(neoverse|cortex) (?=[aemnrvx]\d)", r"\1-"),
+    (r"\bmax q\b", "max-q"),
+    (r"\b([ahpv]\d00) (pcie|sxm\d) (?=\d+gb\b)", r"\1-\2-"),
+    (r"^published\b", "\0"),  # the slugs of copied figures begin so, and no other
+)
 
 X86 = re.compile(r"x86[-_]64|amd64|x64|i[3-6]86|x86", re.IGNORECASE)
 ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
@@ -114,25 +132,38 @@ def _nesting(machine: Machine, device: Device) -> str:
 
 
 @lru_cache(maxsize=1024)
+def slug(name: str) -> str:
+    """The hardware's part of an address. Names that differ in more than letter case and spaces have
+    two: no name that looks like a known one joins its results."""
+    return names.slug(name, _usual)
+
+
+def _usual(words: str) -> str:
+    for pattern, replacement in USUAL:
+        words = re.sub(pattern, replacement, words)
+    return words
+
+
+@lru_cache(maxsize=1024)
 def clean(name: str) -> str:
     """One spelling for each product name."""
-    name = names.normal(name)
+    given = name = names.normal(name)
     for pattern, replacement in ALIASES:
         name = re.sub(pattern, replacement, name, flags=re.IGNORECASE)
-    name = re.sub(r"\s+", " ", name).strip()
-    return _spellings().get(names.slug(name), name)
+    name = re.sub(r"\s+", " ", name).strip() or given
+    return _spellings().get(slug(name), name)
 
 
 @cache
 def _spellings() -> dict[str, str]:
     """The vendors' spelling of what has a stated peak, by slug: no sender chooses it."""
     stated = (*peaks.table()["hardware"], *peaks.table()["apple_gpus"]["clocks_mhz"])
-    return {names.slug(name): name for name in stated}
+    return {slug(name): name for name in stated}
 
 
 def _cpu_name(machine: Machine) -> str:
     cpu = machine.cpu
-    name = clean(cpu.brand) or "unknown CPU"
+    name = clean(cpu.brand)
     if name.startswith("Apple"):
         return f"{name} ({cpu.physical_cores or cpu.logical_cores or 'unknown'}-core CPU)"
     if machine.os.virtual_machine or machine.os.container or cpu.quota_cores:
@@ -162,7 +193,7 @@ def _gpu_name(machine: Machine, device: Device) -> str:
     if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
         name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
     # The parts with a stated peak have a name each. Other names are those of several (Orin).
-    if "(MIG" in name or not gpu.cores or names.slug(name) in _spellings():
+    if "(MIG" in name or not gpu.cores or slug(name) in _spellings():
         return name
     size = _board_gib(gpu.memory_bytes)
     return f"{name} ({gpu.cores} multiprocessors{size and f', {size} GB'})"
