@@ -78,55 +78,6 @@ def test_environments_of_withdrawn_results_stay(post: Poster, store: Store) -> N
     assert derived(store) == before
 
 
-SPELLINGS = [
-    "AMD Ryzen 9 5950X",
-    "amd ryzen 9 5950x",
-    "AMD: RYZEN 9 (5950X)!",
-    "AMD  Ryzen-9 5950X",
-]
-
-
-@pytest.mark.parametrize(
-    "kind", ["same set-up", "other set-up", "other workload", "faster", "failed"]
-)
-def test_no_later_key_renames_a_hardware(post: Poster, store: Store, kind: str) -> None:
-    """The first result names it. Of those whose senders withdrew it, the oldest that is left."""
-    first, *later = SPELLINGS
-    named = post.made(machine=results.make_machine(first))
-    for seed, spelling in enumerate(later, 2):
-        key, machine = results.private_key(seed), results.make_machine(spelling, seed=seed)
-        post.enroll(key)
-        cell = results.make_cell(
-            "fashion-mlp" if kind == "other workload" else "mnist-cnn",
-            recipe="tuned" if kind == "other set-up" else "naive",
-        )
-        if kind == "failed":
-            last = post(results.make_failure(key=key, machine=machine), key)
-        else:
-            step_ns = 500_000 if kind == "faster" else 1_000_000
-            last = post.made(key=key, machine=machine, cell=cell, step_ns=step_ns)
-
-    def names() -> set[str]:
-        of_tables = [
-            row["hardware"] for table in derived(store) for row in table if "hardware" in row
-        ]
-        shown = post.http.get("/api/v1/leaderboard?batch_size=any&include=scores").json()
-        address = "/api/v1/leaderboard?workload=mnist-cnn&include=unranked"
-        board = post.http.get(address).json()
-        rows = [*shown["scores"], *board["rows"], *board["unranked"]]
-        return {*of_tables, *(row["hardware"] for row in rows)}
-
-    assert names() == {first}
-    assert said.act(post, "withdraw", result=last, seed=4).status_code == 200
-    assert names() == {first}
-    assert said.act(post, "withdraw", result=named).status_code == 200
-    assert names() - {first} == {later[0]}  # the lines of withdrawn results keep their name
-    assert first not in {row["hardware"] for row in derived(store)[0] + derived(store)[1]}
-    before = derived(store)
-    reindex.reindex(store)
-    assert derived(store) == before
-
-
 def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
     """What was found of a result depends on whose keys were whose when it came in."""
     ids = [results.key_id(results.private_key(seed)) for seed in range(1, 5)]

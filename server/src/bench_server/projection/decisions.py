@@ -1,7 +1,6 @@
 """Effects of acts and key events on stored results and owners. Each returns what it touched."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, select, update
@@ -90,9 +89,8 @@ def _withdraw(connection: Connection, act_index: int) -> Touched:
     of_act = select(_WITHDRAWN.c.id).where(_WITHDRAWN.c.act_index == act_index)
     gone = RESULTS.c.submission_id.in_(of_act)
     rows = _rows(connection, gone)
-    touched = by_results(rows)
     connection.execute(delete(RESULTS).where(gone))
-    return replace(touched, withdrawn=frozenset(row.hardware_slug for row in rows))
+    return by_results(rows)
 
 
 def _rows(connection: Connection, which: Which) -> Sequence[Row[Any]]:

@@ -23,20 +23,17 @@ OWNERS_AND_BELOW: tuple[Level, ...] = ("run", "machine", "owner")
 class Touched:
     """``stale``: the aggregates to compute again. ``set_ups``: those in which results may have
     another trust level. ``trusted``: subjects of new results at level 3 or above, whose set-ups
-    count only where enough owners have a figure. ``withdrawn``: slugs of hardware that lost a
-    result."""
+    count only where enough owners have a figure."""
 
     stale: Stale = field(default_factory=Stale)
     set_ups: frozenset[HardwareSetup] = frozenset()
     trusted: tuple[Subject, ...] = ()
-    withdrawn: frozenset[str] = frozenset()
 
     def __or__(self, later: "Touched") -> "Touched":
         return Touched(
             self.stale | later.stale,
             self.set_ups | later.set_ups,
             self.trusted + later.trusted,
-            self.withdrawn | later.withdrawn,
         )
 
 
@@ -77,5 +74,7 @@ def refresh_all(connection: Connection, touched: Touched) -> None:
         set_ups |= reproduced.reproducible(connection, touched.trusted, confirmed)
     changed = reproduced.update_levels(connection, sorted(set_ups), confirmed)
     touched |= Touched(Stale.above(changed))
-    aggregates.refresh(connection, refresh_owners(connection, touched).stale)
-    hardware_names.put_again(connection, touched.withdrawn)
+    touched = refresh_owners(connection, touched)
+    aggregates.refresh(connection, touched.stale)
+    hardware = touched.stale.at("hardware").values()
+    hardware_names.put_again(connection, {subject.hardware_slug for subject in hardware})

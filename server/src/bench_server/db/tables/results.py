@@ -14,6 +14,9 @@ TRUSTED: dict[str, Any] = {
     "sqlite_where": text("rankable = 1 AND trust_level >= 3"),
     "postgresql_where": text("rankable AND trust_level >= 3"),
 }
+OTHER_NAME: dict[str, Any] = {
+    f"{name}_where": text("hardware_sent != hardware") for name in ("sqlite", "postgresql")
+}
 UNRANKED: dict[str, Any] = {
     "sqlite_where": text("rankable IS 0"),
     "postgresql_where": text("rankable IS false"),
@@ -69,7 +72,8 @@ class Measurement(InSetup, Table, table=True):
     ``flagged``, ``quarantined``, ``hidden`` or ``restored``. ``rankable``, ``unranked_reason`` and
     ``trust_level`` follow from all of these (:mod:`bench_server.projection.eligibility`).
     ``disturbed``: its agent says so (:func:`bench_protocol.payload.doubts.disturbances`).
-    ``ask_id``: the ask that it answers.
+    ``ask_id``: the ask that it answers. ``hardware_sent``: the name of the hardware in the payload;
+    ``hardware`` is the one that all results of a slug share.
     """
 
     __tablename__ = "measurement"
@@ -96,6 +100,7 @@ class Measurement(InSetup, Table, table=True):
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
+        Index("ix_measurement_spellings", "hardware_slug", **OTHER_NAME),
         # The oldest and the newest trusted result of an owner (:mod:`bench_server.ranking.owners`).
         Index("ix_measurement_trusted", "owner", "received_at", **TRUSTED),
         Index("ix_measurement_challenge", "challenge_id", "workload_digest"),
@@ -122,6 +127,7 @@ class Measurement(InSetup, Table, table=True):
 
     framework_version: str | None = Field(default=None, max_length=64)
     page_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    hardware_sent: str = Field(default="", max_length=400)
     device_index: int = Field(sa_type=BigInteger)
     cell_digest: str = Field(max_length=64)
     run_id: str = Field(max_length=32)
