@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fakes.nvml import FakeGpu, FakeNvml, NVMLError, h200
 
 from bench_agent.doctor import gpu as doctor
-from bench_agent.machine import cuda, nvidia
+from bench_agent.machine import _ask_cuda, cuda, nvidia
 from bench_agent.run import idle_gate
 from bench_agent.run.energy.meter import MeterProblem
 from bench_agent.run.energy.nvml import Nvml
@@ -226,6 +226,14 @@ def test_no_odd_answer_raises(odd: dict[str, Any], version: Any, said: Any) -> N
 @given(st.one_of(st.text(max_size=50), st.just("[" * 5000), st.just('[{"capability": [1, null]}]')))
 def test_any_text_of_the_script_is_parsed(text: str) -> None:
     assert cuda.parse_devices(text) is None or isinstance(cuda.parse_devices(text), tuple)
+
+
+def test_a_cuda_driver_that_answers_nothing_still_lists_its_device() -> None:
+    questions = ("Get", "GetName", "TotalMem_v2", "GetAttribute")
+    driver = SimpleNamespace(**{f"cuDevice{name}": lambda *_: 1 for name in questions})
+    (device,) = cuda.parse_devices(json.dumps([_ask_cuda.describe(driver, 0)])) or ()
+    assert (device.name, device.memory_bytes, device.multiprocessors) == (None, None, None)
+    assert (device.integrated, device.compute_capability) == (False, None)
 
 
 def test_the_script_ends_quietly_without_a_driver() -> None:

@@ -254,11 +254,16 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("group", "files", "left"),
+    ("group", "files", "left", "used"),
     [
-        ("0::/a/b", {"a/memory.max": 4 * GIB, "a/memory.current": GIB}, 3 * GIB),
-        ("0::/a", {"a/memory.max": 4 * GIB, "a/memory.current": 5 * GIB}, 0),
-        ("0::/a", {"a/memory.high": 2 * GIB, "a/memory.max": "max", "a/memory.current": GIB}, GIB),
+        ("0::/a/b", {"a/memory.max": 4 * GIB, "a/memory.current": GIB}, 3 * GIB, GIB),
+        ("0::/a", {"a/memory.max": 4 * GIB, "a/memory.current": 5 * GIB}, 0, 5 * GIB),
+        (
+            "0::/a",
+            {"a/memory.high": 2 * GIB, "a/memory.max": "max", "a/memory.current": GIB},
+            GIB,
+            GIB,
+        ),
         (
             "0::/a",
             {
@@ -266,6 +271,7 @@ GIB = 1 << 30
                 "a/memory.current": 4 * GIB,
                 "a/memory.stat": f"anon {GIB}\ninactive_file {2 * GIB}",
             },
+            2 * GIB,
             2 * GIB,
         ),
         (
@@ -276,15 +282,33 @@ GIB = 1 << 30
                 "memory/memory.stat": f"inactive_file 1\ntotal_inactive_file {GIB}",
             },
             2 * GIB,
+            0,
         ),
-        ("0::/", {}, None),
+        ("0::/", {}, None, None),
     ],
 )
 def test_memory_that_is_left_is_the_groups(
-    tmp_path: Path, group: str, files: dict[str, Any], left: int | None
+    tmp_path: Path, group: str, files: dict[str, Any], left: int | None, used: int | None
 ) -> None:
     root = tree(tmp_path, {f"{CGROUP}/{name}": str(value) for name, value in files.items()})
     assert cgroup.available_bytes(tree(root, {"proc/self/cgroup": group})) == left
+    assert cgroup.used_bytes(root) == used
+
+
+def test_heat_and_governor_are_of_this_processs_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"{CPUS}/cpu{n}/cpufreq/scaling_governor": f"governor{n}" for n in range(4)}
+    for n, count in enumerate((900, 5, 7, 800)):
+        files[f"{CPUS}/cpu{n}/thermal_throttle/core_throttle_count"] = str(count)
+    monkeypatch.setattr(sensors, "ROOT", tree(tmp_path, files))
+    for own, count, governor in (
+        ({1, 2}, 12, "governor1"),
+        (None, 1712, "governor0"),
+        ({9}, None, None),
+    ):
+        monkeypatch.setattr(counters, "own_cores", lambda own=own: own)
+        assert (sensors.throttle_count(tmp_path), sensors.governor()) == (count, governor)
 
 
 def test_a_container_on_a_shared_node_reads_its_own_cores(monkeypatch: pytest.MonkeyPatch) -> None:

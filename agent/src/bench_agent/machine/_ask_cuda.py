@@ -38,8 +38,9 @@ def describe(driver: Any, ordinal: int) -> dict[str, Any]:
     driver.cuDeviceGetName(name, len(name), device)
     uuid = ctypes.create_string_buffer(16)
     # The second function gives each slice of a divided GPU its own UUID.
-    ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid
-    ask(uuid, device)
+    ask = getattr(driver, "cuDeviceGetUuid_v2", None) or getattr(driver, "cuDeviceGetUuid", None)
+    if ask is not None:
+        ask(uuid, device)
     memory = ctypes.c_size_t()
     driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
 

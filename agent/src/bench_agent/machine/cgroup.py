@@ -44,13 +44,21 @@ def memory_bytes(root: Path = Path("/")) -> int | None:
 def available_bytes(root: Path = Path("/")) -> int | None:
     """The least memory that a limited group above this process has left, in bytes. Files that the
     system keeps in memory and has not used lately are left: it drops them first."""
-    left = []
+    return min((max(0, limit - used) for limit, used in _memory_use(root)), default=None)
+
+
+def used_bytes(root: Path = Path("/")) -> int | None:
+    """Memory in use in the group that has the least left, in bytes; None without a limit."""
+    return min(((limit - used, used) for limit, used in _memory_use(root)), default=(0, None))[1]
+
+
+def _memory_use(root: Path) -> Iterator[tuple[int, int]]:
+    """Limit and memory in use, without files, of each limited group, in bytes."""
     for limit, folder in _memory_limits(root):
         used = file_text(folder / "memory.current") or file_text(folder / "memory.usage_in_bytes")
         files = re.findall(INACTIVE_FILES, file_text(folder / "memory.stat"), re.MULTILINE)
         if now := whole_or_none(used.strip()):
-            left.append(max(0, limit - max(0, now - max(map(int, files), default=0))))
-    return min(left, default=None)
+            yield limit, max(0, now - max(map(int, files), default=0))
 
 
 def _memory_limits(root: Path) -> Iterator[tuple[int, Path]]:

@@ -33,12 +33,17 @@ def _own(of_cores: Sequence[Value]) -> Sequence[Value]:
     has a share of them, or where these are not the cores that the system has."""
     if cgroup.quota_cores() is not None:
         return ()
-    own, numbers = _read(lambda: os.sched_getaffinity(0)), online()
+    own, numbers = own_cores(), online()
     if own is None or len(own) == len(of_cores):
         return of_cores
     if len(numbers) != len(of_cores):
         return ()
     return [one for number, one in zip(numbers, of_cores, strict=True) if number in own]
+
+
+def own_cores() -> set[int] | None:
+    """Numbers of the cores that this process may use; None where the system does not say."""
+    return _read(lambda: os.sched_getaffinity(0))
 
 
 def online() -> list[int]:

@@ -12,6 +12,7 @@ from .text import command_output, file_text, whole_or_none
 
 SAMPLE_SECONDS = 0.5
 ROOT = Path("/")
+CPUS = "sys/devices/system/cpu"
 # The processor's sensors, by the name of their Linux driver.
 CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 # A processor this close to its limit slows down at the next load.
@@ -47,8 +48,9 @@ def power(system: str) -> Power:
 
 
 def governor() -> str | None:
-    """The first core's CPU governor; None without one (virtual machines, macOS)."""
-    return file_text(ROOT / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None
+    """The CPU governor of the first core of this process; None without one (virtual machines)."""
+    core = min(counters.own_cores() or {0})
+    return file_text(ROOT / f"{CPUS}/cpu{core}/cpufreq/scaling_governor").strip() or None
 
 
 def thermal_pressure() -> str | None:
@@ -58,8 +60,15 @@ def thermal_pressure() -> str | None:
 
 
 def throttle_count(root: Path = ROOT) -> int | None:
-    """How often Linux slowed down cores or packages because of heat since it booted."""
-    files = (root / "sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")
+    """How often Linux slowed down this process's cores and their packages because of heat since it
+    booted."""
+    own = counters.own_cores()
+    cores = "*" if own is None else own
+    files = (
+        path
+        for core in cores
+        for path in (root / CPUS).glob(f"cpu{core}/thermal_throttle/*_throttle_count")
+    )
     counts = [whole_or_none(file_text(path)) or 0 for path in files]
     return sum(counts) if counts else None
 

@@ -144,7 +144,7 @@ def _gpu(device: Device) -> dict[str, Any]:
         facts = {
             "gpu_utilisation_percent": _least_use(use),
             "gpu_memory_used_bytes": getattr(memory, "used", None),
-            "gpu_processes": None if running is None else len(running),
+            "gpu_processes": len(running) if isinstance(running, list) else None,
         }
         hot = (nvidia.clocks_event_reasons(library, handle) or 0) & doubts.THROTTLED_BY_HEAT
         return facts | ({"thermal_pressure": "throttled"} if hot else {})

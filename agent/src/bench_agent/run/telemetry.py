@@ -9,7 +9,7 @@ from typing import Any
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.readings import Sensor, Telemetry, possible_only, thinned
 
-from ..machine import counters, macos, nvidia, sensors
+from ..machine import cgroup, counters, macos, nvidia, sensors
 from ..machine.apple_state import THERMAL_LEVELS
 
 INTERVAL_SECONDS = 1.0
@@ -90,7 +90,9 @@ class Sampler:
 
 
 def read_host() -> Reading:
-    load, used = counters.load_average(), counters.memory("used")
+    load, used = counters.load_average(), cgroup.used_bytes()
+    if used is None:
+        used = counters.memory("used")
     return {
         "cpu_utilisation_percent": counters.busy_percent(),
         "load_average": None if load is None else round(load, 2),
