@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; everything installs into .venv,
-# and what needs CUDA 13 into .venv-cu13.
+# and what does not fit there into a second environment.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,21 +15,36 @@ with = $(patsubst %,-r %,$(1))
 # Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU. GNU make
 # 4.2.1 starts a command without a shell, which has no program "command", unless it has a character
 # of the shell's: hence the redirection.
+#
+# SECOND is the environment for what does not fit into the first. One environment has one CUDA:
+# TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13, with MLX for CUDA 13. Apple's
+# plug-in needs an old TensorFlow, NumPy and Python. On Linux TensorFlow has no build for Python 3.14.
 OS := $(shell uname -s)
+FIRST_PYTHONS := 11 14
+SECOND_PYTHONS := 11 13
 ifeq ($(OS),Darwin)
-EXTRAS := tensorflow,mlx,energy
+EXTRAS := mlx,torch,energy
 TORCH := locks/torch.txt
+SECOND := .venv-tensorflow
+SECOND_PYTHONS := 11 12
+SECOND_EXTRAS ?= tensorflow-metal
 else ifneq ($(shell command -v nvidia-smi 2>/dev/null),)
 EXTRAS := tensorflow-cuda,mlx-cuda
-# One environment has one CUDA. TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13 in an
-# environment of their own, with MLX for CUDA 13.
-CUDA13 := .venv-cu13
-CUDA13_EXTRAS ?= torch,jax-cuda,mlx-cuda13
-CUDA13_INSTALLED := $(CUDA13)/installed-$(CUDA13_EXTRAS)
+FIRST_PYTHONS := 11 13
+SECOND := .venv-cu13
+SECOND_PYTHONS := 11 14
+SECOND_EXTRAS ?= torch,jax-cuda,mlx-cuda13
 else
 EXTRAS := tensorflow,mlx
 TORCH := locks/torch-cpu.txt
+ifeq ($(shell $(PYTHON) -c 'import sys; print(sys.version_info >= (3, 14))'),True)
+SECOND := .venv-tensorflow
+SECOND_EXTRAS ?= tensorflow
 endif
+endif
+SECOND_INSTALLED := $(SECOND:%=%/installed-$(SECOND_EXTRAS))
+# The lock of Apple's plug-in is a whole environment.
+SECOND_LOCKS = $(if $(filter tensorflow-metal,$(SECOND_EXTRAS)),,locks/agent.txt) $(call locks,$(SECOND_EXTRAS))
 
 BASE := locks/agent.txt locks/server.txt
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml
@@ -40,17 +55,18 @@ JOBS ?= 2
 SHORT := not long and (smoke or not (engine or process or browser or postgresql))
 SELECTED := $(if $(COMPLETE),not long,$(SHORT))
 SWITCH := $(if $(COMPLETE),--complete)
+MINOR ?= 13
+OTHER := .venv-3.$(MINOR)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --ignore tests/documents --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-asks test-faults test-soak
+.PHONY: help install frameworks demo test test-all test-python test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-asks test-faults test-soak
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
 
 $(VENV)/installed-$(EXTRAS): $(PARTS) $(BASE) $(call locks,$(EXTRAS))
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@sh deploy/virtual_environment.sh $(VENV) $(FIRST_PYTHONS) $(PYTHON)
 	@echo 'Installing Trainmark and its frameworks ($(EXTRAS)) into $(VENV): this takes some minutes.'
 	$(BIN)/python $(LOCKED) $(call with,$(BASE) $(call locks,$(EXTRAS))) && $(BIN)/python $(OURS) -e ./shared -e ./agent -e ./server || { $(PYTHON) deploy/install_failed.py $(EXTRAS); exit 1; }
 	@touch $@
@@ -64,22 +80,26 @@ $(VENV)/set-up: $(VENV)/installed-dev tests/set_up.py
 	@$(BIN)/python -m tests.set_up
 	@touch $@
 
-install: $(VENV)/installed-$(EXTRAS) $(CUDA13_INSTALLED) ## Agent, server, and this platform's TensorFlow and MLX into .venv; for NVIDIA's GPUs JAX and PyTorch into .venv-cu13.
+install: $(VENV)/installed-$(EXTRAS) $(SECOND_INSTALLED) ## Agent, server, and this platform's TensorFlow and MLX into .venv; what does not fit there into a second environment.
 
-ifdef CUDA13
-frameworks: $(CUDA13_INSTALLED)
+ifdef SECOND
+# Without a Python for it the rest is installed all the same, and the next call tries again.
+IN_SECOND = test ! -x $(SECOND)/bin/python ||
+$(SECOND_INSTALLED): $(VENV)/installed-$(EXTRAS) $(SECOND_LOCKS)
+	@sh deploy/virtual_environment.sh $(SECOND) $(SECOND_PYTHONS) $(BIN)/python || echo 'Goes on without $(SECOND_EXTRAS).'
+	@$(IN_SECOND) echo 'Installing $(SECOND_EXTRAS) into $(SECOND): this takes some minutes.'
+	$(IN_SECOND) $(SECOND)/bin/python $(LOCKED) $(call with,$(SECOND_LOCKS))
+	$(IN_SECOND) $(SECOND)/bin/python $(OURS) -e ./shared -e ./agent
+	$(IN_SECOND) $(BIN)/bench-agent environments add $(SECOND)
+	@$(IN_SECOND) touch $@
+endif
 
-$(CUDA13_INSTALLED): $(VENV)/installed-$(EXTRAS) $(call locks,$(CUDA13_EXTRAS))
-	@test -x $(CUDA13)/bin/python || $(BIN)/python -m venv $(CUDA13)
-	@echo 'Installing JAX and PyTorch for NVIDIA GPUs ($(CUDA13_EXTRAS)) into $(CUDA13): this takes some minutes.'
-	$(CUDA13)/bin/python $(LOCKED) $(call with,locks/agent.txt $(call locks,$(CUDA13_EXTRAS)))
-	$(CUDA13)/bin/python $(OURS) -e ./shared -e ./agent
-	$(BIN)/bench-agent environments add $(CUDA13)
-	@touch $@
-else
+ifdef TORCH
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes); make install has them where NVIDIA's driver is.
 	$(BIN)/python $(LOCKED) -r locks/jax.txt
 	$(BIN)/python $(PIP) -r $(TORCH)
+else
+frameworks: $(SECOND_INSTALLED)
 endif
 
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop; ARGS="--framework mlx").
@@ -90,6 +110,12 @@ test: $(if $(COMPLETE),$(VENV)/set-up,$(VENV)/installed-dev) ## Tests of some mi
 
 test-all: $(VENV)/set-up ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)
+
+test-python: ## The protocol's tests and a measured result under another Python, in an environment of its own (MINOR=13).
+	@sh deploy/virtual_environment.sh $(OTHER) $(MINOR) $(MINOR) python3.$(MINOR)
+	$(OTHER)/bin/python $(LOCKED) --quiet $(call with,$(BASE) $(call locks,tensorflow,mlx,tools))
+	$(OTHER)/bin/python $(OURS) --quiet -e ./shared -e ./agent -e ./server
+	$(OTHER)/bin/python -m pytest --numprocesses $(JOBS) --timeout 300 tests/protocol tests/system/test_first_light.py
 
 test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (a minute; needs PostgreSQL and openssl).
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.deployment
@@ -141,7 +167,7 @@ release-check: .release/bin/twine ## Build the three distributions, install each
 	@.release/bin/python -m deploy.release_check
 
 clean: ## Remove the virtual environments, the demo's database, the proxy and the Mac's wheels.
-	rm -rf $(VENV) $(CUDA13) .demo .benchmark .test-deploy .check-mac .release dist
+	rm -rf $(VENV) $(SECOND) .venv-3.* .demo .benchmark .test-deploy .check-mac .release dist
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

@@ -31,7 +31,8 @@ from bench_protocol.base.format import plural
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
-CUDA_13 = ROOT / ".venv-cu13"  # `make install` makes it on a machine with an NVIDIA GPU
+# `make install` makes one where the frameworks do not fit into one environment.
+SECOND = (ROOT / ".venv-cu13", ROOT / ".venv-tensorflow")
 # Exit codes of bench-agent (docs/agent.md).
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
@@ -89,8 +90,8 @@ def measure(address: str, environ: dict[str, str], options: Sequence[str] = ()) 
     Args:
         options: more options of ``bench-agent run``.
     """
-    if CUDA_13.is_dir():
-        subprocess.run([BIN / "bench-agent", "environments", "add", CUDA_13], env=environ)
+    for folder in filter(Path.is_dir, SECOND):
+        subprocess.run([BIN / "bench-agent", "environments", "add", folder], env=environ)
     command = [BIN / "bench-agent", "run", "--preset", "smoke", "--server", address, "--yes"]
     return subprocess.run([*command, *options], env=environ).returncode
 

@@ -49,7 +49,7 @@ def _lines(extras: str, free_bytes: int) -> Iterator[str]:
 
 # Smaller sets of frameworks, for wheels that do not exist for this system.
 OTHERS = {
-    "tensorflow,mlx,energy": (("Without MLX", "tensorflow"), ("Without TensorFlow", "mlx")),
+    "mlx,torch,energy": (("Without MLX", "torch,energy"), ("Without PyTorch", "mlx,energy")),
     "tensorflow-cuda,mlx-cuda": (
         ("Without MLX", "tensorflow-cuda"),
         ("On the processor alone", "tensorflow,mlx"),

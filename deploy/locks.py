@@ -2,8 +2,9 @@
 
 A lock is named like the extra of the agent whose packages it holds; ``agent`` and ``server`` hold
 what these need themselves, ``tools`` and ``release`` what their ``.in`` files name. uv resolves for
-every system at once and keeps the versions that a lock already has. Each lock is constrained by
-those before it, so that any of them can be installed together.
+every system and Python at once and keeps the versions that a lock already has. Each lock is
+constrained by those before it, so that any of them can be installed together. ``tensorflow-metal``
+is a whole environment: it needs older versions than the others.
 """
 
 import argparse
@@ -31,8 +32,10 @@ EXTRAS = (
     *("tensorflow", "tensorflow-cuda", "torch", "jax", "jax-cuda"),
     *("mlx", "mlx-cuda", "mlx-cuda13", "energy"),
 )
+ALONE = "tensorflow-metal"
 # PyTorch's wheels for the processor alone have other hashes than PyPI's, and not in every index.
-CPU_TORCH = "torch-cpu"
+# This is the version whose wheel the tests' machines have; it may be older than that of `torch`.
+CPU_TORCH, CPU_TORCH_VERSION = "torch-cpu", "2.13.0"
 CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
 HEADER = "# Written by `make locks` (README.md).\n"
 
@@ -57,6 +60,7 @@ def requirements() -> dict[str, list[str]]:
     named["agent"] = protocol["dependencies"] + agent["dependencies"]
     postgresql = server["optional-dependencies"]["postgresql"]
     named["server"] = protocol["dependencies"] + server["dependencies"] + postgresql
+    named[ALONE] = named["agent"] + agent["optional-dependencies"][ALONE]
     for name in ("tools", "release"):
         lines = (FOLDER / f"{name}.in").read_text(encoding="utf-8").splitlines()
         named[name] = [line for line in lines if not line.startswith("#")]
@@ -82,8 +86,10 @@ def _pin(line: Requirement) -> Pin:
     return Pin(canonicalize_name(line.name), version, line.marker)
 
 
-def versions(names: Iterable[str], environment: dict[str, str]) -> dict[str, str]:
-    """What pip installs from some locks.
+def versions(
+    names: Iterable[str], environment: dict[str, str], folder: Path = FOLDER
+) -> dict[str, str]:
+    """What pip installs from some locks of a folder.
 
     Args:
         environment: values of markers, such as ``{"sys_platform": "darwin"}``; others are those of
@@ -92,7 +98,7 @@ def versions(names: Iterable[str], environment: dict[str, str]) -> dict[str, str
     return {
         pin.name: pin.version
         for name in names
-        for pin in pins((FOLDER / f"{name}.txt").read_text(encoding="utf-8"))
+        for pin in pins((folder / f"{name}.txt").read_text(encoding="utf-8"))
         if pin.marker is None or pin.marker.evaluate(environment)
     }
 
@@ -111,16 +117,19 @@ def write(folder: Path, arguments: list[str]) -> None:
         lock = folder / f"{name}.txt"
         command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "-", *arguments]
         command += ["--universal", "--python-version", "3.11", "--generate-hashes"]
-        command += ["--no-header", "--no-annotate", "--no-emit-index-url", *earlier]
+        command += ["--no-header", "--no-annotate", "--no-emit-index-url"]
+        command += [] if name == ALONE else earlier
         command += ["--output-file", str(lock)]
         text = "\n".join(lines)
         done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=folder)
         if done.returncode:
             raise DoesNotResolve(f"{name}: {done.stderr.strip()}")
         lock.write_text(HEADER + lock.read_text(encoding="utf-8"), encoding="utf-8")
-        earlier += ["--constraint", str(lock)]
+        earlier += [] if name == ALONE else ["--constraint", str(lock)]
     torch = pins((folder / "torch.txt").read_text(encoding="utf-8"))
-    lines = [f"{pin.name}=={pin.version}\n" for pin in torch if not CUDA.match(pin.name)]
+    chosen = {pin.name: pin.version for pin in torch if not CUDA.match(pin.name)}
+    chosen["torch"] = CPU_TORCH_VERSION
+    lines = [f"{name}=={version}\n" for name, version in chosen.items()]
     (folder / f"{CPU_TORCH}.txt").write_text(HEADER + "".join(lines), encoding="utf-8")
 
 

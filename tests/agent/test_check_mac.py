@@ -98,7 +98,7 @@ def test_the_macs_versions_are_constraints_under_linux_names_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engines, "pins", lambda target: (("tensorflow", "2.19.1"),))
-    assert engines.constraints("3.12") == "tensorflow==2.19.1\ntensorflow-cpu==2.19.1\n"
+    assert engines.constraints(MAC) == "tensorflow==2.19.1\ntensorflow-cpu==2.19.1\n"
 
 
 def test_the_agent_and_its_protocol_do_not_conflict(
@@ -107,7 +107,7 @@ def test_the_agent_and_its_protocol_do_not_conflict(
     """Without a network the resolution ends there, or at the first package not in uv's cache."""
     asked: list[list[str]] = []
     monkeypatch.setattr(engines, "run", asked.append)
-    engines.install(tmp_path / "engines")
+    engines.install(tmp_path / "engines", engines.target(plug_in=False))
     made, install = asked
     subprocess.run(made, check=True)
     dry = subprocess.run([*install, "--dry-run", "--offline"], capture_output=True, text=True)

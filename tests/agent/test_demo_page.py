@@ -141,7 +141,8 @@ def test_a_failed_installation_ends_with_what_to_do(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         shutil.copy(ROOT / name / "pyproject.toml", tmp_path / name)
     (tmp_path / "deploy").mkdir()
-    shutil.copy(ROOT / "deploy" / "install_failed.py", tmp_path / "deploy")
+    for name in ("install_failed.py", "virtual_environment.sh"):
+        shutil.copy(ROOT / "deploy" / name, tmp_path / "deploy")
     program = tmp_path / "python"
     program.write_text(PYTHON.format(python=shutil.which("python3")))
     program.chmod(0o755)

@@ -7,7 +7,7 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
-from bench_agent.base.install_hints import FOR_CUDA_12, FOR_CUDA_13, Pip, extras_for, size_note
+from bench_agent.base.install_hints import FOR_CUDA_12, FOR_CUDA_13, Pip, extras_for, install_note
 from bench_agent.doctor.frameworks import system_package
 from bench_agent.doctor.system import uv_command
 
@@ -83,7 +83,7 @@ def test_no_framework_brings_a_second_cuda(tmp_path: Path, framework: str, check
     if checkout:
         make_checkout(tmp_path)
     pip = Pip("/p", has_pip=True, checkout=tmp_path)
-    expected = f"make -C {tmp_path} frameworks" if checkout else None
+    expected = f"make -C {tmp_path} install" if checkout else None
     assert pip.install_framework(framework, cuda_12=True) == expected
     assert pip.install_cuda_13(framework, cuda_12=True) == expected
     assert pip.install_framework(framework, cuda_12=False) == pip.install_extras(framework)
@@ -107,9 +107,9 @@ def test_a_cpu_build_makes_room_for_that_of_cuda_13(
         "/p -m pip uninstall -y jax && /p -m pip install 'jax[cuda13]>=0.8'"
     )
     make_checkout(tmp_path)
-    assert pip.install_cuda_13("jax", cuda_12=False) == f"make -C {tmp_path} frameworks"
+    assert pip.install_cuda_13("jax", cuda_12=False) == f"make -C {tmp_path} install"
 
 
 def test_a_download_of_gigabytes_is_named() -> None:
-    assert "gigabytes" in size_note("torch", "linux")
-    assert size_note("torch", "darwin") == size_note("jax", "linux") == ""
+    assert "gigabytes" in install_note("torch", "linux")
+    assert install_note("torch", "darwin") == install_note("jax", "linux") == ""

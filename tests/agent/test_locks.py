@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import tomllib
 from collections.abc import Iterable
 from importlib.metadata import requires
@@ -11,10 +12,11 @@ import pytest
 from deploy import locks
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "locks").glob("*.txt"))
-PYTHONS = ("3.11", "3.12")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SYSTEMS = (("Darwin", "arm64"), ("Linux", "x86_64"), ("Linux", "aarch64"))
 PLACES = [
     {
@@ -29,7 +31,7 @@ PLACES = [
 ]
 MAKEFILE = (ROOT / "Makefile").read_text()
 # The extras that the Makefile installs together.
-TOGETHER = re.findall(r"^(?:CUDA13_)?EXTRAS :?\??= ([\w,-]+)$", MAKEFILE, re.MULTILINE)
+TOGETHER = re.findall(r"^(?:SECOND_)?EXTRAS [:?]= ([\w,-]+)$", MAKEFILE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", locks.requirements())
@@ -49,11 +51,27 @@ def test_uv_finds_nothing_to_change() -> None:
     assert locks.outdated() == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("python", ["3.12", "3.14"])
+def test_frameworks_are_at_most_one_minor_version_behind(tmp_path: Path, python: str) -> None:
+    """Python 3.11 keeps what supports it last."""
+    newest = Path(shutil.copytree(ROOT / "locks", tmp_path / "locks"))
+    locks.write(newest, ["--upgrade"])
+    place = next(place for place in PLACES if place["python_version"] == python)
+    for lock, package in (("mlx", "mlx"), ("jax", "jax"), ("torch", "torch"), ("jax", "numpy")):
+        ours, theirs = (
+            Version(locks.versions([lock], place, folder)[package]).release
+            for folder in (locks.FOLDER, newest)
+        )
+        assert (theirs[0], theirs[1] - ours[1] <= 1) == (ours[0], True), package
+
+
 def test_a_package_has_one_version_in_all_locks() -> None:
     """So they can be installed together."""
+    together = [file for file in FILES if file.stem not in (locks.ALONE, locks.CPU_TORCH)]
     for place in PLACES:
-        everything = locks.versions([file.stem for file in FILES], place)
-        for file in FILES:
+        everything = locks.versions([file.stem for file in together], place)
+        for file in together:
             assert locks.versions([file.stem], place).items() <= everything.items(), file.name
 
 
@@ -73,12 +91,12 @@ def test_an_environment_has_one_build_of_cudas_libraries(extras: str) -> None:
         pinned = locks.versions(extras.split(","), place)
         for library in ("cudnn", "nccl"):
             builds = [name for name in pinned if name.startswith(f"nvidia-{library}-cu")]
-            wanted = "cuda" in extras and place["sys_platform"] == "linux"
+            wanted = ("cuda" in extras or "torch" in extras) and place["sys_platform"] == "linux"
             assert len(builds) == wanted, builds
 
 
-def test_the_makefile_installs_four_sets_of_frameworks() -> None:
-    assert len(TOGETHER) == 4
+def test_the_makefile_installs_six_sets_of_frameworks() -> None:
+    assert len(TOGETHER) == 6
 
 
 ROOT = Path(__file__).parents[2]

@@ -21,18 +21,10 @@ def make(*arguments: str, folder: Path = ROOT, programs: str = "") -> str:
     return subprocess.check_output(command, cwd=folder, env=environ, text=True)
 
 
-def linux(folder: Path, driver: bool) -> None:
-    programs = {"uname": "echo Linux"} | ({"nvidia-smi": "exit 9"} if driver else {})
+def place_programs(folder: Path, programs: dict[str, str]) -> None:
     for name, line in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{line}\n")
         (folder / name).chmod(0o755)
-
-
-@pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])
-def test_an_nvidia_driver_chooses_cuda(tmp_path: Path, driver: bool, extras: str | None) -> None:
-    linux(tmp_path, driver)
-    database = make("-pn", "help", programs=str(tmp_path))
-    assert f"EXTRAS := {extras or 'tensorflow,mlx'}\n" in database
 
 
 def test_a_builtin_of_the_shell_is_started_by_a_shell() -> None:
@@ -54,19 +46,100 @@ def test_help_is_a_table() -> None:
     assert all(re.fullmatch(r"[a-z-]+ +\S.*", line) and line[20] != " " for line in lines)
 
 
-@pytest.mark.parametrize("driver", [True, False])
-def test_make_install_gives_each_cuda_an_environment(tmp_path: Path, driver: bool) -> None:
-    linux(tmp_path, driver)
+# What a machine is, the packages of its first environment, and of the second one.
+MACHINES = {
+    "linux": ({"uname": "echo Linux"}, ["tensorflow", "mlx"], {}),
+    "linux, Python 3.14": (
+        {"uname": "echo Linux", "python3": "echo True"},
+        ["tensorflow", "mlx"],
+        {".venv-tensorflow": ["agent", "tensorflow"]},
+    ),
+    "nvidia": (
+        {"uname": "echo Linux", "nvidia-smi": "exit 9"},
+        ["tensorflow-cuda", "mlx-cuda"],
+        {".venv-cu13": ["agent", "torch", "jax-cuda", "mlx-cuda13"]},
+    ),
+    "mac": (
+        {"uname": "echo Darwin"},
+        ["mlx", "torch", "energy"],
+        {".venv-tensorflow": ["tensorflow-metal"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_does_not_fit_has_a_second_environment(tmp_path: Path, machine: str) -> None:
+    programs, extras, second = MACHINES[machine]
+    place_programs(tmp_path, programs)
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("shared", "agent", "server"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "pyproject.toml").touch()
     shutil.copytree(ROOT / "locks", tmp_path / "locks")
     commands = make("-n", "install", folder=tmp_path, programs=str(tmp_path)).splitlines()
-    found = [re.match(r"(\S+)/bin/python .* --require-hashes (.*\.txt)", line) for line in commands]
+    found = [
+        re.search(r"(\S+)/bin/python -m .* --require-hashes (.*\.txt)", line) for line in commands
+    ]
     environments = {line[1]: re.findall(r"locks/([\w-]+)", line[2]) for line in found if line}
-    extras = ["tensorflow-cuda", "mlx-cuda"] if driver else ["tensorflow", "mlx"]
-    second = {".venv-cu13": ["agent", "torch", "jax-cuda", "mlx-cuda13"]} if driver else {}
     assert environments == {".venv": ["agent", "server", *extras]} | second
-    added = [line for line in commands if "environments add .venv-cu13" in line]
-    assert bool(added) == driver
+    for folder in second:
+        assert any(f"environments add {folder}" in line for line in commands)
+
+
+PYTHON = """#!/bin/sh
+case "$1" in
+  -c) echo "$2" | sed 's/.*not (3, //; s/) <= sys.*(3, / /; s/)).*//' | {{
+        read lowest highest; [ {minor} -ge "$lowest" ] && [ {minor} -le "$highest" ]; }} ;;
+  -m) mkdir -p "$3/bin" && ln -s "$0" "$3/bin/python" ;;
+esac
+"""
+UV = """#!/bin/sh
+[ "$1 $2 $3 $4" = "venv --quiet --seed --python" ] || exit 1
+mkdir -p "$6/bin" && echo "$5" > "$6/bin/python"
+chmod +x "$6/bin/python"
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "span", "made_by"),
+    [
+        ({"python3": 11}, "11 14", "python3"),
+        ({"python3": 14, "python3.12": 12, "python3.14": 14}, "11 14", "python3"),
+        ({"python3": 9, "python3.12": 12, "python3.14": 14}, "11 14", "python3.12"),
+        ({"python3": 14, "python3.14": 14}, "11 14", "python3"),
+        ({"python3": 14, "python3.13": 13, "python3.12": 12}, "11 12", "python3.12"),
+        ({"python3": 9, "uv": None}, "11 14", "3.13"),
+        ({"python3": 14, "uv": None}, "11 12", "3.12"),
+        ({"uv": None}, "11 14", "3.13"),
+        ({"python3": 9}, "11 14", None),
+        ({"python3": 15, "python3.14": 14}, "11 13", None),
+        ({}, "11 14", None),
+    ],
+)
+def test_an_environment_has_a_python_that_fits(
+    tmp_path: Path, there: dict[str, int | None], span: str, made_by: str | None
+) -> None:
+    """The given one, else one on the PATH, else uv's; else the command that installs one."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sed", "uname", "mkdir", "ln", "rm", "chmod"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    for name, minor in there.items():
+        (programs / name).write_text(PYTHON.format(minor=minor) if minor else UV)
+        (programs / name).chmod(0o755)
+    folder = tmp_path / "environment"
+    script = ROOT / "deploy" / "virtual_environment.sh"
+    command = ["/bin/sh", str(script), str(folder), *span.split(), "python3"]
+    done = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True)
+    if made_by is None:
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].strip() in (
+            "pipx install uv",
+            "brew install python@3.13",
+        )
+        assert not folder.exists()
+    else:
+        assert done.returncode == 0, done.stderr
+        python = folder / "bin" / "python"
+        made = python.resolve().name if python.is_symlink() else python.read_text().strip()
+        assert made == made_by

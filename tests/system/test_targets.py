@@ -24,6 +24,7 @@ OTHERS = {
     "install": "pip",
     "frameworks": "pip",
     "test-all": "make test with all tests",
+    "test-python": "pip and pytest",
     "lint": "ruff, import-linter, pytest",
     "types": "mypy",
     "clean": "rm",

@@ -95,10 +95,11 @@ def fitting(target: Target) -> str:
 def check_symbols() -> Iterator[Row]:
     """Bind Apple's plug-in to TensorFlow, and MLX's module to its library."""
     for target in TARGETS:
-        if target.macos == wheels.SYSTEMS[0]:  # TensorFlow's wheels are the same for all
+        if not target.plug_in:
+            yield checked("symbols", f"MLX, {target}", partial(mlx_binds, target))
+        elif target.macos == wheels.SYSTEMS[0]:  # TensorFlow's wheels are the same for all
             what = f"{PLUGIN} in TensorFlow, Python {target.python}"
             yield checked("symbols", what, partial(plugin_binds, target))
-        yield checked("symbols", f"MLX, {target}", partial(mlx_binds, target))
 
 
 def plugin_binds(target: Target) -> str:
@@ -140,14 +141,17 @@ def check_agent() -> Iterator[Row]:
 
 def check_engines() -> Iterator[Row]:
     """Run the engines' tests with the Mac's versions."""
-    yield checked("engines", "the Mac's versions, without PyTorch", engines_pass)
+    for plug_in in (False, True):
+        what = f"versions of {engines.target(plug_in=plug_in)}, without PyTorch"
+        yield checked("engines", what, partial(engines_pass, plug_in))
 
 
-def engines_pass() -> str:
+def engines_pass(plug_in: bool) -> str:
     """Install the Mac's versions for this system, and run the engines' tests with them."""
-    python = engines.install(FOLDER / "engines")
-    versions = dict(wheels.pins(TARGETS[0]))
-    names = ", ".join(f"{name} {versions[name]}" for name in VERSIONS)
+    target = engines.target(plug_in=plug_in)
+    python = engines.install(FOLDER / ("engines-tensorflow" if plug_in else "engines"), target)
+    versions = dict(wheels.pins(target))
+    names = ", ".join(f"{name} {versions[name]}" for name in VERSIONS if name in versions)
     return f"{engines.tested(python, 'tests/engines')}; {names}"
 
 

@@ -1,6 +1,6 @@
-"""The engines' tests with the versions of a Mac's environment, in an environment of their own.
+"""The engines' tests with the versions of a Mac's environments, each in one of their own.
 
-The Mac's pins are constraints on this system's wheels: TensorFlow and MLX for the CPU, JAX.
+The Mac's pins are constraints on this system's wheels: MLX for the CPU and JAX, then TensorFlow.
 PyTorch is left out: outside macOS its usual wheel brings CUDA, which is gigabytes.
 """
 
@@ -13,7 +13,6 @@ from deploy.locks import ROOT
 
 from .wheels import SYSTEMS, Target, pins
 
-EXTRAS = "tensorflow,mlx,jax"
 TOOLS = ("pytest", "pytest-timeout", "hypothesis")
 # TensorFlow's name on x86-64 Linux.
 ALIASES = {"tensorflow": ("tensorflow-cpu",)}
@@ -24,18 +23,24 @@ class StepFailed(Exception):
     """A command failed; the message is its last lines."""
 
 
-def constraints(python: str) -> str:
+def constraints(target: Target) -> str:
     """The Mac's pins as constraints, also under the names that packages have elsewhere."""
     lines = [
         f"{alias}=={version}"
-        for name, version in pins(Target(SYSTEMS[0], python))
+        for name, version in pins(target)
         for alias in (name, *ALIASES.get(name, ()))
     ]
     return "\n".join(lines) + "\n"
 
 
-def install(folder: Path) -> Path:
-    """Make the environment under this interpreter's version of Python.
+def target(*, plug_in: bool) -> Target:
+    """A Mac's environment with this interpreter's version of Python."""
+    major, minor = sys.version_info[:2]
+    return Target(SYSTEMS[0], f"{major}.{minor}", plug_in)
+
+
+def install(folder: Path, target: Target) -> Path:
+    """Make an environment with the Mac's versions.
 
     Returns:
         Its interpreter.
@@ -43,17 +48,20 @@ def install(folder: Path) -> Path:
     Raises:
         StepFailed: it cannot be installed.
     """
-    major, minor = sys.version_info[:2]
     limits = folder.with_suffix(".txt")
     limits.parent.mkdir(parents=True, exist_ok=True)
-    limits.write_text(constraints(f"{major}.{minor}"), encoding="utf-8")
+    limits.write_text(constraints(target), encoding="utf-8")
     python, uv = folder / "bin" / "python", [sys.executable, "-m", "uv"]
     run([*uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
     command = [*uv, "pip", "install", "--quiet", "--no-sources", "--python", str(python)]
     command += ["--only-binary", ":all:", "--no-binary", "bench-protocol"]
     command += ["--no-binary", "bench-agent"]
     command += ["--constraint", str(limits), "--editable", str(ROOT / "shared")]
-    command += ["--editable", f"{ROOT / 'agent'}[{EXTRAS}]", *TOOLS]
+    command += [
+        "--editable",
+        f"{ROOT / 'agent'}[{'tensorflow' if target.plug_in else 'mlx,jax'}]",
+        *TOOLS,
+    ]
     run(command)
     return python
 

@@ -1,4 +1,4 @@
-"""The wheels of a Mac's environment: download them, and check that they fit."""
+"""The wheels of a Mac's two environments: download them, and check that they fit."""
 
 import re
 import subprocess
@@ -16,8 +16,9 @@ from packaging.utils import parse_wheel_filename
 
 from .symbols import Library, read_library
 
-LOCKS = ("agent", "server", "tools", "tensorflow", "mlx", "energy", "jax", "torch")
-PYTHONS = ("3.11", "3.12")
+LOCKS = ("agent", "server", "tools", "mlx", "energy", "jax", "torch")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PLUG_IN_PYTHONS = ("3.11", "3.12")
 # MLX's wheels for macOS 26 hold libraries for 26.2: doctor warns on older ones.
 SYSTEMS = ((14, 0), (15, 0), (26, 2))
 LIBRARIES = (".dylib", ".so")
@@ -28,13 +29,16 @@ NEEDED_BYTES = 4 * GIGABYTE
 
 @dataclass(frozen=True)
 class Target:
-    """A Mac: its macOS and its Python, such as (14, 0) and ``3.12``."""
+    """An environment of a Mac: its macOS and its Python, such as (14, 0) and ``3.12``. ``plug_in``:
+    the second environment, that of Apple's plug-in for TensorFlow."""
 
     macos: tuple[int, int]
     python: str
+    plug_in: bool = False
 
     def __str__(self) -> str:
-        return f"macOS {self.version}, Python {self.python}"
+        second = f", {locks.ALONE}" if self.plug_in else ""
+        return f"macOS {self.version}, Python {self.python}{second}"
 
     @property
     def version(self) -> str:
@@ -64,7 +68,10 @@ class Target:
         )
 
 
-TARGETS = tuple(Target(macos, python) for macos in SYSTEMS for python in PYTHONS)
+TARGETS = (
+    *(Target(macos, python) for macos in SYSTEMS for python in PYTHONS),
+    *(Target(macos, python, True) for macos in SYSTEMS for python in PLUG_IN_PYTHONS),
+)
 
 
 class DownloadFailed(Exception):
@@ -74,7 +81,8 @@ class DownloadFailed(Exception):
 @cache
 def pins(target: Target) -> tuple[tuple[str, str], ...]:
     """Name and version of every package of a Mac's environment but our own."""
-    return tuple(locks.versions(LOCKS, target.environment).items())
+    names = (locks.ALONE,) if target.plug_in else LOCKS
+    return tuple(locks.versions(names, target.environment).items())
 
 
 def download(target: Target, folder: Path) -> None:

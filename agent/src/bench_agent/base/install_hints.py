@@ -19,6 +19,7 @@ CUDA_12_LIBRARY = "nvidia-cudnn-cu12"
 # The agent's extras of each framework for an NVIDIA GPU, by the CUDA that they bring.
 FOR_CUDA_12 = {"tensorflow": "tensorflow-cuda", "mlx": "mlx-cuda"}
 FOR_CUDA_13 = {"jax": "jax-cuda", "torch": "torch"}
+TENSORFLOW_LAST_PYTHON = (3, 13)
 
 
 @dataclass(frozen=True)
@@ -70,21 +71,22 @@ class Pip:
         """Install a framework. One environment has one CUDA, so JAX and PyTorch never go into one
         with CUDA 12; None where that leaves no command. ``cuda_12``: this interpreter has the CUDA
         libraries that TensorFlow is built for."""
-        if cuda_12 and framework in FOR_CUDA_13:
-            return self.environment_for_cuda_13()
+        if (cuda_12 and framework in FOR_CUDA_13) or needs_own_environment(framework):
+            return self.second_environment()
         return self.install_extras(*extras_for((framework,), cuda_12=cuda_12))
 
     def install_cuda_13(self, framework: str, *, cuda_12: bool) -> str | None:
         """Install the CUDA build of JAX or PyTorch, as :meth:`install_framework`."""
         if cuda_12 or self.in_checkout:
-            return self.environment_for_cuda_13()
+            return self.second_environment()
         return self.replace((framework,), *_requirements((FOR_CUDA_13[framework],)))
 
-    def environment_for_cuda_13(self) -> str | None:
-        """Make the environment for CUDA 13 beside the agent's own; None outside of a checkout."""
+    def second_environment(self) -> str | None:
+        """Make the environment beside the agent's own for what does not fit into that: CUDA 13, or
+        TensorFlow where it needs older versions; None outside of a checkout."""
         if not self.in_checkout:
             return None
-        return shlex.join(("make", "-C", str(self.checkout), "frameworks"))
+        return shlex.join(("make", "-C", str(self.checkout), "install"))
 
     def install_agent(self) -> str | None:
         """Install this agent's sources; None outside of a checkout.
@@ -110,12 +112,24 @@ def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:
     """The agent's extras of those frameworks that one environment can hold. ``cuda_12``: it has the
     CUDA libraries that TensorFlow is built for."""
     if not cuda_12:
-        return tuple(frameworks)
+        return tuple(name for name in frameworks if not needs_own_environment(name))
     return tuple(FOR_CUDA_12.get(name, name) for name in frameworks if name not in FOR_CUDA_13)
 
 
-def size_note(framework: str, system: str = sys.platform) -> str:
-    """A note if the download of a framework is unusually large; else empty."""
+def needs_own_environment(
+    framework: str, system: str = sys.platform, python: tuple[int, int] = sys.version_info[:2]
+) -> bool:
+    """Whether a framework cannot share the agent's interpreter. Apple's plug-in for TensorFlow
+    needs an older NumPy than JAX does, and TensorFlow has no build for Python 3.14."""
+    return framework == "tensorflow" and (system == "darwin" or python > TENSORFLOW_LAST_PYTHON)
+
+
+def install_note(
+    framework: str, system: str = sys.platform, python: tuple[int, int] = sys.version_info[:2]
+) -> str:
+    """What is unusual about installing a framework, in brackets; else empty."""
+    if needs_own_environment(framework, system, python):
+        return " (it needs an environment of its own here)"
     brings_cuda = framework == "torch" and system.startswith("linux")
     return " (its usual wheel brings CUDA: gigabytes)" if brings_cuda else ""
 

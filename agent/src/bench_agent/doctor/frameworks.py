@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from bench_protocol.catalogue.matrix import Precision
 
 from .. import engines
-from ..base.install_hints import CUDA_12_LIBRARY, Pip, extras_for, has_cuda_12, size_note
+from ..base.install_hints import CUDA_12_LIBRARY, Pip, extras_for, has_cuda_12, install_note
 from ..base.messages import Probe
 from ..base.precisions import ALL_PRECISIONS, too_old
 from ..machine import macos
@@ -134,7 +134,7 @@ def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Findi
         software = seen.software
         if not seen.installed:
             hint = software.pip.install_framework(name, cuda_12=software.cuda == CUDA_12)
-            yield skip(f"{name} is not installed{size_note(name)}", hint, of=name)
+            yield skip(f"{name} is not installed{install_note(name)}", hint, of=name)
         elif seen.devices:
             version = f" {seen.version}" if seen.version else ""
             devices = ", ".join(seen.devices)

@@ -31,7 +31,7 @@ INSTALL_DRIVER = {
     "apt-get": "sudo apt-get install -y nvidia-driver && sudo reboot",
     "dnf": "sudo dnf install -y nvidia-open && sudo reboot",
 }
-CONTAINER = 'docker run --rm -it --gpus all -v "$PWD:/work" -w /work python:3.12 bash'
+CONTAINER = 'docker run --rm -it --gpus all -v "$PWD:/work" -w /work python:3.13 bash'
 NO_GPU = "no NVIDIA driver with a visible GPU"
 BUS = Path("/sys/bus/pci/devices")
 

@@ -5,29 +5,27 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 
-from ..base.install_hints import Pip
+from ..base.install_hints import Pip, needs_own_environment
 from ..machine.sensors import Power
 from .finding import Finding, fail, ok, skip, warn
 
-TESTED = ((3, 11), (3, 12))
-# tensorflow-metal's wheels end here.
-METAL_LAST_PYTHON = (3, 12)
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)
 OLDEST_MACOS_FOR_MLX = (14,)
 # pip installs MLX's wheels for macOS 26 from 26.0 on; their libraries are built for this one.
 MLX_BUILT_FOR = (26, 2)
 OLDEST_GLIBC_FOR_MLX = (2, 35)
 # Run in the checkout; uv downloads a Python if the system has none.
 NEW_ENVIRONMENT = (
-    "{fetch}{uv} venv --python 3.12 .venv312 && "
-    "{uv} pip install --python .venv312 --require-hashes -r locks/agent.txt {locks} && "
-    "{uv} pip install --python .venv312 --no-deps ./shared ./agent"
+    "{fetch}{uv} venv --python 3.13 .venv313 && "
+    "{uv} pip install --python .venv313 --require-hashes -r locks/agent.txt {locks} && "
+    "{uv} pip install --python .venv313 --no-deps ./shared ./agent"
 )
 NATIVE_PYTHON = (
     'arch -arm64 /bin/zsh -c "curl -LsSf https://astral.sh/uv/install.sh | sh && '
-    '~/.local/bin/uv venv --python cpython-3.12-macos-aarch64 .venv312"'
+    '~/.local/bin/uv venv --python cpython-3.13-macos-aarch64 .venv313"'
 )
 UPDATE_MACOS = "sudo softwareupdate --install --all --restart"
-CONTAINER = 'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash'
+CONTAINER = 'docker run --rm -it -v "$PWD:/work" -w /work python:3.13 bash'
 
 
 def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
@@ -52,21 +50,19 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
         yield warn(f"nothing was ever tested on {system or 'this system'}")
 
 
-def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
+def check_python(version: tuple[int, int], system: str) -> Iterator[Finding]:
     """Check that the frameworks have wheels for this Python."""
     release = f"Python {'.'.join(map(str, version))}"
+    if OLDEST_PYTHON <= version <= NEWEST_PYTHON:
+        own = needs_own_environment("tensorflow", system.lower(), version)
+        but = " but TensorFlow, which has an environment of its own" if own else ""
+        yield ok(f"{release} has wheels of every framework{but}")
+        return
     fetch, uv = uv_command()
-    names = ("tensorflow", "mlx", *(("energy",) if system == "Darwin" else ()))
+    names = ("mlx", "torch", "energy") if system == "Darwin" else ("tensorflow", "mlx")
     locks = " ".join(f"-r locks/{name}.txt" for name in names)
     hint = NEW_ENVIRONMENT.format(locks=locks, fetch=fetch, uv=uv)
-    if system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:
-        what = f"tensorflow-metal has no wheel for {release}"
-        yield warn(f"{what}: TensorFlow would not see the GPU", hint)
-    elif version not in TESTED:
-        unknown = "was never tested, and some frameworks may have no wheel for it"
-        yield warn(f"{release} {unknown}", hint)
-    else:
-        yield ok(f"{release} has wheels of every framework")
+    yield warn(f"{release} was never tested, and some frameworks may have no wheel for it", hint)
 
 
 def uv_command(which: Callable[[str], str | None] = shutil.which) -> tuple[str, str]:

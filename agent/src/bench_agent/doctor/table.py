@@ -168,7 +168,7 @@ class Surroundings:
 # The functions that run each check, by its id.
 CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     "system": lambda s: system.check_system(s.system, s.wsl, s.macos),
-    "python": lambda s: system.check_python(s.python, s.system, s.architecture),
+    "python": lambda s: system.check_python(s.python, s.system),
     "architecture": lambda s: system.check_architecture(
         s.system, s.architecture, s.facts.os.rosetta
     ),

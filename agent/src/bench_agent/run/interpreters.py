@@ -194,7 +194,7 @@ def _printed(command: list[str]) -> bytes:
 def _why_no_worker(there: Description, here: Interpreter) -> str | None:
     expected = here.description
     if tuple(map(int, there.python.split(".")[:2])) < OLDEST_PYTHON:
-        return f"Python {there.python} is too old: 3.11 or 3.12 is needed"
+        return f"Python {there.python} is too old: 3.11 or newer is needed"
     if there.agent is None:
         return "bench-agent is not installed there"
     if expected and there.agent != expected.agent:
