@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from bench_agent import engines
 from bench_agent.base.errors import UsageProblem
-from bench_agent.base.messages import FoundDevice, Probe
+from bench_agent.base.messages import ABSENT, FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
 from bench_agent.cli.main import app
 from bench_agent.engines import common
@@ -37,9 +37,6 @@ def planned(
     everywhere = dict.fromkeys(engines.names(), ABSENT) | probes
     chosen = PRESETS[preset] if isinstance(preset, str) else preset
     return make_plan(chosen, Selection(**filters), everywhere)
-
-
-ABSENT = Probe(devices=(), environment=None, problem="not installed: pip install it")
 
 
 def test_filters_compose() -> None:
@@ -78,7 +75,8 @@ def test_one_gpu_of_a_box_is_planned_unless_more_are_named(
     ("filters", "what", "reason"),
     [
         ({"frameworks": ("tensorflow",)}, "tensorflow on cuda:1", "--device cuda:all plans all"),
-        ({"probes": {**HERE, "mlx": ABSENT}}, "mlx", "not installed: pip install it"),
+        ({"probes": {**HERE, "mlx": ABSENT}}, "mlx", "not installed; bench-agent doctor"),
+        ({"frameworks": ("mlx",), "probes": {}, "devices": ("cpu",)}, "mlx", "install -r"),
         ({"batch_sizes": (60_001,), "workloads": ("mnist-cnn",)}, "batch 60001", "60,000 samples"),
     ],
 )
@@ -286,7 +284,7 @@ def test_a_plan_without_cells_says_why_and_what_helps(capsys: pytest.CaptureFixt
 
 def test_one_line_says_what_is_left_out_for_one_reason() -> None:
     lines = left_out(planned(probes={"mlx": HERE["mlx"]}))
-    assert lines == ["Left out: jax, tensorflow, torch: not installed: pip install it"]
+    assert lines == [f"Left out: jax, tensorflow, torch: {ABSENT.problem}"]
     assert merged({}, ("mlx",))["mlx"].problem == "not installed; bench-agent doctor says how"
 
 

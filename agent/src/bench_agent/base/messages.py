@@ -102,6 +102,9 @@ class Probe(Wire):
     problem: str | None = None
 
 
+ABSENT = Probe(devices=(), environment=None, problem="not installed; bench-agent doctor says how")
+
+
 class ReadAnswer(Wire):
     """The readings of a cell's session and how its recipe was set up, or why there are none."""
 

@@ -11,8 +11,9 @@ from bench_protocol.payload.hardware import hardware_name
 from bench_protocol.payload.machine import Machine
 
 from .. import engines
+from ..base.messages import ABSENT
 from ..run.interpreters import Interpreter
-from ..run.probe import ABSENT, Answers
+from ..run.probe import Answers
 from .console import FAILURE, SOFT, console, say, show_table
 from .documents import Document
 

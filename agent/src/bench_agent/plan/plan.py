@@ -14,7 +14,8 @@ from bench_protocol.real_data.manifest import real_data_named
 
 from .. import engines
 from ..base.errors import UsageProblem
-from ..base.messages import FoundDevice, Probe, Timing
+from ..base.install_hints import Pip, has_cuda_12
+from ..base.messages import ABSENT, FoundDevice, Probe, Timing
 from ..base.names import unknown
 from ..base.precisions import ALL_PRECISIONS, too_old
 from ..machine import macos
@@ -120,7 +121,8 @@ def make_plan(
     for framework in selection.frameworks or (source.frameworks if source else engines.names()):
         probe = probes[framework]
         if not probe.devices:
-            excluded.append(Excluded(framework, probe.problem or "sees no device"))
+            reason = _why_unused(framework, probe, asked_for=framework in selection.frameworks)
+            excluded.append(Excluded(framework, reason))
             continue
         chosen, others = _chosen_devices(probe.devices, selection.devices)
         if not chosen:
@@ -167,10 +169,20 @@ def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGU
     _checked("data", (selection.data,), ALL_DATA)
 
 
+def _why_unused(framework: str, probe: Probe, *, asked_for: bool) -> str:
+    """Why a framework sees no device; for one that was asked for, the command that installs it."""
+    command = Pip().install_framework(framework, cuda_12=has_cuda_12())
+    if asked_for and probe.problem == ABSENT.problem and command:
+        return f"not installed: {command}"
+    return probe.problem or "sees no device"
+
+
 def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None:
     here = {
         name for probe in probes.values() for device in probe.devices for name in _names(device)
     }
+    if not here:
+        return  # what remains of the plan says why
     for name in wanted:
         if name in here:
             continue

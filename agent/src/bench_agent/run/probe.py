@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import engines
-from ..base.messages import Probe, ProbeTask
+from ..base.messages import ABSENT, Probe, ProbeTask
 from .interpreters import Interpreter
 from .worker_process import Limits, run_task, worker_command
 
@@ -81,9 +81,6 @@ def merged(answers: Answers, frameworks: tuple[str, ...] = ()) -> dict[str, Prob
         devices = tuple(device for probe in those for device in probe.devices)
         seen[name] = first.model_copy(update={"devices": devices})
     return seen
-
-
-ABSENT = Probe(devices=(), environment=None, problem="not installed; bench-agent doctor says how")
 
 
 def probe_with(
