@@ -58,10 +58,12 @@ class Ranking(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What a row shows that is no part of its figure: omissions by result, and prices."""
+    """What a row shows that is no part of its figure: omissions by result, prices, and whether it
+    shows further set-ups."""
 
     omissions: Mapping[str, Omissions]
     prices: Prices
+    others: bool
 
 
 class Page(NamedTuple):
@@ -88,7 +90,8 @@ def leaderboard(
     )
     pages = [_page(ranking, filters, prices) for ranking in found]
     shown = [row.figure.evidence.result_id for page in pages for row in page.rows]
-    beside = Beside(omissions.of_results(session.connection(), shown), prices)
+    of_results = omissions.of_results(session.connection(), shown)
+    beside = Beside(of_results, prices, "others" in parts)
     boards = tuple(
         _board(ranking, page, unranked_rows.get(ranking.workload.digest, ()), beside)
         for ranking, page in zip(found, pages, strict=True)
@@ -208,7 +211,10 @@ def _row(row: RankedRow, base: Figure | None, beside: Beside) -> BoardRow:
     slug, name = row.figure.hardware_slug, row.figure.hardware
     price = beside.prices.of(slug, slug, name)
     bounded = found if base and row.figure.id != base.id else None
-    others = (made(FigureAnswer, figure_fields(other, workload)) for other in row.others)
+    others = (
+        made(FigureAnswer, figure_fields(other, workload))
+        for other in (row.others if beside.others else ())
+    )
     return made(
         BoardRow,
         {

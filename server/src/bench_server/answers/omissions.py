@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, not_, select
+from sqlalchemy import Connection, String, bindparam, case, cast, func, not_, select
 
 from bench_protocol.trust.omissions import DAYS, Gap, Omissions
 
@@ -34,23 +34,17 @@ def of_results(connection: Connection, result_ids: Iterable[str]) -> dict[str, O
     ids = sorted({row.first_key_id for row in results})
     for row in connection.execute(COUNTED, {"ids": ids, **near}):
         of_key[row.first_key_id].append(row)
-    repeats: defaultdict[Any, list[int]] = defaultdict(list)
-    for *run, repeat in connection.execute(REPEATS, {"ids": [row.run_id for row in results]}):
-        repeats[tuple(run)].append(repeat)
-    return {
-        row.id: _of(row, of_key[row.first_key_id], repeats[row.key_id, row.run_id, row.cell_digest])
-        for row in results
-    }
+    return {row.id: _of(row, of_key[row.first_key_id]) for row in results}
 
 
-def _of(result: Any, of_key: Iterable[Any], repeats: Iterable[int]) -> Omissions:
+def _of(result: Any, of_key: Iterable[Any]) -> Omissions:
     day = result.received_at.date()
     near = [row for row in of_key if abs(row.day - day) <= NEAR]
     return Omissions(
         challenges=sum(row.challenges for row in near),
         renewals=result.renewals,
         withdrawn=sum(row.withdrawn for row in near),
-        missing_repeats=_gaps(repeats),
+        missing_repeats=_gaps(map(int, result.with_gaps.split(","))) if result.with_gaps else (),
     )
 
 
@@ -60,7 +54,7 @@ def _gaps(repeats: Iterable[int]) -> tuple[Gap, ...]:
 
 
 _C, _L, _KEYS, _SENT = map(table_of, (Challenge, LeftOut, SigningKey, Submission))
-_SAME_RUN, _LATER = _C.alias(), _C.alias()
+_SAME_RUN, _LATER, _OF_CELL = _C.alias(), _C.alias(), _SENT.alias()
 # The newest challenge of a key may be in use.
 _NEWEST = select(func.max(_LATER.c.issued_at)).where(_LATER.c.key_id == _SAME_RUN.c.key_id)
 _RENEWALS = (
@@ -72,11 +66,20 @@ _RENEWALS = (
     .correlate(_C)
     .subquery()
 )
+# A board has hundreds of results, and few have gaps: only the repeats of those are read.
+_REPEAT = _OF_CELL.c.repeat
+_WITH_GAPS = (
+    select(
+        case((func.count() < func.max(_REPEAT), func.aggregate_strings(cast(_REPEAT, String), ",")))
+    )
+    .where(*(_OF_CELL.c[name] == _SENT.c[name] for name in ("run_id", "key_id", "cell_digest")))
+    .correlate(_SENT)
+)
 OF_RESULTS = (
     select(
-        *(_SENT.c[name] for name in ("id", "key_id", "run_id", "cell_digest", "received_at")),
-        _KEYS.c.first_key_id,
+        *(_SENT.c.id, _SENT.c.received_at, _KEYS.c.first_key_id),
         select(func.count()).select_from(_RENEWALS).scalar_subquery().label("renewals"),
+        _WITH_GAPS.scalar_subquery().label("with_gaps"),
     )
     .join(_KEYS, _KEYS.c.key_id == _SENT.c.key_id)
     .join(_C, _C.c.id == _SENT.c.challenge_id, isouter=True)
@@ -87,7 +90,4 @@ COUNTED = (
     .join(_KEYS, _KEYS.c.key_id == _L.c.key_id)
     .where(among(_KEYS.c.first_key_id, "ids"))
     .where(_L.c.day.between(bindparam("since"), bindparam("until")))
-)
-REPEATS = select(_SENT.c.key_id, _SENT.c.run_id, _SENT.c.cell_digest, _SENT.c.repeat).where(
-    among(_SENT.c.run_id, "ids")
 )

@@ -48,7 +48,7 @@ def with_holds(connection: Connection, figures: Sequence[Figure]) -> list[Figure
         of_hardware = backed.get((cell, figure.hardware_slug), 0.0)
         return time < fastest.get(cell, 0.0) or time * BEYOND < of_hardware
 
-    return [one._replace(held=one.id in alone and held(one)) for one in figures]
+    return [one._replace(held=True) if one.id in alone and held(one) else one for one in figures]
 
 
 def _alone(figure: Figure) -> bool:

@@ -128,12 +128,16 @@ def _families(rankings: Sequence[Ranking], search: Search) -> dict[str, int]:
     """Numbers of hardware models by family, whatever family is searched for."""
     any_family = replace(search, family=None)
     rows = (row for one in rankings for row in one.rows if any_family.finds(row.figure))
-    found = {
-        (name, figure.hardware_slug)
+    models = {
+        (figure.hardware_slug, figure.hardware, figure.setup.device)
         for row in rows
         for figure in (row.figure, *row.others)
+    }
+    found = {
+        (name, slug)
+        for slug, hardware, device in models
         for name in FAMILIES
-        if contains(name, figure.hardware, figure.setup.device)
+        if contains(name, hardware, device)
     }
     counts = Counter(name for name, _ in found)
     return {name: counts[name] for name in FAMILIES if counts[name]}
