@@ -30,7 +30,7 @@ LIKE_IT = "the median of 5 like it (tensorflow tuned, mnist-cnn)"
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        (1.02, f"is typical: 1.02 times {LIKE_IT}"),
+        (1.02, f"is typical: 1.020 times {LIKE_IT}"),
         (0.96, f"is typical: 0.960 times {LIKE_IT}"),
         (0.88, f"is 12 % slower than {LIKE_IT}"),
         (1.12, f"is 12 % faster than {LIKE_IT}"),

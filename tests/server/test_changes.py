@@ -20,7 +20,7 @@ def change(speed_up: float, low: float, high: float, *changed: Difference) -> Ch
     ("speed_up", "low", "high", "kind", "words", "interval"),
     [
         (0.939, 0.93, 0.948, "slower", "6.1 % slower", "95 % CI 5.2 to 7 % slower"),
-        (1.1, 1.08, 1.12, "faster", "1.10 times as fast", "95 % CI 1.08 to 1.12"),
+        (1.1, 1.08, 1.12, "faster", "1.10 times as fast", "95 % CI 1.080 to 1.12"),
         (2.5, 2.4, 2.6, "faster", "2.50 times as fast", "95 % CI 2.40 to 2.60"),
         (0.25, 0.2, 0.3125, "slower", "0.250 times as fast", "95 % CI 0.200 to 0.312"),
     ],

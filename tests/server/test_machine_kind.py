@@ -6,6 +6,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster, get
 
+from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.rank_text import rank_words
 from bench_server.db.store import Store
@@ -48,8 +49,8 @@ def test_a_machine_is_compared_with_the_median_of_those_that_are_drawn(
     drawn = re.findall(r"<title>(?:this )?machine.*?: ([0-9,]+) samples/s</title>", page)
     speeds = sorted(float(one.replace(",", "")) for one in drawn)
     assert len(speeds) == count
-    ratio = f"{speeds[-1] / speeds[(count - 1) // 2]:.2f}"
-    assert ratio == f"{times[count // 2] / times[0]:.2f}"
+    ratio = people.times(speeds[-1] / speeds[(count - 1) // 2])
+    assert ratio == people.times(times[count // 2] / times[0])
     faster = f"{100 * (float(ratio) - 1):.0f} % faster than"
     sentence = f"This {GPU} is {faster} the median of {count} like it (tensorflow naive, mnist-cnn)"
     assert text.count(sentence) == 2  # heading, sentence to share

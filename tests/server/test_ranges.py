@@ -120,7 +120,7 @@ def test_the_verdict_of_two_machines_is_no_range_of_their_models() -> None:
         [repeat(ns + n / 10, m, f"r{n}") for n in range(4)] for ns, m in ((100, "a"), (104, "b"))
     )
     found = compare(hardware(a), hardware(b), {})
-    assert found.verdict == "1.04 times as fast with one machine a side (95 % CI 1.037 to 1.043)"
+    assert found.verdict == "1.040 times as fast with one machine a side (95 % CI 1.037 to 1.043)"
     assert found.speed_up_range_of == "repeats"
     assert found.speed_up_low is not None
     assert found.speed_up_low < 1 / 1.05

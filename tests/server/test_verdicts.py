@@ -66,7 +66,7 @@ def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
     assert found.p_value is not None
     assert found.adjusted_p_value == pytest.approx(11 * found.p_value)
     assert found.verdict.startswith(
-        "no clear difference among 11 comparisons; alone: 1.03 times as fast with one machine"
+        "no clear difference among 11 comparisons; alone: 1.026 times as fast with one machine"
     )
 
 

@@ -68,7 +68,7 @@ def dot_plot(title: str, rows: Sequence[Row], first: int | None = None) -> DotPl
     return DotPlot(
         title,
         tuple(row._replace(values=tuple(map(placed, row.values))) for row in rows),
-        tuple(map(Tick, map(axis.at, ticks), people.round_ratios(ticks))),
+        tuple(Tick(axis.at(one), people.round_ratio(one)) for one in ticks),
         axis.at(1.0),
         len(rows) if first is None else first,
     )

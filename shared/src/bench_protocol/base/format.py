@@ -41,9 +41,9 @@ def rate(per_second: float) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else _three(per_second)
 
 
-def ratio(value: float) -> str:
-    """A speed-up: ``1.64×``, ``0.410×``, ``0.0459×``."""
-    return f"{times(value)}×"
+def ratio(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A speed-up: ``1.64×``, ``0.410×``, ``0.0459×``; beside its range as :func:`times`."""
+    return f"{times(value, low, high)}×"
 
 
 def interval(low: float, high: float, write: Callable[[float], str], unit: str = "") -> str:
@@ -56,21 +56,17 @@ def interval(low: float, high: float, write: Callable[[float], str], unit: str =
     return " to ".join(f"{end}{unit}" for end in ends)
 
 
-def round_ratios(values: Sequence[float]) -> list[str]:
-    """The round speed-ups of an axis: ``0.05×``, ``0.5×``, ``1×``, ``20×``."""
-    return [f"{_round(value)}×" for value in values]
+def round_ratio(value: float) -> str:
+    """A round speed-up of an axis: ``0.05×``, ``0.5×``, ``1×``, ``20×``."""
+    return f"{value:,.0f}×" if value >= 999.5 else f"{value:.3g}×"
 
 
-def _round(value: float) -> str:
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
-
-
-def faster(value: float) -> str:
+def faster(value: float, low: float | None = None, high: float | None = None) -> str:
     """A speed-up that stands alone: ``1.64 times as fast``, ``6.1 % slower``, and from half the
     speed down ``0.410 times as fast``."""
     if _is_a_little_slower(value):
         return f"{_two(100 * (1 - value))} % slower"
-    return f"{times(value)} times as fast"
+    return f"{times(value, low, high)} times as fast"
 
 
 def faster_than(value: float, verb: str = "is") -> str:
@@ -94,12 +90,16 @@ def _two(value: float) -> str:
     return f"{value:.2g}"
 
 
-def times(value: float) -> str:
-    """A ratio without a sign, in three digits: ``1.64``, ``12.3``, ``0.0459``, ``1,733``. A fourth
-    one shows just above one, where ``1.00`` would say that there is no difference."""
+def times(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio without a sign, in three digits: ``1.64``, ``12.3``, ``0.0459``, ``1,733``; just
+    above one with a fourth, as just below: ``1.012``, ``0.988``. ``low`` and ``high``: the range
+    beside it; where that needs more decimals to have two ends, the ratio has them too."""
+    if low and high and times(low) == times(high):
+        end = interval(low, high, times).split()[-1]
+        return f"{value:,.{len(end.partition('.')[2])}f}"
     if value < 0.9995:
         return f"{value:#.3g}"
-    return f"{value:.3f}" if 0.0005 <= value - 1 < 0.005 else _three(value)
+    return f"{value:.3f}" if 0.0005 <= value - 1 < 0.0995 else _three(value)
 
 
 def deviation(value: float) -> str:

@@ -58,7 +58,7 @@ def cpu_against_gpu(answer: PairAnswer) -> Plot:
         "how many times as fast the GPU is, by FLOPs in a training step",
         [Series("GPU against CPU", points)],
         x_words=flops,
-        y_words=lambda ratio: people.round_ratios([ratio])[0],
+        y_words=people.round_ratio,
         x_log=True,
         y_log=True,
         joined=False,
