@@ -14,7 +14,7 @@ from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.ranges import RangeOf
 from ..ranking.rows import TABLE
-from ..ranking.score import Score, best_of, score
+from ..ranking.score import Score, best_of, score, with_leads
 from . import query_names, stored_figures
 from .baseline import baseline
 from .cell_figures import CellFigure, in_catalogue_order
@@ -112,7 +112,7 @@ def hardware(
         score=score(best, best_of(relative_to.counted(of_baseline or ()))),
         place=next(iter(in_catalogue_order([on_board], prices)), None) if on_board else None,
         machines=machines,
-        figures=in_catalogue_order(figures, prices),
+        figures=in_catalogue_order(with_leads(figures), prices),
     )
 
 

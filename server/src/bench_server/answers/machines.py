@@ -13,7 +13,7 @@ from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
-from ..ranking.score import best_of
+from ..ranking.score import best_of, with_leads
 from . import asks, query_names, stored_figures, stored_results
 from .cell_figures import CellFigure, in_catalogue_order
 from .filters import MachineListFilters
@@ -124,7 +124,7 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
         newest.newest_at,
         asks.answered_by(session, machine_id),
         places_of(session, figures, signed.machine),
-        in_catalogue_order(figures, prices),
+        in_catalogue_order(with_leads(figures), prices),
     )
 
 

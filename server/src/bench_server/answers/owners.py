@@ -28,7 +28,7 @@ from ..ranking.figures import Figure
 from ..ranking.medians import counting
 from ..ranking.owners import NO_OWNER, OWNER_KINDS, OwnerKind, facts_of
 from ..ranking.rows import TABLE
-from ..ranking.score import best_of
+from ..ranking.score import with_leads
 from . import query_names, stored_figures
 from .runs import sides
 from .types.shared_fields import InSetup
@@ -150,11 +150,9 @@ def _most_runs(figures: Sequence[Figure]) -> list[Figure]:
         is_own = (one.subject.workload_digest, one.setup.batch_size) in own
         return not is_own, -one.runs, one.ns_per_sample, one.id
 
-    for one in sorted(figures, key=place):
+    for one in sorted(with_leads(figures), key=place):
         best.setdefault(one.subject.workload_digest, one)
-    leads = {one.id: one for one in best_of(figures).values()}  # as on the machine's page
-    found = [best[workload.digest] for workload in CATALOGUE if workload.digest in best]
-    return [leads.get(one.id, one) for one in found]
+    return [best[workload.digest] for workload in CATALOGUE if workload.digest in best]
 
 
 def _histories(session: Session, figures: Sequence[Figure]) -> Mapping[str, list[RunFigure]]:

@@ -69,6 +69,13 @@ def best_of(figures: Iterable[Figure]) -> Bests:
     }
 
 
+def with_leads(figures: Sequence[Figure]) -> list[Figure]:
+    """All figures of a hardware or machine, those of :func:`best_of` with their leads: a set-up
+    has the same range in a list as at the head of it."""
+    bests = {one.id: one for one in best_of(figures).values()}
+    return [bests.get(one.id, one) for one in figures]
+
+
 def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
     """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
     pairs = [(bests[workload], base) for workload, base in baseline.items() if workload in bests]
