@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tests.fakes import results
 from tests.fakes.client import Poster, get
 
+from bench_protocol.base import format as people
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.hardware import clean
 from bench_protocol.payload.readings import Energy
@@ -98,6 +99,26 @@ def test_prices_at_launch_are_the_last_resort(fleet: Poster) -> None:
     assert (second["price"], second["price_currency"]) == (1499, "USD")
     low, middle, high = (second[f"overall_speed_up{end}"] for end in ("_low", "", "_high"))
     assert low < middle < high
+
+
+def test_a_comparison_says_what_each_is_worth_before_both_prices_are_known(fleet: Poster) -> None:
+    """The Mac's price is unknown, the card's is that at launch."""
+    for ids, prices, words in (
+        ((MAC, RTX), "", lambda speed: f"Equal speed per price at {people.times(speed)} times the"),
+        (
+            (RTX, MAC),
+            "",
+            lambda speed: f"Equal speed per price at {people.money(1599 * speed)} USD<",
+        ),
+        ((RTX, MAC), f"&price.{MAC}=3198", lambda speed: f"{people.ratio(speed / 2)} the speed"),
+    ):
+        query = f"/compare?ids={','.join(ids)}{prices}"
+        speed = get(fleet.http, query)["things"][1]["speed_up"]
+        text = fleet.http.get(query).text
+        assert words(speed) in text
+        assert '<a class="quiet" href="#choose">Enter prices</a>' in text
+    board = fleet.http.get("/?workload=mnist-cnn&sort=price").text
+    assert re.findall('class="interval">([0-9]+)/s per USD<', board) == ["213", "399"]
 
 
 def test_the_operators_list_replaces_prices_at_launch_and_prices_energy(

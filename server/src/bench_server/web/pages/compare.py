@@ -35,7 +35,8 @@ MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same sof
 class Compared:
     """``modes``: ways to compare, none without a choice. ``lacking``: who has no figure in the rows
     that are not common. ``single``: in how many of the common rows one machine is on each side.
-    ``heat``: a class for each cell of each row. ``range``: of the speed-up in the heading."""
+    ``heat``: a class for each cell of each row. ``per_price``: words for each thing. ``range``: of
+    the speed-up in the heading."""
 
     answer: CompareAnswer
     csv_href: str
@@ -46,6 +47,7 @@ class Compared:
     chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
     charts: tuple[Plot, ...]
+    per_price: tuple[str, ...]
     range: str
 
 
@@ -123,6 +125,7 @@ def compare_page(
             chart=_chart(answer),
             heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
             charts=worth.of_comparison(answer),
+            per_price=worth.per_price(answer),
             range=_range(answer.things),
         ),
         chooser=Chooser(picked, others, q, entered, energy_price),

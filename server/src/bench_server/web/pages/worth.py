@@ -75,7 +75,7 @@ def of_comparison(answer: CompareAnswer) -> Charts:
             for thing in answer.things
         ],
         _whole,
-        people.ratio,
+        people.round_ratio,
         notes,
     )
     by_energy = _chart(
@@ -85,10 +85,32 @@ def of_comparison(answer: CompareAnswer) -> Charts:
             _of_thing(thing, 1 if thing is first else thing.relative_energy, "energy", people.ratio)
             for thing in answer.things
         ],
-        people.ratio,
-        people.ratio,
+        people.round_ratio,
+        people.round_ratio,
     )
     return tuple(chart for chart in (by_price, by_energy) if chart)
+
+
+def per_price(answer: CompareAnswer) -> tuple[str, ...]:
+    """Each thing's speed per price beside that of the first, in words. Where a price is unknown,
+    the price at which both are equally good; empty for the first and without a common figure."""
+    first = answer.things[0]
+    known, _ = comparable({one.name: one.price for one in answer.things if one.speed_up})
+    base = known.get(first.name)
+    words = []
+    for thing in answer.things:
+        own, speed = known.get(thing.name), thing.speed_up
+        if thing is first or not speed:
+            words.append("")
+        elif base and own:
+            price = own.amount / base.amount
+            words.append(f"{people.ratio(speed / price)} the speed per price")
+        elif base:
+            amount = f"{people.money(speed * base.amount)} {base.currency or ''}".strip()
+            words.append(f"equal speed per price at {amount}")
+        else:
+            words.append(f"equal speed per price at {people.times(speed)} times the price")
+    return tuple(words)
 
 
 def comparable(prices: Mapping[str, Price | None]) -> tuple[dict[str, Price], tuple[str, ...]]:
