@@ -6,9 +6,11 @@ import re
 import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
+from typer.testing import CliRunner
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Device
+from bench_server.cli.main import main as cli
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -75,16 +77,33 @@ def test_home_rings_the_hardware_and_the_machine_that_are_named(measured: Poster
     assert 'class="ringed"' not in page(measured, "/")
     home = page(measured, "/?q=h200")
     assert home.count('class="ringed"') == 1
-    assert "◀ you" in home
+    assert "◀ searched" in home
     assert "<h1>NVIDIA H200 trains about 10.0 times as fast as" in home
     rows = measured.http.get("/api/v1/results?hardware=apple-m2-max-30-core-gpu").json()["results"]
     machine = rows[0]["machine_id"]
     for beginning in (machine, machine[:8]):
         home = page(measured, f"/?q={beginning}")
-        assert home.count("◀ you") == 2  # its GPU and its CPU
+        assert home.count("◀ machine") == 2  # its GPU and its CPU
         assert f'href="/machines/{machine}"' in home
         assert "<h1>Apple M2 Max (30-core GPU) trains about 2.22 times as fast as" in home
+    assert "◀ you" not in home, "nobody knows whose it is"
+    assert page(measured, "/?q=apple").count("◀ searched") == 2
     assert "No ranked hardware matches the search" in page(measured, "/?q=0123456789abcdef")
+
+
+def test_beside_published_figures_alone_nothing_is_compared(
+    post: Poster, database_url: str
+) -> None:
+    """A new site: one machine of one owner, whose figure is no baseline, and copied figures."""
+    CliRunner().invoke(cli, ["import-published", "--database-url", database_url])
+    post.made(machine=M2, cell=results.make_cell(device=Device(kind="metal")), step_ns=900_000)
+    home = page(post, "/")
+    rate = "Apple M2 Max (30-core GPU) trains mnist-cnn at 71,111 images/s, measured by one owner"
+    assert f"<h1>{rate}</h1>" in home
+    assert "1 GPU or CPU measured here, 10 published by others, without ranges" in home
+    assert "No figure has a second owner yet." in home
+    assert "signed" not in home.partition("<footer")[0].partition("<main")[2]
+    assert "No figure has a second owner yet." in page(post, "/?group=setup")
 
 
 def test_every_page_has_the_search_in_its_header(measured: Poster) -> None:

@@ -31,6 +31,8 @@ def finding(
         found = _of_search(filters, metric, rankings, scores)
     elif filters.group == "machine" and any_rows:
         found = f"machines that train {filters.workload or 'each workload'}"
+    elif filters.workload is None and firsts and _all_beside_published(scores):
+        found = _uncompared(next(iter(firsts.values())))
     elif filters.workload is None and scores:
         found = _by_score(scores, rankings, alone=len(measured) < 2)
     elif firsts and filters.workload is None and len(measured) == 1:
@@ -48,6 +50,18 @@ def finding(
     else:
         found = f"who {metric.first.format(filters.workload)}?"
     return f"{asked}: {found}" if asked else found[:1].upper() + found[1:]
+
+
+def _all_beside_published(scores: Sequence[HardwareScore]) -> bool:
+    """Whether scores are ratios to somebody's published figure, which has no range."""
+    baseline = (one for one in scores if one.hardware_slug == one.score.baseline_slug)
+    return any(one.published for one in baseline)
+
+
+def _uncompared(first: Figure) -> str:
+    rate = people.rate(figure_answer(first).samples_per_second)
+    by_one = f", {BY_ONE_OWNER}" * (first.backing == "one")
+    return f"{first.hardware} trains {first.subject.workload} at {rate} images/s{by_one}"
 
 
 def _leads(filters: BoardFilters, metric: Metric, ranking: leaderboard.Ranking) -> str:
@@ -76,9 +90,20 @@ def _ranked(filters: BoardFilters, ranking: leaderboard.Ranking) -> str:
     return f"{ranked:,}" + (" confirmed" if filters.backing == "confirmed" else "")
 
 
+def backed(rankings: Sequence[leaderboard.Ranking]) -> str:
+    """What all boards rest on, in words."""
+    ranked = [row.figure for one in rankings for row in one.rows if row.rank]
+    if ranked and all(one.backing == "one" for one in ranked):
+        return "No figure has a second owner yet"
+    return "Every result measured here is signed"
+
+
 def rests_on(rankings: Sequence[leaderboard.Ranking], filters: BoardFilters) -> str:
-    """What backs the first of a workload's board, and the first that confirmed owners measured."""
-    ranked = [row for row in rankings[0].shown if row.rank] if len(rankings) == 1 else []
+    """What backs the first of a workload's board, and the first that confirmed owners measured; of
+    several boards, :func:`backed`."""
+    if filters.workload is None:
+        return f"{backed(rankings)}."
+    ranked = [row for row in rankings[0].shown if row.rank]
     if not ranked or ranked[0].figure.backing is None:
         return ""
     owners = ranked[0].figure.owners
@@ -91,7 +116,9 @@ def rests_on(rankings: Sequence[leaderboard.Ranking], filters: BoardFilters) -> 
         return f"{measured}."
     value = RANK_BY[filters.ranked_by]
     first = min(confirmed, key=lambda one: (value(one) is None, value(one)))
-    return f"{measured}; the fastest confirmed is {first.hardware} with {first.setup.framework}."
+    best = "fastest" if filters.ranked_by in ("throughput", "time") else "first"
+    setup = f"{first.hardware} with {people.framework(first.setup.framework)}"
+    return f"{measured}; the {best} confirmed is {setup}."
 
 
 def _of_search(

@@ -112,7 +112,8 @@ def chips(chosen: dict[str, Any], families: Mapping[str, int]) -> Iterator[tuple
 
 
 def _chip_label(name: str, value: Any) -> str:
-    return f"{'name' if name == 'q' else name.replace('_', ' ')}: {value}"
+    label = {"q": "search", "backing": "evidence"}.get(name) or name.replace("_", " ")
+    return f"{label}: {value}"
 
 
 def hidden_fields(

@@ -14,15 +14,13 @@ from ...answers.parameters import Part
 from ...answers.types.leaderboard import HardwareScore
 from ..dots import DotPlot, Row, Value, dot_plot
 from .board_controls import Controls, controls
-from .board_finding import finding
+from .board_finding import backed, finding
 from .board_links import METRICS, hidden_fields
 from .common import Page, address, vendor
 
 SCORES: tuple[Part, ...] = ("scores",)
 # The beginning of a machine's id.
 MACHINE = re.compile("[0-9a-f]{8,16}")
-# A machine has a GPU and a CPU; of more hardware a reader owns none for sure.
-OF_ONE = 2
 # Rows of the chart that are not folded away: half of them if some are ringed, which come next.
 UNFOLDED_ROWS = 20
 
@@ -37,6 +35,8 @@ class HomePage(Page):
     filters: BoardFilters
     machine: str
     measured: int
+    published: int
+    backed: str
     kept: tuple[tuple[str, str], ...]
     chart: DotPlot
     controls: Controls
@@ -56,7 +56,8 @@ def home_page(
         asked = asked.model_copy(update={"q": None, "hardware": machine.slugs[0]})
     found = leaderboard.leaderboard(session, asked, of_operator, SCORES)
     mine = machine.slugs if machine else _named(found.scores, asked)
-    chart = score_chart(found.scores, mine)
+    mark = f"machine {machine.id[:8]}" if machine else "searched"
+    chart = score_chart(found.scores, mine, f"◀ {mark}")
     if chart is None:
         return None
     parameters = {name: chosen[name] for name in chosen if name != "limit"}
@@ -68,6 +69,8 @@ def home_page(
         filters=filters,
         machine=machine.id if machine else "",
         measured=sum(not one.published for one in found.scores),
+        published=sum(one.published for one in found.scores),
+        backed=backed(found.rankings),
         kept=tuple(hidden_fields(parameters, {"q"})),
         chart=chart,
         controls=controls(session, filters, parameters, found.boards, found.rankings),
@@ -80,8 +83,11 @@ def _named(scores: Sequence[HardwareScore], filters: BoardFilters) -> set[str]:
     return {one.hardware_slug for one in of_one if search.names(one.hardware, one.hardware_slug)}
 
 
-def score_chart(scores: Sequence[HardwareScore], mine: Collection[str] = ()) -> DotPlot | None:
-    """All hardware by score, ``mine`` (slugs) ringed; None if only the baseline has a score."""
+def score_chart(
+    scores: Sequence[HardwareScore], mine: Collection[str] = (), mark: str = ""
+) -> DotPlot | None:
+    """All hardware by score, ``mine`` (slugs) ringed, with ``mark``; None if only the baseline has
+    a score."""
     if all(_is_baseline(one) for one in scores):
         return None
     rows = [
@@ -99,7 +105,7 @@ def score_chart(scores: Sequence[HardwareScore], mine: Collection[str] = ()) -> 
                 ),
             ),
             text=people.ratio(one.score.value),
-            note="◀ you" if one.hardware_slug in mine and len(mine) <= OF_ONE else _note(one),
+            note=mark if one.hardware_slug in mine else _note(one),
             ringed=one.hardware_slug in mine,
             pinned=_is_baseline(one) or one.hardware_slug in mine,
             item=one.hardware_slug,
