@@ -110,7 +110,7 @@ def test_the_page_says_what_the_last_update_changed(http: TestClient, lab: dict[
     assert "1.25 times as fast since 2026-10-06" in http.get("/owners/Basel%20lab/feed.atom").text
 
 
-def test_a_figure_has_one_range_on_the_pages_of_owner_and_machine(post: Poster) -> None:
+def test_a_figure_has_one_range_on_every_page_and_in_its_lists(post: Poster) -> None:
     """Of three levels the newest is the middle one, so its rate is the machine's figure. A second
     set-up, nearly as fast, gives it a lead."""
     for day in range(1, 19):
@@ -124,6 +124,10 @@ def test_a_figure_has_one_range_on_the_pages_of_owner_and_machine(post: Poster) 
     (place,), (cell,) = answer["places"], machine["cells"]
     assert cell["runs"] == 18
     assert [cell[name] for name in names] == [place[name] for name in names]
+    hardware = get(post.http, f"/hardware/{place['hardware_slug']}")
+    for head, listed in ((place, answer["figures"]), (hardware["place"], hardware["figures"])):
+        (same,) = (one for one in listed if one["recipe"] == head["recipe"])
+        assert [same[name] for name in names] == [head[name] for name in names]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +145,18 @@ def test_before_a_change_can_be_marked_the_heading_says_what_it_needs(
     assert heading == (
         f"Since driver 550.9 became 560.35, {words} 1.00× as fast; a mark needs four runs a side"
     )
+
+
+def test_an_owner_has_one_label_and_says_what_it_calls_itself(post: Poster) -> None:
+    post.enroll(OTHER, name="Ada")
+    result = post.made(key=OTHER)
+    (machine,) = get(post.http, "/machines")["machines"]
+    label = machine["owner"]
+    assert label.startswith("key-")
+    for path in (f"/results/{result}", f"/owners/{label}", f"/machines/{machine['machine_id']}"):
+        text = post.http.get(path).text
+        assert f"<bdi>{label}</bdi>" in text, path
+        assert ("who goes by <bdi>Ada</bdi>" in text) == ("/machines/" not in path)
 
 
 def test_an_owners_page_has_few_machines_and_reads_no_results(

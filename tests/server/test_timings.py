@@ -109,6 +109,8 @@ def test_a_board_of_short_timings_says_so_once(http: TestClient, post: Poster) -
     post.made(measurement=long(), machine=OTHER)
     page = http.get("/?workload=mnist-cnn").text
     assert (page.count(said), page.count(mark)) == (0, 2)
+    failed = post(results.make_failure())
+    assert mark not in http.get(f"/results/{failed}").text, "nothing was timed"
 
 
 def test_a_study_is_of_the_fastest(http: TestClient, post: Poster) -> None:

@@ -56,9 +56,11 @@ class Description:
 
 @dataclass(frozen=True)
 class Signature:
-    """``public_key`` in base64 (DER SubjectPublicKeyInfo); ``display_name`` of its owner."""
+    """``public_key`` in base64 (DER SubjectPublicKeyInfo); ``display_name``:
+    as its owner calls itself."""
 
     public_key: str
+    owner: str
     display_name: str | None
     envelope_href: str
     receipt: ReceiptAnswer
@@ -119,6 +121,7 @@ def _signature(session: Session, submission: Submission) -> Signature:
     receipt = reader.receipts_of_results(session, [submission.id])[submission.id]
     return Signature(
         public_key=base64.b64encode(key.spki).decode(),
+        owner=key.owner,
         display_name=key.display_name,
         envelope_href=f"/api/v1/results/{submission.id}/envelope",
         receipt=receipt_answer(receipt),

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bench_protocol.payload.result import Result
 from bench_protocol.trust import asks
-from bench_protocol.trust.shows import Check, Claim, Status
+from bench_protocol.trust.shows import WIDE_RANGE, Check, Claim, Status
 
 from ...answers import omissions, stored_results
 from ...answers.types.results import ReproductionAnswer, ResultAnswer, shown_fields
@@ -33,9 +33,11 @@ class CheckMark(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """``level_needs``: what the next level needs; ``not_measured``: limits that its workload lacks;
-    ``reproduction``: null before level 3; ``ask``: the ask that it answers, if it names one."""
+    """``wide_range``: its losses were not recomputed; ``level_needs``: what the next level needs;
+    ``not_measured``: limits that its workload lacks; ``reproduction``: null before level 3;
+    ``ask``: the ask that it answers, if it names one."""
 
+    wide_range: bool
     shows: tuple[Claim, ...]
     level_in_words: str | None
     level_needs: str | None
@@ -48,7 +50,9 @@ class Trust:
 def trust_of(session: Session, row: Measurement, answer: ResultAnswer, signed: Result) -> Trust:
     missing = omissions.of_results(session.connection(), [answer.id])[answer.id]
     shown = shown_fields(answer, signed, missing)
+    verdicts = [Check.of(vars(verdict)).verdict for verdict in answer.verdicts or ()]
     return Trust(
+        wide_range=WIDE_RANGE in verdicts,
         shows=shown["shows"],
         level_in_words=shown["level_words"],
         level_needs=shown["level_needs"],
