@@ -256,7 +256,8 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         lines = [*check(address, measured), AGAIN]
         counts = f"{plural(len(new), 'new result')}, {len(every)} in all"
         if not stays:
-            print(f"\n{counts}; the server showed each.", *lines, sep="\n")
+            gone = "The server stops now: the addresses above no longer answer."
+            print(f"\n{counts}; the server showed each.", *lines, gone, sep="\n")
             return 0
         print(f"\n{counts}; the leaderboard: {address}/", *lines, sep="\n")
         print(f"To recompute a result of the leaderboard: {agent} verify --recompute ADDRESS")

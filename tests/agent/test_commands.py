@@ -25,7 +25,7 @@ def test_help_has_the_commands_in_groups_and_an_example() -> None:
     text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
     assert re.findall("^╭─ ([A-Za-z ]+) ─", text, re.MULTILINE) == ["Options", *GROUPS]
     assert list(PANELS) == list(COMMANDS)
-    assert text.rstrip().endswith("bench-agent run --preset smoke --server http://bench.lab:8000")
+    assert text.rstrip().endswith("First: bench-agent run --server http://bench.lab:8000")
 
 
 @pytest.mark.parametrize("name", ["run", "plan", "submit"])

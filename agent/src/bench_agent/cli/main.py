@@ -111,7 +111,7 @@ class Commands(LazyCommands):
 app = typer.Typer(
     name="bench-agent",
     cls=Commands,
-    epilog="Example: `bench-agent run --preset smoke --server http://bench.lab:8000`",
+    epilog="First: `bench-agent run --server http://bench.lab:8000`",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # lines of a paragraph belong together

@@ -62,8 +62,7 @@ LEVELS = (
         "conformant",
         "third_party",
         "No check failed, and the server has recomputed the timed session's readings from the "
-        "challenge's nonce. Those on data or frozen weights that it lacks it compares with a wide "
-        "range instead; the result says so.",
+        "challenge's nonce; without the data, it applies a wide range.",
         "Train what is recomputed, and report other times or other hardware.",
     ),
     TrustLevel(
