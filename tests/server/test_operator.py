@@ -199,13 +199,15 @@ def test_a_dump_verifies_without_server_and_keys(
     dump, altered = tmp_path / "dump.zip", tmp_path / "altered.zip"
     whole = command("verify-log", "--save", str(dump))
     assert whole.exit_code == 0, whole.output
+    unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
+    assert unwritable.exit_code == 2
     monkeypatch.setenv("BENCH_SERVER_KEYS_DIR", str(tmp_path / "none"))
 
     def stranger(*arguments: str) -> Ran:
         nowhere = f"sqlite:///{tmp_path / 'nothing.db'}"
         return CliRunner().invoke(cli, ["verify-log", *arguments, "--database-url", nowhere])
 
-    assert stranger(str(dump)).output == whole.output
+    assert whole.output.startswith(stranger(str(dump)).output)
     key = post.http.get("/api/v1/log").json()["key"]
     assert f"signed by {key}" in whole.output
     with zipfile.ZipFile(dump) as old, zipfile.ZipFile(altered, "w") as new:
@@ -232,6 +234,4 @@ def test_a_dump_verifies_without_server_and_keys(
         assert "[Errno" not in outcome.output
     nobody = stranger("http://127.0.0.1:1")
     assert "http://127.0.0.1:1 does not answer: Connection refused" in nobody.output
-    unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
-    assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

@@ -5,6 +5,7 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -20,11 +21,12 @@ from tests.fakes.said import ORIGIN, act, rotated
 from bench_agent.remote.connection import LONGEST_WAIT_SECONDS
 from bench_server.app import create_app
 from bench_server.db.store import Store, utc_now
-from bench_server.db.tables import Challenge
+from bench_server.db.tables import Challenge, Measurement
 from bench_server.ingest.key_registry import invite
 from bench_server.settings import Settings
 from bench_server.web.client_networks import sender
 from bench_server.web.rate_limit import OPEN_PATHS
+from bench_server.web.routes import ROUTERS
 
 TOKEN = "a token of some length"
 PROXIES = "BENCH_SERVER_TRUSTED_PROXIES"
@@ -189,21 +191,39 @@ def test_reading_takes_the_token(store: Store) -> None:
     assert http.get("/healthz").status_code == 200
 
 
-def test_no_shared_cache_may_keep_what_needs_the_token(store: Store) -> None:
-    """Every address of the site, and what is refused."""
-    app = create_app(Settings(read_token=TOKEN), store)
-    http = TestClient(app)
+def test_no_shared_cache_may_keep_what_needs_the_token(store: Store, tmp_path: Path) -> None:
+    """Every method of every route, with what exists and what does not; with the token and without;
+    and what no route answers."""
+    (tmp_path / "results-2026-11-21.csv").write_text("x")
+    app = create_app(Settings(read_token=TOKEN, dumps_dir=tmp_path), store)
+    http = TestClient(app, follow_redirects=False, raise_server_exceptions=False)
     Poster(http).enroll()
-    assert Poster(http).raw(sealed(make_result())).status_code == 201
+    made = Poster(http).raw(sealed(make_result())).json()
     project(store)
-    paths = [path for path in app.state.paths if "{" not in path and path not in OPEN_PATHS]
-    paths += ["/feed.atom", "/card.svg", "/tile/entries/000", "/tile/0/000", "/nothing"]
-    for path in (*paths, *(path + ".p/2" for path in paths[-3:-1])):
-        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {}):
-            with http.stream("GET", path, headers=headers) as answer:
-                said = answer.headers.get("cache-control", "")
-            assert said.startswith("private") or answer.status_code == 401, (path, said)
-            assert "public" not in said, path
+    with store.reading() as session:
+        row = session.exec(select(Measurement)).one()
+    names = {
+        "result_id": made["id"], "key_id": made["key_id"], "slug": row.hardware_slug,
+        "machine_id": row.machine_id, "owner": row.owner, "level": "0", "number": "000.p/2",
+        "form": "csv",
+    }  # fmt: skip
+    fine = set()
+    for route in (*app.routes, *(route for router in ROUTERS for route in router.routes)):
+        path = getattr(route, "path", "")
+        for name in ("methodology", row.workload, "results-2026-11-21.csv", None):
+            values = {} if name is None else {**names, "name": name}
+            parts = [values.get(part, "1") for part in re.findall(r"{(\w+)", path)]
+            address = re.sub(r"{[^}]*}", "{}", path).format(*map(quote, parts)) or "/"
+            for method in getattr(route, "methods", None) or {"GET"}:
+                for headers in ({"Authorization": f"Bearer {TOKEN}"}, {}):
+                    with http.stream(method, address, headers=headers) as answer:
+                        said = answer.headers.get("cache-control", "")
+                    if not address.startswith(OPEN_PATHS):
+                        assert said.startswith("private"), (address, said)
+                        assert "public" not in said, address
+                        fine |= {path} if answer.status_code == 200 else set()
+    assert {"/results/{result_id}", "/tile/{level}/{number:path}", "/workloads/{name}"} <= fine
+    assert len(fine) > 60
 
 
 def test_metrics_name_routes_and_not_ids(post: Poster) -> None:

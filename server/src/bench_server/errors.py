@@ -98,6 +98,22 @@ class ReadOnly(Refusal):
         super().__init__("this server is read-only for now", field="method", hint="try again later")
 
 
+class DamagedDatabase(Refusal):
+    """A stored row cannot be read. ``what``: a phrase for the server's log."""
+
+    code, status = "database_damaged", 500
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            "a stored row cannot be read: the server's database is damaged",
+            hint="tell the server's operator; bench-server verify-log says what is damaged",
+        )
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"the database is damaged: {self.what}"
+
+
 class NotReady(Refusal):
     """The server cannot do this now: the database needs a migration, or an id was taken."""
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import orjson
 
+from ..errors import DamagedDatabase
+
 Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
 
 
@@ -23,7 +25,7 @@ class Finding:
 
     @classmethod
     def from_text(cls, text: str) -> "Finding":
-        return cls(**orjson.loads(text))
+        return cls(**_stored(text))
 
 
 EffectOf = Callable[[Finding], Effect]
@@ -54,4 +56,11 @@ def as_text(verdicts: Iterable[CheckVerdict]) -> str:
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
-    return tuple(CheckVerdict(**verdict) for verdict in orjson.loads(text))
+    return tuple(CheckVerdict(**verdict) for verdict in _stored(text))
+
+
+def _stored(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise DamagedDatabase(f"a finding: {error}") from error

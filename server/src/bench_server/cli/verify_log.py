@@ -1,6 +1,8 @@
 """``verify-log``: audit a server, a dump or the database."""
 
-from contextlib import ExitStack
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +16,17 @@ from bench_protocol.base.errors import ProtocolError
 from bench_protocol.signing.cosignatures import WitnessKey, parse_witness_key
 
 from ..answers import log_entries
-from ..audit import dump
+from ..audit import database, dump
 from ..audit import verify as audit
+from ..audit.chunk import Fault
 from ..audit.chunks import Fetch
-from .operator import acting
+from ..db.store import Store
+from ..log import writer
+from ..log.server_keys import load_authority
+from ..projection import projector
+from ..settings import Settings
 from .options import DatabaseUrl
-from .setup import stop
+from .setup import open_store, stop
 
 
 def verify_log(
@@ -45,21 +52,41 @@ def verify_log(
 ) -> None:
     """Rebuild the log's tree and the leaderboard from a server's public answers, and compare.
 
-    Exit code 1 if something does not match.
+    Without LOG also check the database's structure and every row that follows from the log. Exit
+    code 1 if something does not match.
     """
     witnesses = _witnesses(witness_key or [])
+    report: audit.Report | None
+    faults: list[Fault]
     try:
-        with ExitStack() as opened:
-            fetch = _fetch(opened, what, database_url)
-            if save is not None:
-                fetch = opened.enter_context(dump.keeping(fetch, save))
-            report = audit.audit(fetch, witnesses)
+        if what is None:
+            with open_store(database_url) as (store, settings), _quiet():
+                report, faults = _database(store, settings, save, witnesses)
+        else:
+            with _opened(what) as fetch, _kept(fetch, save) as kept:
+                report = audit.audit(kept, witnesses)
+                faults = [*report.faults]
     except URLError as error:
         reason = getattr(error.reason, "strerror", None) or error.reason
         raise stop(f"{what} does not answer: {reason}") from None
     except (ValueError, OSError) as error:
         hint = getattr(error, "hint", "")
         raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
+    if report is not None:
+        _print_counts(report)
+    for fault in faults:
+        where = "the whole log" if fault.log_index is None else f"entry {fault.log_index}"
+        print(f"WRONG {where}: {fault.detail}")
+    if faults:
+        raise typer.Exit(1)
+    print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
+    if what is None:
+        print("the database is sound, and every row that is shown follows from the log")
+    if witnesses:
+        print("every named witness has signed the log")
+
+
+def _print_counts(report: audit.Report) -> None:
     counts = (
         people.plural(report.size, "entry", "entries"),
         people.plural(report.results, "result"),
@@ -73,14 +100,40 @@ def verify_log(
     if report.set_back:
         times = people.plural(len(report.set_back), "time")
         print(f"the server's clock was set back {times}, first before entry {report.set_back[0]}")
-    for fault in report.faults:
-        where = "the whole log" if fault.log_index is None else f"entry {fault.log_index}"
-        print(f"WRONG {where}: {fault.detail}")
-    if report.faults:
-        raise typer.Exit(1)
-    print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
-    if witnesses:
-        print("every named witness has signed the log")
+
+
+def _database(
+    store: Store, settings: Settings, save: Path | None, witnesses: Sequence[WitnessKey]
+) -> tuple[audit.Report | None, list[Fault]]:
+    """Audit the answers of a database, then the database itself. No report if the answers cannot
+    be read."""
+    report = None
+    faults: list[Fault] = []
+    try:
+        authority = load_authority(settings.origin, settings.keys_folder)
+        with store.writing() as session:
+            writer.begin(session, authority)  # refuses keys that are not this log's
+        with store.reading() as session:
+            fetch = log_entries.fetch_from(session, authority, "none")
+            with _kept(fetch, save) as kept:
+                report = audit.audit(kept, witnesses)
+        faults += report.faults
+    except OSError:
+        raise
+    except Exception as error:
+        faults.append(database.unreadable("the log", error))
+    return report, [*faults, *database.faults(store)]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The findings say why an entry cannot be projected; the projector would log a traceback."""
+    logger = logging.getLogger(projector.__name__)
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = False
 
 
 def _witnesses(texts: list[str]) -> tuple[WitnessKey, ...]:
@@ -92,14 +145,14 @@ def _witnesses(texts: list[str]) -> tuple[WitnessKey, ...]:
         ) from None
 
 
-def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fetch:
-    if what is None:
-        store, authority = opened.enter_context(acting(database_url))
-        session = opened.enter_context(store.reading())
-        return log_entries.fetch_from(session, authority, "none")
+def _opened(what: str) -> AbstractContextManager[Fetch]:
     if what.startswith(("http://", "https://")):
-        return partial(get, what.rstrip("/"))
-    return opened.enter_context(dump.reading(Path(what)))
+        return nullcontext(partial(get, what.rstrip("/")))
+    return dump.reading(Path(what))
+
+
+def _kept(fetch: Fetch, save: Path | None) -> AbstractContextManager[Fetch]:
+    return nullcontext(fetch) if save is None else dump.keeping(fetch, save)
 
 
 def get(address: str, path: str) -> bytes:

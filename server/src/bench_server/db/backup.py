@@ -51,7 +51,7 @@ def backup(engine: Engine, target: Path) -> int:
         migrate.migrate(copy)
         with _snapshot(engine) as source, copy.begin() as sink:
             for table in TABLES:
-                for rows in _parts(source, table):
+                for rows in parts(source, table):
                     sink.execute(insert(table), rows)
                     count += len(rows)
         with copy.connect() as connection:
@@ -126,7 +126,8 @@ def _snapshot(engine: Engine) -> Connection:
     return engine.connect().execution_options(isolation_level="REPEATABLE READ")
 
 
-def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
+def parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
+    """The rows of a table, ``BATCH`` at a time."""
     rows = source.execution_options(yield_per=BATCH).execute(select(table)).mappings()
     for part in rows.partitions(BATCH):
         yield [dict(row) for row in part]
@@ -135,8 +136,8 @@ def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
 def _restored(reading: Connection, table: SqlTable, sink: Connection) -> int:
     count = 0
     try:
-        for rows in _parts(reading, table):
-            _require_valid(table, rows, count + 1)
+        for rows in parts(reading, table):
+            require_valid(table, rows, count + 1)
             sink.execute(insert(table), rows)
             count += len(rows)
     except (IntegrityError, DataError, ValueError, TypeError) as error:
@@ -148,7 +149,7 @@ def _restored(reading: Connection, table: SqlTable, sink: Connection) -> int:
     return count
 
 
-def _require_valid(table: SqlTable, rows: Rows, first: int) -> None:
+def require_valid(table: SqlTable, rows: Rows, first: int) -> None:
     """Raise ValueError for a value that is missing or of another type than its column."""
     columns = [
         # A custom type does not name its Python type; the type that it wraps does.

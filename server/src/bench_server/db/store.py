@@ -14,7 +14,7 @@ from threading import Lock as ThreadLock
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import InternalError, OperationalError, TimeoutError
+from sqlalchemy.exc import DatabaseError, InternalError, OperationalError, TimeoutError
 from sqlmodel import Session
 
 if sys.platform != "win32":
@@ -31,6 +31,17 @@ SET_UP_POSTGRESQL = "SELECT pg_backend_pid(), set_config('TimeZone', 'UTC', fals
 # The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
 # TimeoutError: other requests have all connections.
 UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
+
+# SQLite's names and PostgreSQL's states of errors that a damaged file causes.
+CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
+NO_TEXT = "Could not decode to UTF-8"
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether the database's driver says that a file or a text in it is damaged."""
+    cause = error.orig if isinstance(error, DatabaseError) else None
+    names = (getattr(cause, name, None) or "" for name in ("sqlite_errorname", "sqlstate"))
+    return any(name.startswith(CORRUPT) for name in names) or str(cause).startswith(NO_TEXT)
 
 
 def utc_now() -> datetime:

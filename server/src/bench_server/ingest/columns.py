@@ -15,6 +15,7 @@ from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version
+from ..errors import DamagedDatabase
 
 LARGEST = 2**63 - 1
 # Columns that are fields of the cell.
@@ -66,8 +67,11 @@ def of_result(result: Result) -> dict[str, Any]:
 
 def stored_result(payload: bytes) -> Result:
     """Parse a payload that was accepted before, without the checks of today's catalogue. Acceptance
-    was strict about types; here lists are read as tuples."""
-    return Result.model_validate(strict_json.loads(payload)["predicate"], strict=False)
+    was strict about types; here lists are read as tuples. Raises DamagedDatabase."""
+    try:
+        return Result.model_validate(strict_json.loads(payload)["predicate"], strict=False)
+    except (ValueError, LookupError, TypeError) as error:
+        raise DamagedDatabase(f"a payload: {error}") from error
 
 
 def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from sqlalchemy.exc import DatabaseError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
@@ -18,8 +19,8 @@ from starlette.routing import Match, Mount
 from bench_protocol.base.errors import ProtocolError
 
 from ..answers.query_names import hint_of, nearest
-from ..db.store import UNAVAILABLE
-from ..errors import InvalidQuery
+from ..db.store import UNAVAILABLE, is_damage
+from ..errors import DamagedDatabase, InvalidQuery, Refusal
 from . import refused_values
 from .canonical import Moved
 from .every_answer import SECURITY_HEADERS
@@ -57,7 +58,7 @@ HINT_OF_STATUS = {
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
     422: "fix this parameter or field; /docs lists all of them with their limits",
-    500: "try again; if it persists, tell the server's operator",
+    500: "tell the server's operator; bench-server verify-log says whether the database is damaged",
 }
 # Titles of pages; a problem document has the phrase of HTTP.
 TITLES = {
@@ -123,12 +124,19 @@ def problem_of(error: ProtocolError) -> Problem:
 
 
 def refusal(request: Request, error: ProtocolError) -> Response:
+    if not isinstance(error, Refusal) and request.method == "GET":
+        # Nothing was sent, so a stored document is not what it was.
+        error = DamagedDatabase(f"{error.code}: {error}")
+    if isinstance(error, DamagedDatabase):
+        logger.error("%s: %.400s", request.url.path, error)
     wait = getattr(error, "retry_after_seconds", None)
     headers = {"Retry-After": str(wait)} if wait else None
     return answer(request, problem_of(error), headers, _addresses_near(request, error))
 
 
-def unavailable(request: Request, _error: Exception) -> Response:
+def unavailable(request: Request, error: Exception) -> Response:
+    if is_damage(error):
+        return refusal(request, DamagedDatabase(str(getattr(error, "orig", error))))
     document = problem(
         503, "database_unavailable", "the database does not answer", hint="try again later"
     )
@@ -205,10 +213,17 @@ def install(app: FastAPI) -> None:
     for each in UNAVAILABLE:
         app.exception_handler(each)(unavailable)
 
+    @app.exception_handler(DatabaseError)
+    def _database(request: Request, error: DatabaseError) -> Response:
+        if not is_damage(error):
+            raise error
+        return unavailable(request, error)
+
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:
         # The traceback goes to the log (Starlette raises it again), never to the client.
-        sent = answer(request, problem(500, "internal_error", "internal server error"))
+        words = "the server made a mistake, or a stored row is damaged"
+        sent = answer(request, problem(500, "internal_error", words))
         sent.headers.update(SECURITY_HEADERS)
         return sent
 

@@ -84,6 +84,8 @@ class AccessLimits:
         if scope["type"] != "http" or scope["path"].startswith(OPEN_PATHS):
             await self.app(scope, receive, send)
             return
+        if self.read_token is not None:
+            send = _privately(send)
         request = Request(scope)
         try:
             self.rate.spend(network(host_of(request)), "an address may send")
@@ -104,7 +106,7 @@ class AccessLimits:
             challenge = {"WWW-Authenticate": 'Basic realm="Trainmark", charset="UTF-8"'}
             await problems.answer(request, document, challenge)(scope, receive, send)
             return
-        await self.app(scope, receive, send if self.read_token is None else _privately(send))
+        await self.app(scope, receive, send)
 
     def _may_read(self, request: Request) -> bool:
         if self.read_token is None:

@@ -1,11 +1,14 @@
 """Base classes and column types of the tables."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import sqlalchemy
 from sqlalchemy import BigInteger, DateTime, Dialect, MetaData, TypeDecorator
 from sqlmodel import Field, SQLModel
+
+from ...errors import DamagedDatabase
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -28,6 +31,19 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value.tzinfo is None:
             raise ValueError("a moment needs a time zone")
         return value.astimezone(UTC)
+
+    def result_processor(
+        self, dialect: Dialect, coltype: object
+    ) -> Callable[[Any], datetime | None] | None:
+        read = super().result_processor(dialect, coltype)
+
+        def moment(value: Any) -> datetime | None:
+            try:
+                return read(value) if read else value
+            except (ValueError, TypeError) as error:
+                raise DamagedDatabase(str(error)) from error
+
+        return moment
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:

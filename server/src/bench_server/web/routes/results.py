@@ -234,13 +234,14 @@ def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
     with store.reading() as session:
         as_of = position.read(session.connection()).next_index
         submission, row = stored_results.result_with_id(session, result_id)
+        result = stored_result(submission.payload)
         predicate = strict_json.loads(submission.payload)["predicate"]
         fields = result_fields(submission, row)
         detail = ResultDetail(
             **fields,
             **shown_fields(
                 ResultAnswer(**fields),
-                stored_result(submission.payload),
+                result,
                 omissions.of_results(session.connection(), [result_id])[result_id],
             ),
             cell=predicate["cell"],
