@@ -229,18 +229,6 @@ def test_the_tightest_group_counts_in_version_2(tmp_path: Path) -> None:
     )
 
 
-def test_version_1_and_its_unlimited_memory(tmp_path: Path) -> None:
-    group = "sys/fs/cgroup"
-    files = {
-        "proc/self/cgroup": "3:cpu,cpuacct:/x\n5:memory:/x\n",
-        f"{group}/cpu/x/cpu.cfs_quota_us": "400000\n",
-        f"{group}/cpu/x/cpu.cfs_period_us": "100000\n",
-        f"{group}/memory/x/memory.limit_in_bytes": "9223372036854771712\n",
-    }
-    root = write(tmp_path, files)
-    assert (cgroup.quota_cores(root), cgroup.memory_bytes(root)) == (4.0, None)
-
-
 @pytest.mark.parametrize(
     ("parse", "text", "parsed"),
     [

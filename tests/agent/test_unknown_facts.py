@@ -209,8 +209,13 @@ def old_quota(folder: str, quota: str) -> dict[str, str]:
     return {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": "100000"}
 
 
-CGROUP, JOINT = "sys/fs/cgroup", "sys/fs/cgroup/cpu,cpuacct"
+CGROUP, JOINT, ALONE = "sys/fs/cgroup", "sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"
 OLD = mounted(JOINT, "cgroup", "cpu,cpuacct")
+USERS = f"{CGROUP}/user.slice/cpu.max"
+INNER = f"{CGROUP}/user.slice/user-1.slice/x.scope/cpu.max"
+UNIFIED = mounted(f"{CGROUP}/unified")
+CONTAINER = mounted(ALONE, "cgroup", "cpu", "/docker/ab")  # its group is mounted as the root
+SPACE = mounted("my\\040cg", "cgroup", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -219,27 +224,11 @@ OLD = mounted(JOINT, "cgroup", "cpu,cpuacct")
         ("4:cpu,cpuacct:/", OLD | old_quota(JOINT, "200000"), 2.0),
         ("0::/a\n4:cpu,cpuacct:/a", OLD | old_quota(f"{JOINT}/a", "300000"), 3.0),
         ("4:cpu,cpuacct:/", OLD | old_quota(JOINT, "-1"), None),
-        (
-            "4:cpu:/docker/ab/inner",  # the container's group is mounted as the root
-            mounted(f"{CGROUP}/cpu", "cgroup", "cpu", "/docker/ab")
-            | old_quota(f"{CGROUP}/cpu/inner", "70000"),
-            0.7,
-        ),
-        ("4:cpu:/", mounted("my\\040cg", "cgroup", "cpu") | old_quota("my cg", "150000"), 1.5),
-        (
-            "0::/user.slice/user-1.slice/x.scope",
-            {
-                f"{CGROUP}/user.slice/cpu.max": "400000 100000",
-                f"{CGROUP}/user.slice/user-1.slice/cpu.max": "150000 100000",
-                f"{CGROUP}/user.slice/user-1.slice/x.scope/cpu.max": "max 100000",
-            },
-            1.5,
-        ),
-        (
-            "0::/a",
-            mounted(f"{CGROUP}/unified") | {f"{CGROUP}/unified/a/cpu.max": "200000 100000"},
-            2.0,
-        ),
+        ("4:cpu:/docker/ab/in", CONTAINER | old_quota(f"{ALONE}/in", "70000"), 0.7),
+        ("4:cpu:/", SPACE | old_quota("my cg", "150000"), 1.5),
+        ("0::/user.slice/user-1.slice/x.scope", {USERS: "150000 100000", INNER: "max 1000"}, 1.5),
+        ("0::/user.slice/user-1.slice/x.scope", {USERS: "400000 100000", INNER: "9 10"}, 0.9),
+        ("0::/a", UNIFIED | {f"{CGROUP}/unified/a/cpu.max": "200000 100000"}, 2.0),
         ("0::/../x", {f"{CGROUP}/cpu.max": "50000 100000"}, 0.5),
         ("0::/", {f"{CGROUP}/cpu.max": "max 100000"}, None),
     ],
@@ -251,48 +240,29 @@ def test_a_quota_is_found_in_every_layout(
 
 
 GIB = 1 << 30
+LIMIT, USED, STAT = "memory.max", "memory.current", "memory.stat"
+OLD_LIMIT, OLD_USED = "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"
+OLD_STAT = f"inactive_file 1\ntotal_inactive_file {GIB}"
 
 
 @pytest.mark.parametrize(
-    ("group", "files", "left", "used"),
+    ("files", "left", "used"),
     [
-        ("0::/a/b", {"a/memory.max": 4 * GIB, "a/memory.current": GIB}, 3 * GIB, GIB),
-        ("0::/a", {"a/memory.max": 4 * GIB, "a/memory.current": 5 * GIB}, 0, 5 * GIB),
-        (
-            "0::/a",
-            {"a/memory.high": 2 * GIB, "a/memory.max": "max", "a/memory.current": GIB},
-            GIB,
-            GIB,
-        ),
-        (
-            "0::/a",
-            {
-                "a/memory.max": 4 * GIB,
-                "a/memory.current": 4 * GIB,
-                "a/memory.stat": f"anon {GIB}\ninactive_file {2 * GIB}",
-            },
-            2 * GIB,
-            2 * GIB,
-        ),
-        (
-            "5:memory:/",
-            {
-                "memory/memory.limit_in_bytes": 2 * GIB,
-                "memory/memory.usage_in_bytes": GIB,
-                "memory/memory.stat": f"inactive_file 1\ntotal_inactive_file {GIB}",
-            },
-            2 * GIB,
-            0,
-        ),
-        ("0::/", {}, None, None),
+        ({f"a/{LIMIT}": 4 * GIB, f"a/{USED}": GIB}, 3 * GIB, GIB),
+        ({LIMIT: 4 * GIB, USED: 5 * GIB}, 0, 5 * GIB),
+        ({"memory.high": 2 * GIB, LIMIT: "max", USED: GIB}, GIB, GIB),
+        ({LIMIT: 4 * GIB, USED: 4 * GIB, STAT: f"inactive_file {GIB}"}, GIB, 3 * GIB),
+        ({OLD_LIMIT: 2 * GIB, OLD_USED: GIB, "memory/memory.stat": OLD_STAT}, 2 * GIB, 0),
+        ({OLD_LIMIT: 2**63 - 65536, OLD_USED: GIB}, None, None),
+        ({}, None, None),
     ],
 )
 def test_memory_that_is_left_is_the_groups(
-    tmp_path: Path, group: str, files: dict[str, Any], left: int | None, used: int | None
+    tmp_path: Path, files: dict[str, Any], left: int | None, used: int | None
 ) -> None:
     root = tree(tmp_path, {f"{CGROUP}/{name}": str(value) for name, value in files.items()})
-    assert cgroup.available_bytes(tree(root, {"proc/self/cgroup": group})) == left
-    assert cgroup.used_bytes(root) == used
+    tree(root, {"proc/self/cgroup": "0::/a\n5:memory:/a"})
+    assert (cgroup.available_bytes(root), cgroup.used_bytes(root)) == (left, used)
 
 
 def test_heat_and_governor_are_of_this_processs_cores(
