@@ -1,11 +1,13 @@
 """Clients that send half a request, or read no answer, cannot hold a server."""
 
 import asyncio
+import json
 import shutil
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from http.client import HTTPResponse
 from pathlib import Path
 
 import httpx
@@ -102,6 +104,34 @@ def test_many_half_requests_leave_others_their_answers_and_the_log_empty(
         with connected(address) as client:
             client.sendall(sent)
     assert is_answered(address)
+    assert (home / "server.log").read_text() == ""
+
+
+GET = b"GET /healthz HTTP/1.1\r\n"
+CHUNKED = GET.replace(b"GET", b"POST") + b"Host: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_what_is_not_one_request_is_refused(home: Path, address: tuple[str, int]) -> None:
+    """By a problem, and without a line in the log. An upgrade is answered as HTTP/1.1."""
+    ends = b"\r\n\r\n"
+    hosts = (b"a b", b"[::1", b"[x]", b"x:99999", b"x/y", b"x@y", b"\xc3\xa9", b"x\r\nHost: x")
+    upgrade = b"Host: x\r\nConnection: upgrade\r\nUpgrade: websocket"
+    for sent, status in (
+        *((GET + b"Host: " + host + ends, 400) for host in hosts),
+        *((sent, 400) for sent in (GET + b"\r\n", b"G\0T / HTTP/1.1\r\n", CHUNKED + b"zz\r\n")),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+        *((GET + b"Connection: close\r\nHost: " + host + ends, 200) for host in (b"[::1]:8", b"")),
+        (GET + upgrade + ends, 200),
+        (GET + upgrade + ends + b"\x81\x85", 200),
+        (GET + b"Host: x\r\n\r\n\0", 200),  # the request before it is answered
+    ):
+        with connected(address) as client:
+            client.sendall(sent)
+            answer = HTTPResponse(client)
+            answer.begin()
+            document = json.loads(answer.read())
+        assert answer.status == status, (sent, document)
+        assert status < 400 or document["code"] == "malformed_request", sent
     assert (home / "server.log").read_text() == ""
 
 

@@ -94,6 +94,7 @@ def _options(settings: Settings) -> dict[str, Any]:
     )
     return {
         "http": Connections(limits),
+        "ws": "none",
         "log_level": "warning",
         "access_log": False,
         "server_header": False,

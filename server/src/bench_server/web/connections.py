@@ -1,17 +1,20 @@
-"""Connections that may not stay open for ever: deadlines, and a limit per client address.
+"""Connections: deadlines, a limit per client address, and requests that are not HTTP/1.1.
 
 uvicorn waits for a request's headers and body, and for a client that does not read its answer, as
 long as the client likes. A thousand such clients use up the files of a process. Here each phase has
-a deadline, and a closed connection writes nothing to the log.
+a deadline. Neither a closed connection nor a malformed request writes to the log.
 """
 
+import re
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle
 from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
+import httptools
 import orjson
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -23,6 +26,7 @@ from .problems import problem
 # An answer may take longer than its deadline as long as it is read at this rate.
 LEAST_BYTES_A_SECOND = 1024
 RETRY_SECONDS = 5
+HOST = re.compile(rb"[\w.~!$&'()*+,;=%-]*(:[0-9]{0,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{0,5})?")
 
 
 class Limits(NamedTuple):
@@ -123,7 +127,15 @@ class BoundedProtocol(HttpToolsProtocol):
         # Empty lines before a request begin no message, but end uvicorn's keep-alive period.
         if self._reading is None and not self._answering:
             self._expect_headers()
-        super().data_received(data)
+        # As in uvicorn, without its warning for each malformed request and each upgrade.
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # The request is answered as HTTP/1.1; what follows it is another protocol.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError as error:
+            self._refuse_malformed(error.__context__)
 
     def on_message_begin(self) -> None:
         if self._reading is None:
@@ -131,6 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        _require_one_host(self.headers, self.parser.get_http_version())
         super().on_headers_complete()
         self._expect(self._limits.body_seconds, self._late_body)
 
@@ -204,6 +217,16 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._refuse_late("body", seconds)
 
+    def _refuse_malformed(self, cause: BaseException | None) -> None:
+        if self.pipeline or (self._answering and not self.cycle.more_body):
+            self.cycle.keep_alive = False  # the requests before it are answered
+        elif self._answering and self.cycle.response_started:
+            self.transport.close()
+        else:
+            detail = str(cause) if isinstance(cause, _BadHost) else "the request is not HTTP/1.1"
+            hint = "send a request of RFC 9112, with one Host header"
+            self._refuse(HTTPStatus.BAD_REQUEST, "malformed_request", detail, hint)
+
     def _refuse_late(self, what: str, seconds: float) -> None:
         detail = f"the request's {what} took longer than {seconds:g} s"
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", detail, "send it in one go")
@@ -219,3 +242,20 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         self.transport.write("\r\n".join((*head, "", "")).encode() + body)
         self.transport.close()
+
+
+class _BadHost(ValueError):
+    """The ``Host`` headers of a request are none that it may have (RFC 9112, section 3.2)."""
+
+
+def _require_one_host(headers: list[tuple[bytes, bytes]], http_version: str) -> None:
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1 or (not hosts and http_version == "1.1"):
+        raise _BadHost(f"the request has {len(hosts)} Host headers, one is needed")
+    for host in hosts:
+        try:
+            valid = HOST.fullmatch(host) and (urlsplit(b"//" + host).port or 0) >= 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise _BadHost("the Host header names no host")
