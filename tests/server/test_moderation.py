@@ -1,6 +1,8 @@
 """Acts on results and keys: permissions and effects."""
 
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlmodel import Session, select
@@ -8,8 +10,10 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import JSON, Poster, get
 from tests.fakes.projected import project
-from tests.fakes.said import NOW, act, revoked
+from tests.fakes.said import NOW, act, revoked, rotated
 
+from bench_agent.remote.verify import _fetch_key
+from bench_protocol.base.errors import BadSignature
 from bench_server.answers import stored_results
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, Submission, Withdrawn
@@ -141,6 +145,68 @@ def test_a_compromised_key_loses_what_came_after(post: Poster, store: Store) -> 
     assert "revoked (lost)" in str(reason)
     answer = post.raw(results.sealed(results.make_result()))
     assert (answer.status_code, answer.json()["code"]) == (403, "key_not_active")
+
+
+def test_what_changes_nothing_is_not_logged(post: Poster, store: Store) -> None:
+    """An event is answered with the first receipt, an act with none, each time."""
+    identity, key = post.made(), results.key_id(results.private_key())
+    post.enroll(results.private_key(3))
+    steps = (
+        (lambda: act(post, "show", result=identity), 0),
+        (lambda: act(post, "hide", result=identity), 1),
+        (lambda: act(post, "show", result=identity), 1),
+        (lambda: act(post, "rename", display_name="Ada"), 1),
+        (lambda: rotated(post, 1, 2), 1),
+        (lambda: revoked(post, 2, 2, since=9), 1),
+        (lambda: revoked(post, 2, 2), 0),
+        (lambda: revoked(post, 2, 2, since=12), 0),
+        (lambda: revoked(post, 2, 2, since=8), 1),
+    )
+    for number, (step, entries) in enumerate(steps):
+        size, first = get(post.http, "/log")["size"], step()
+        assert first.is_success, first.text
+        assert get(post.http, "/log")["size"] == size + entries, number
+        moderation.decide(store, AUTHORITY, NOW, "assign", key=key, owner=f"lab {number}")
+        again, said = step(), first.json()["receipt"]
+        assert get(post.http, "/log")["size"] == size + entries + 1, number
+        assert (again.status_code, again.json()["receipt"]) == (
+            200, said if "key_id" in first.json() else None
+        ), number  # fmt: skip
+    assert rotated(post, 1, 3).json()["code"] == "key_not_active"
+    assert rotated(post, 2, 4).json()["code"] == "key_not_active"
+
+
+def test_a_key_is_read_in_pages(post: Poster, store: Store) -> None:
+    """With the events of the keys that revoked one of its chain, in the order of the log."""
+    for seed in (2, 3):
+        post.enroll(results.private_key(seed))
+    for seed in (1, 2, 3):
+        named = results.key_id(results.private_key(seed))
+        moderation.decide(store, AUTHORITY, NOW, "assign", key=named, owner="lab")
+    assert rotated(post, 2, 4).status_code == 201
+    assert [revoked(post, signer, 1, since).status_code for signer, since in ((3, 9), (4, 8))] == [
+        201, 201
+    ]  # fmt: skip
+    assert revoked(post, 4, 3).status_code == 201
+    key = results.key_id(results.private_key())
+    whole = get(post.http, f"/keys/{key}?limit=200")
+    assert [event["receipt"]["log_index"] for event in whole["events"]] == [*range(10)]
+    assert whole["next_start"] is None
+    asked: list[str] = []
+
+    def read(path: str) -> dict[str, Any]:
+        asked.append(path)
+        answer = post.http.get(path.replace("limit=200", "limit=4"))
+        links = re.findall(r'start=(\d+)>; rel="next"', answer.headers.get("link", ""))
+        assert [*map(int, links)] == [n for n in [answer.json()["next_start"]] if n is not None]
+        return dict(answer.json())
+
+    assert _fetch_key(f"/api/v1/keys/{key}?limit=200", read) == whole
+    assert len(asked) == 3
+    with pytest.raises(BadSignature, match="does not end"):
+        _fetch_key("", lambda _: whole | {"next_start": 1})
+    other = get(post.http, f"/keys/{results.key_id(results.private_key(4))}")
+    assert [event["receipt"]["log_index"] for event in other["events"]] == [1, 4, 6]
 
 
 def test_who_may_revoke(post: Poster, store: Store) -> None:

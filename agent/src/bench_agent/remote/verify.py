@@ -7,7 +7,8 @@ are the server's word.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ PARTS = ("envelope", "receipt", "key", "log")
 JUDGED = "judged"
 # The server's recomputations of its seeded jobs: with JUDGED, or none at all.
 RECOMPUTATIONS = "recomputations"
+# Events of a key that a page has, and that are read at most: about as many as a bundle holds.
+KEY_PAGE, MOST_KEY_EVENTS = 200, 5_000
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
 
@@ -81,19 +84,42 @@ def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
     answer = read(f"/api/v1/results/{result_id}")
     # Fetch recomputations after the level, so that those it follows from are there.
     stated = read(f"/api/v1/results/{result_id}/recomputations")
-    judged = {name: answer[name] for name in ("status", "trust_level", "verdicts", "omissions")}
+    with _of_server():
+        judged = {name: answer[name] for name in ("status", "trust_level", "verdicts", "omissions")}
     return {JUDGED: judged, RECOMPUTATIONS: stated}
 
 
 def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
     """Complete an envelope and its receipt with the server's answers about key and log."""
-    key_id = sealed["signatures"][0]["keyid"]
-    return {
-        "envelope": sealed,
-        "receipt": receipt,
-        "key": read(f"/api/v1/keys/{key_id}"),
-        "log": read("/api/v1/log"),
-    }
+    with _of_server():
+        key_id = sealed["signatures"][0]["keyid"]
+        key = _fetch_key(f"/api/v1/keys/{key_id}?limit={KEY_PAGE}", read)
+    return {"envelope": sealed, "receipt": receipt, "key": key, "log": read("/api/v1/log")}
+
+
+@contextmanager
+def _of_server() -> Iterator[None]:
+    """Raises BadSignature where a document of a server lacks a member."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError) as error:
+        raise BadSignature(f"the server's answer lacks something: {error}") from None
+
+
+def _fetch_key(path: str, read: Read) -> dict[str, Any]:
+    """A key with the events of all its pages.
+
+    Raises:
+        BadSignature: they are more than are read.
+    """
+    key = page = read(path)
+    events = [*page["events"]]
+    while page["next_start"] is not None:
+        if len(events) >= MOST_KEY_EVENTS or not page["events"]:
+            raise BadSignature(f"the key's history does not end after {len(events):,} events")
+        page = read(f"{path}&start={page['next_start']}")
+        events += page["events"]
+    return key | {"events": events, "next_start": None}
 
 
 def read_file(path: Path) -> dict[str, Any] | Entry:

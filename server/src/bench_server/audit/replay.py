@@ -144,7 +144,7 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
     record, opened = item.record, item.opened
     if record["kind"] == "key_event":
         if key_events.apply(session, identity, opened, record["logged_at"]) is None:
-            raise ValueError("the key was enrolled before")
+            raise ValueError("another event did the same before")
     elif record["kind"] == "act":
         act = moderation.verified(session, identity, opened)
         moderation.require_possible(session, act)

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
+from sqlalchemy import bindparam
+from sqlalchemy import select as core_select
 from sqlmodel import Session, col, select
 
 from bench_protocol.base import strict_json
@@ -18,7 +20,7 @@ from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
 
 from ..db.store import Store
-from ..db.tables import LogEntry, SigningKey
+from ..db.tables import LogEntry, SigningKey, table_of
 from ..errors import NotFound
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
@@ -80,11 +82,14 @@ def accept(
         writer.take_turn(session)
         if (receipt := reader.receipt_of_payload(session, opened.payload_sha256)) is not None:
             return KeyEventResult(_key_of(session, opened), receipt, created=False)
-        key = apply(session, authority.identity, opened, now)
-        if key is None:  # enrolled before by another event
-            key = session.get_one(SigningKey, opened.signatures[0].key_id)
-            return KeyEventResult(key, _first_receipt(session, key), created=False)
-        leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
+        key = apply(session, authority.identity, opened, now, spend_event)
+        if key is None:  # another event has done the same
+            key = _key_of(session, opened)
+            return KeyEventResult(key, _first_receipt(session, key, opened), created=False)
+        signer = session.get(SigningKey, opened.signatures[0].key_id)
+        chains = key.first_key_id, signer.first_key_id if signer else None
+        of_signer = chains[1] if chains[1] != chains[0] else None
+        leaves = [writer.Leaf("key_event", opened, None, chains[0], of_signer)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
             if body.invite is None:
@@ -97,29 +102,40 @@ def accept(
                 there: dict[str, Any] = {"owner": key.owner, "area": area}
                 located = moderation.operators(authority, now, "locate", **there)
                 leaves.append(writer.Leaf("act", located))
-        else:
-            spend_event(key.first_key_id)
         receipt = writer.append(session, authority, leaves, now)[0]
         return KeyEventResult(key, receipt, created=True)
 
 
 def apply(
-    session: Session, identity: Identity, opened: Envelope, now: datetime
+    session: Session,
+    identity: Identity,
+    opened: Envelope,
+    now: datetime,
+    spend: Callable[[str], None] = lambda _: None,
 ) -> SigningKey | None:
-    """Verify a key event and apply it.
+    """Verify a key event and apply it; ``spend`` counts a verified rotation or revocation.
 
     Returns:
-        The key of the event; None if it enrolls a key that is enrolled.
+        The key of the event; None if it changes nothing, because another event has.
 
     Raises:
         ProtocolError: one of its kinds.
     """
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
-        _require_origin(key_registry.verified_rotation(session, opened).server_origin, identity)
+        rotation = key_registry.verified_rotation(session, opened)
+        _require_origin(rotation.server_origin, identity)
+        old = key_registry.key_with_id(session, rotation.supersedes)
+        spend(old.first_key_id)
+        if old.status == "rotated" and _logged(session, old.first_key_id, opened) is not None:
+            return None
+        key_registry.require_rotatable(session, rotation)
     elif kind == "revoke":
         revocation = key_registry.verified_revocation(session, opened, identity.operator)
         _require_origin(revocation.server_origin, identity)
+        spend(_key_of(session, opened).first_key_id)
+        if key_registry.is_revoked(session, revocation):
+            return None
     else:
         key = key_registry.enrolled_key(opened, now)
         event, _ = statement.parse_key_event(opened.payload)
@@ -159,9 +175,12 @@ def admit(
     return None
 
 
-def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
-    """A key and its log entries, oldest first: the events of its chain of rotations, the operator's
-    acts about them, and the same for every key that revoked one of them.
+def history(
+    session: Session, key_id: str, start: int, limit: int
+) -> tuple[SigningKey, list[tuple[Envelope, Receipt]], int | None]:
+    """A key and its log entries from an index on, oldest first: the events of its chain of
+    rotations, the operator's acts about them, and the same for every key that revoked one of them.
+    The last value is the index of the entry that follows them, if any.
 
     Raises:
         NotFound: no key has this id.
@@ -173,35 +192,48 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
             field="key_id",
             hint="GET /api/v1/log/entries has every key event",
         )
-    entries: dict[int, LogEntry] = {}
-    visited: set[str] = set()
-    chains = {key.first_key_id}
-    while chains:
-        visited |= chains
-        of_chains = session.exec(select(LogEntry).where(col(LogEntry.key_chain).in_(chains))).all()
-        entries |= {entry.log_index: entry for entry in of_chains}
-        signers = {s.key_id for entry in of_chains for s in _envelope(entry).signatures}
-        of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
-        chains = set(session.exec(of_signers)) - visited
-    ordered = [entries[index] for index in sorted(entries)]
-    receipts = reader.receipts(session, ordered)
-    return key, list(zip(map(_envelope, ordered), receipts, strict=True))
+    wanted = {"chain": key.first_key_id, "start": start, "count": limit + 1}
+    indexes = session.connection().scalars(INDEXES, wanted).all()
+    shown = select(LogEntry).where(col(LogEntry.log_index).in_(indexes[:limit]))
+    entries = session.exec(shown.order_by(col(LogEntry.log_index))).all()
+    receipts = reader.receipts(session, entries)
+    events = list(zip(map(_envelope, entries), receipts, strict=True))
+    return key, events, indexes[limit] if len(indexes) > limit else None
 
 
 def _key_of(session: Session, opened: Envelope) -> SigningKey:
-    document = strict_json.loads(opened.payload)
-    key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
-    return session.get_one(SigningKey, key_id)
+    return session.get_one(SigningKey, _key_id_of(_named(opened.payload)))
 
 
-def _first_receipt(session: Session, key: SigningKey) -> Receipt:
-    first = session.exec(
-        select(LogEntry)
-        .where(LogEntry.key_chain == key.first_key_id)
-        .order_by(col(LogEntry.log_index))
-        .limit(1)
-    ).one()
-    return reader.receipts(session, [first])[0]
+def _key_id_of(named: dict[str, str]) -> str:
+    return named.get("key_id") or keys.key_id(statement.public_key(named["public_key"]))
+
+
+def _first_receipt(session: Session, key: SigningKey, opened: Envelope) -> Receipt:
+    """The receipt of the event that did what another one asks for."""
+    entry = None
+    if acts.event_kind(opened.payload) != "enroll":
+        entry = _logged(session, key.first_key_id, opened)
+    if entry is None:
+        of_chain = select(LogEntry).where(LogEntry.key_chain == key.first_key_id)
+        entry = session.exec(of_chain.order_by(col(LogEntry.log_index)).limit(1)).one()
+    return reader.receipts(session, [entry])[0]
+
+
+def _logged(session: Session, chain: str, opened: Envelope) -> LogEntry | None:
+    """The newest entry of an event that names the same keys, if there is one."""
+    wanted = _named(opened.payload)
+    events = select(LogEntry).where(LogEntry.key_chain == chain, LogEntry.kind == "key_event")
+    newest_first = events.order_by(col(LogEntry.log_index).desc())
+    entries = session.exec(newest_first.execution_options(yield_per=16))
+    return next((e for e in entries if _named(_envelope(e).payload) == wanted), None)
+
+
+def _named(payload: bytes) -> dict[str, str]:
+    """The kind of an event, and the keys that it names."""
+    document = strict_json.loads(payload)
+    members = ("event", "key_id", "public_key", "supersedes")
+    return {name: document[name] for name in members if name in document}
 
 
 def _envelope(entry: LogEntry) -> Envelope:
@@ -216,3 +248,23 @@ def _require_origin(named: str | None, identity: Identity) -> None:
             field="server_origin",
             hint="sign an event for this server",
         )
+
+
+# The chain of a key and, in turn, those of the keys that revoked one of them.
+_LOG = table_of(LogEntry)
+_CHAINS = core_select(bindparam("chain", type_=_LOG.c.key_chain.type).label("chain")).cte(
+    "chains", recursive=True
+)
+_CHAINS = _CHAINS.union(
+    core_select(_LOG.c.signer_chain).where(
+        _LOG.c.key_chain == _CHAINS.c.chain, _LOG.c.signer_chain.is_not(None)
+    )
+)
+INDEXES = (
+    core_select(_LOG.c.log_index)
+    .where(
+        _LOG.c.key_chain.in_(core_select(_CHAINS.c.chain)), _LOG.c.log_index >= bindparam("start")
+    )
+    .order_by(_LOG.c.log_index)
+    .limit(bindparam("count"))
+)

@@ -202,7 +202,6 @@ def verified_rotation(session: Session, opened: Envelope) -> Rotation:
 
     Raises:
         ProtocolError: one of its kinds.
-        KeyNotActive: the old key is pending, rotated or revoked.
     """
     _require_signatures(opened, 2, "a rotation is signed by the old key, then by the new one")
     event = Rotation.parse(opened.payload)
@@ -219,10 +218,18 @@ def verified_rotation(session: Session, opened: Envelope) -> Rotation:
         statement.KEY_EVENT_PAYLOAD_TYPE,
         lambda key_id: new if key_id == expected[1] else find(key_id),
     )
-    require_active(session, event.supersedes)
-    if session.get(SigningKey, expected[1]) is not None:
-        raise InvalidField("the new key is enrolled already", field="public_key")
     return event
+
+
+def require_rotatable(session: Session, event: Rotation) -> None:
+    """Refuse a rotation from a key that is pending, rotated or revoked, or to an enrolled one.
+
+    Raises:
+        KeyNotActive, InvalidField: the rotation is impossible.
+    """
+    require_active(session, event.supersedes)
+    if session.get(SigningKey, keys.key_id(statement.public_key(event.public_key))) is not None:
+        raise InvalidField("the new key is enrolled already", field="public_key")
 
 
 def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
@@ -267,6 +274,13 @@ def verified_revocation(
             hint="sign with one of these",
         )
     return event
+
+
+def is_revoked(session: Session, event: Revocation) -> bool:
+    """Whether a key is revoked for all that a revocation names."""
+    row, since = key_with_id(session, event.key_id), event.compromised_since_log_index
+    before = row.compromised_since
+    return row.status == "revoked" and (since is None or (before is not None and before <= since))
 
 
 def revoke(session: Session, event: Revocation) -> SigningKey:

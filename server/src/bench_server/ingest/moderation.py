@@ -49,7 +49,7 @@ class ActBody(Wire):
 
 @dataclass(frozen=True)
 class ActResult:
-    """``receipt`` is None if the act only reads and is not logged."""
+    """``receipt`` is None if the act is not logged: it only reads, or it changes nothing."""
 
     act: Act
     receipt: Receipt | None
@@ -62,7 +62,7 @@ def perform(
     now: datetime,
     spend: Callable[[str], None] = lambda _: None,
 ) -> ActResult:
-    """Verify, apply and log an act. A repeated act changes nothing.
+    """Verify, apply and log an act. One of a sender that changes nothing is not logged.
 
     ``spend`` counts an act of a sender in the rate of its key; if it raises, nothing has happened.
 
@@ -76,12 +76,17 @@ def perform(
         act = verified(session, authority.identity, opened)
         if (receipt := reader.receipt_of_payload(session, opened.payload_sha256)) is not None:
             return ActResult(act, receipt)
+        of_sender = act.key_id != authority.identity.operator_key_id
         if act.act in acts.READING_ACTS:
             _require_fresh(act, now)
+            spend(act.key_id)
             return ActResult(act, None)
         require_possible(session, act)
-        if act.act in OF_SENDER and act.key_id != authority.identity.operator_key_id:
+        if of_sender:
             spend(act.key_id)
+            if _changes_nothing(session, act, body.display_name):
+                return ActResult(act, None)
+        if of_sender and act.act in OF_SENDER:
             _count_withdrawn(session, act)
         change_keys(session, act, body.display_name)
         leaf = writer.Leaf(
@@ -243,6 +248,14 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
     erased = {"salt": None, "envelope": None, "submission_id": None}
     session.exec(update(LogEntry).where(entries).values(**erased))
     session.exec(delete(Submission).where(col(Submission.id) == result_id))
+
+
+def _changes_nothing(session: Session, act: Act, display_name: str | None) -> bool:
+    """Whether a sender's act asks for what is so already."""
+    if act.act == "rename":
+        return key_registry.require_active(session, act.key_id).display_name == display_name
+    newest = newest_act(session, _needed(act.result, "result"))
+    return act.act == newest or (act.act == "show" and newest is None)
 
 
 def _count_withdrawn(session: Session, act: Act) -> None:

@@ -41,6 +41,7 @@ class Leaf:
     envelope: Envelope
     submission_id: str | None = None
     key_chain: str | None = None
+    signer_chain: str | None = None
 
 
 def take_turn(session: Session) -> None:
@@ -76,6 +77,7 @@ def append(
             "envelope": None if result else envelope.encode(leaf.envelope),
             "submission_id": leaf.submission_id,
             "key_chain": leaf.key_chain,
+            "signer_chain": leaf.signer_chain,
             "logged_at": now,
         }
         salts.append(salt)

@@ -58,9 +58,11 @@ class KeyEventAnswer(KeyAnswer):
 @dataclass(frozen=True)
 class KeyHistory(KeyAnswer):
     """A key and its log entries, oldest first: the events of its rotations, the operator's acts
-    about them, and the same for keys that revoked one of them."""
+    about them, and the same for keys that revoked one of them. ``next_start``: ``start`` of the
+    next page, None on the last one."""
 
     events: tuple[LoggedEnvelope, ...]
+    next_start: int | None
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ class LogEntry(Table, table=True):
     A result's envelope is its submission; those of key events, acts and recomputations are kept
     here, as signed.
     ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
-    rotations that a key event, or the operator's act about a key, is about. What is erased when a
+    rotations that a key event, or the operator's act about a key, is about; ``signer_chain``: of
+    the key that signed a revocation, if it is another. What is erased when a
     result is withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
     """
 
@@ -111,6 +112,14 @@ class LogEntry(Table, table=True):
             "kind IN ('result', 'key_event', 'act', 'recomputation')", name="kind_known"
         ),
         UniqueConstraint("payload_sha256"),
+        Index(None, "key_chain", "log_index"),
+        Index(
+            "ix_log_entry_signer_chain",
+            "key_chain",
+            "signer_chain",
+            sqlite_where=text("signer_chain IS NOT NULL"),
+            postgresql_where=text("signer_chain IS NOT NULL"),
+        ),
     )
 
     log_index: int = Field(
@@ -122,7 +131,8 @@ class LogEntry(Table, table=True):
     payload_sha256: str | None = Field(default=None, max_length=64)
     envelope: bytes | None = Field(default=None, sa_type=LargeBinary)
     submission_id: str | None = Field(default=None, max_length=16, index=True)
-    key_chain: str | None = Field(default=None, max_length=64, index=True)
+    key_chain: str | None = Field(default=None, max_length=64)
+    signer_chain: str | None = Field(default=None, max_length=64)
     logged_at: datetime = Field(sa_type=UtcDateTime)
 
 

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from bench_protocol.payload import statement
 
-from ...answers.parameters import KeyId
+from ...answers.parameters import KeyId, Limit
 from ...answers.types.trust import (
     KeyEventAnswer,
     KeyHistory,
@@ -28,9 +27,11 @@ from .deps import (
     SettingsDep,
     StoreDep,
     envelope_example,
+    in_turn,
     json_body,
     problems,
 )
+from .listing import next_page
 
 router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
 
@@ -76,23 +77,30 @@ async def submit_key_event(
         with store.reading() as session:
             return event, session.get_one(Owner, event.key.owner)
 
-    event, owner = await run_in_threadpool(accept)
+    event, owner = await in_turn(request, accept)
     response.status_code = 201 if event.created else 200
     return KeyEventAnswer(**key_fields(event.key, owner), receipt=receipt_answer(event.receipt))
 
 
 @router.get(
     "/{key_id}",
-    summary="A key with its logged events: owner, validity",
+    summary="A key with its logged events, the oldest first: owner, validity",
     responses=problems(404, 422),
 )
 def get_key(
+    request: Request,
+    response: Response,
     session: Reading,
     key_id: Annotated[
         KeyId, Path(description="SHA-256 of the public key", examples=["0f1e2d3c4b5a6978" * 4])
     ],
+    start: Annotated[
+        int, Query(ge=0, le=2**53 - 1, description="least log index", examples=[512])
+    ] = 0,
+    limit: Annotated[Limit, Query()] = 50,
 ) -> KeyHistory:
-    key, events = key_events.history(session, key_id)
+    key, events, following = key_events.history(session, key_id, start, limit)
+    response.headers.update(next_page(request, following, "start"))
     owner = session.get_one(Owner, key.owner)
     logged = tuple(LoggedEnvelope(envelope_document(e), receipt_answer(r)) for e, r in events)
-    return KeyHistory(**key_fields(key, owner), events=logged)
+    return KeyHistory(**key_fields(key, owner), events=logged, next_start=following)
