@@ -23,6 +23,7 @@ from bench_server.settings import Settings
 from bench_server.web import bodies_in_flight, position_watch
 from bench_server.web.bodies_in_flight import BodiesInFlight
 from bench_server.web.position_watch import PositionWatch
+from bench_server.web.turns import Turns
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -84,6 +85,57 @@ def test_senders_take_turns() -> None:
     rest = [pending.item for pending in waiting.take(3 * MOST_TOGETHER)]
     assert taken[2:] + rest == [f"f{number}" for number in range(1, 3 * MOST_TOGETHER)]
     assert len(waiting) == 0
+
+
+def test_networks_take_turns() -> None:
+    """However many requests one of them sends; none holds more than its part, and those who leave
+    hold none."""
+
+    async def run(most: int, each: int) -> list[str]:
+        turns, served = Turns(most, each), list[str]()
+        held = [asyncio.create_task(turns.take("flood")) for _ in range(each)]
+        await asyncio.gather(*held)
+
+        async def ask(network: str) -> None:
+            async with turns.turn(network):
+                served.append(network)
+                await asyncio.sleep(0)
+
+        asked = [asyncio.create_task(ask(who)) for who in [*["flood"] * 5, "honest", "other"]]
+        leaving = [asyncio.create_task(ask("gone")) for _ in range(2)]
+        await asyncio.sleep(0)
+        for task in leaving:
+            task.cancel()
+        for _ in held:
+            await asyncio.sleep(0)
+            turns.release("flood")
+        await asyncio.gather(*asked)
+        assert not turns._held
+        assert not turns._waiting
+        return served
+
+    flood = ["flood"] * 5
+    assert asyncio.run(run(1, 1)) == ["flood", "honest", "other", *flood[1:]]
+    assert asyncio.run(run(2, 1))[0] == "honest"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/results"])
+def test_readers_take_turns(path: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do writers: each asks by the network of its client."""
+    asked: list[str] = []
+    take = Turns.take
+
+    async def noted(self: Turns, network: str) -> None:
+        asked.append(network)
+        await take(self, network)
+
+    monkeypatch.setattr(Turns, "take", noted)
+    http = TestClient(create_app(Settings(), store), client=("192.0.2.1", 50_000))
+    assert http.get(path).status_code == 200
+    Poster(http).enroll()
+    assert Poster(http).ask().status_code == 201
+    assert asked[-2:] == ["192.0.2.1/32"] * 2
+    assert len(asked) >= 3
 
 
 def test_bytes_of_bodies_are_bounded_until_their_requests_are_answered(

@@ -137,14 +137,15 @@ class TooManyBytes(Refusal):
 
 
 class TooManyExports(Refusal):
-    """The server sends as many exports to other clients as it may at once."""
+    """The server sends as many exports at once as it may, or as a network may get."""
 
     code, status = "too_many_exports", 503
     retry_after_seconds = 30
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, each: int) -> None:
         super().__init__(
-            f"this server sends {most} exports at a time, and others are being sent",
+            f"this server sends {most} exports at a time, {each} of them to an address, and others "
+            "are being sent",
             field="path",
             hint="try again later, or take the newest daily dump (GET /api/v1/dumps)",
         )

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from anyio import CancelScope, CapacityLimiter, Semaphore, fail_after, to_thread
+from anyio import CancelScope, CapacityLimiter, fail_after, to_thread
 from anyio.lowlevel import RunVar
 from fastapi import Depends, Request
 from sqlmodel import Session
@@ -17,7 +17,10 @@ from ...db.store import CONNECTIONS, Store
 from ...errors import BodyTooLarge, TooManyExports, WrongMediaType
 from ...log.server_keys import Authority
 from ...settings import Settings
+from ..client_networks import host_of, network
+from ..turns import Turns
 
+Done = TypeVar("Done")
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
 # Twice the bytes and ten times the envelopes that the agent sends at once.
@@ -27,9 +30,13 @@ BATCH_MAX_LINES = 512
 READERS = CONNECTIONS // 2
 # Readers that stream rows, for as long as their clients take.
 EXPORTS = READERS // 2
+EXPORTS_EACH = EXPORTS // 2
 EXPORT_WAIT_SECONDS = 10.0
-_READERS: RunVar[Semaphore] = RunVar("readers")
-_EXPORTS: RunVar[Semaphore] = RunVar("exports")
+# Enrollments, challenges and acts at a time; each waits for the database's one writer.
+WRITERS = 4
+_READERS: RunVar[Turns] = RunVar("readers")
+_EXPORTS: RunVar[Turns] = RunVar("exports")
+_WRITERS: RunVar[Turns] = RunVar("writers")
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 8 MiB of them at once"
 
 
@@ -37,7 +44,7 @@ ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 8 MiB of them at 
 async def _session(request: Request) -> AsyncIterator[Session]:
     """At most READERS at a time: if sessions took all connections, all threads could wait for one,
     and none would be left to end a session."""
-    async with _semaphore(_READERS, READERS):
+    async with _turns(_READERS, READERS).turn(network(host_of(request))):
         session = Session(request.app.state.store.reader)
         try:
             yield session
@@ -55,24 +62,30 @@ async def _reading(request: Request) -> AsyncIterator[Session]:
 
 async def _exporting(request: Request) -> AsyncIterator[Session]:
     """A session until the answer is sent. Raises TooManyExports after EXPORT_WAIT_SECONDS."""
-    exports = _semaphore(_EXPORTS, EXPORTS)
+    exports, client = _turns(_EXPORTS, EXPORTS, EXPORTS_EACH), network(host_of(request))
     try:
         with fail_after(EXPORT_WAIT_SECONDS):
-            await exports.acquire()
+            await exports.take(client)
     except TimeoutError:
-        raise TooManyExports(EXPORTS) from None
+        raise TooManyExports(EXPORTS, EXPORTS_EACH) from None
     try:
         async with _session(request) as session:
             yield session
     finally:
-        exports.release()
+        exports.release(client)
 
 
-def _semaphore(of_loop: RunVar[Semaphore], most: int) -> Semaphore:
+async def in_turn(request: Request, write: Callable[..., Done], *arguments: Any) -> Done:
+    """Call a function that writes in a thread, when the request's network has its turn."""
+    async with _turns(_WRITERS, WRITERS).turn(network(host_of(request))):
+        return await to_thread.run_sync(write, *arguments)
+
+
+def _turns(of_loop: RunVar[Turns], most: int, each: int | None = None) -> Turns:
     try:
         return of_loop.get()
     except LookupError:
-        of_loop.set(made := Semaphore(most))
+        of_loop.set(made := Turns(most, each))
         return made
 
 

@@ -1,7 +1,6 @@
 """``POST /api/v1/challenges`` and ``/acts``: nonces for runs, and acts on results."""
 
 from fastapi import APIRouter, Request
-from fastapi.concurrency import run_in_threadpool
 
 from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, CHALLENGE_REQUEST_PAYLOAD_TYPE
 
@@ -20,6 +19,7 @@ from .deps import (
     SettingsDep,
     StoreDep,
     envelope_example,
+    in_turn,
     json_body,
     problems,
 )
@@ -50,7 +50,7 @@ async def issue_challenge(
     rate: Rate = request.app.state.challenge_rate
     rate.spend(sender(host_of(request)), "challenges that an address may ask for:")
     hours = settings.challenge_hours
-    return await run_in_threadpool(challenges.give, raw, store, authority, now, hours)
+    return await in_turn(request, challenges.give, raw, store, authority, now, hours)
 
 
 @router.post(
@@ -68,11 +68,11 @@ async def perform_act(
     def spend(key_id: str) -> None:
         request.app.state.act_rate.spend(key_id, "acts and events that a key may send:")
 
-    done = await run_in_threadpool(moderation.perform, raw, store, authority, now, spend)
+    done = await in_turn(request, moderation.perform, raw, store, authority, now, spend)
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):
         whole = done.act.act == "export"
-        results = await run_in_threadpool(_results, store, done.act.key_id, whole)
+        results = await in_turn(request, _results, store, done.act.key_id, whole)
     receipt = receipt_answer(done.receipt) if done.receipt else None
     return ActAnswer(done.act.act, done.act.result, receipt, results)
 
