@@ -132,7 +132,7 @@ types: $(VENV)/installed-dev ## Strict type check.
 audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin (asks osv.dev; without an answer it says so), and licences of what is installed.
 	@$(BIN)/python -m deploy.audit_dependencies $(ARGS)
 
-audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes; ARGS="--only forged").
+audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes and requests; ARGS="--only forged").
 	@MUTATIONS=$(or $(MUTATIONS),10000) PYTHONPATH=. $(BIN)/python -m tests.evidence.audit $(ARGS)
 
 test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (KILLS=1000; ARGS="--only proxy").

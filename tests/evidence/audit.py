@@ -3,7 +3,8 @@
 Starts a real server on loopback with a database of its own, submits from three keys, sends what
 must not be believed, then tampers with copies of the database behind the server's back and lets
 ``verify-log`` look for it. Then come the groups of ``attacks``.
-``MUTATIONS``: the number of mutated envelopes (10,000). Exit code 1 if anything passes unseen.
+``MUTATIONS``: the number of mutated envelopes, and of requests (10,000). Exit code 1 if anything
+passes unseen.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from tests.evidence.attacks.forged import forged
 from tests.evidence.attacks.mutations import mutations
 from tests.evidence.attacks.owners import fresh_owners
 from tests.evidence.attacks.reproduction import reproduction
+from tests.evidence.attacks.requests import requests
 from tests.fakes import results
 from tests.fakes.client import bind
 from tests.fakes.live import running_server
@@ -66,6 +68,7 @@ GROUPS: dict[str, Group] = {
     "asks": asks,
     "floods": floods,
     "mutations": partial(mutations, count=MUTATIONS),
+    "requests": partial(requests, count=MUTATIONS),
 }
 
 

@@ -5,11 +5,13 @@ One case a kind of refusal: tests/protocol/test_refused.py has the fields of a r
 
 import base64
 import json
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import JSON, Poster
@@ -17,6 +19,11 @@ from tests.fakes.client import JSON, Poster
 from bench_protocol.base import strict_json
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
+from bench_server.app import create_app
+from bench_server.db.store import Store
+from bench_server.settings import Settings
+from bench_server.web.rate_limit import OPEN_PATHS
+from bench_server.web.routes import ROUTERS
 
 RESULT, KEY_EVENT = statement.RESULT_PAYLOAD_TYPE, statement.KEY_EVENT_PAYLOAD_TYPE
 
@@ -67,6 +74,39 @@ def test_content_types(post: Poster) -> None:
         assert_problem(answer, 415, "wrong_media_type", "Content-Type")
     headers = {"Content-Type": "application/vnd.dsse.envelope.v1+json; charset=utf-8"}
     assert post.http.post("/api/v1/results", content=body, headers=headers).status_code == 201
+
+
+@pytest.mark.sqlite
+def test_each_route_refuses_by_a_problem(http: TestClient, store: Store) -> None:
+    """Another method or body, what is not there, without the token; a browser gets a page."""
+    token = TestClient(create_app(Settings(read_token="a token of some length"), store))
+    browser = {"Accept": "text/html"}
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, APIRoute)
+            path = re.sub(r"{\w+(:path)?}", "no thing", route.path)
+            answers = [http.request("PATCH", path)]
+            if "POST" in route.methods:
+                headers: tuple[dict[str, str], ...] = (
+                    *({"Content-Type": kind} for kind in ("text/plain", "", "multipart/form-data")),
+                    JSON | {"Content-Encoding": "gzip"},
+                )
+                answers += [http.post(path, content=b"{}", headers=each) for each in headers]
+                assert [answer.status_code for answer in answers[1:]] == [415] * 4, path
+            elif "{" in path or "no thing" in path:
+                answers += [http.get(path), http.get(path, headers=browser)]
+                assert answers[2].status_code >= 400, path
+                is_page = answers.pop().headers["content-type"].startswith("text/html")
+                assert is_page is not path.startswith("/api/"), path
+            if "GET" in route.methods and not path.startswith(OPEN_PATHS):
+                answers.append(token.get(path))
+                assert answers[-1].status_code == 401, path
+            for answer in answers:
+                assert answer.status_code >= 400, path
+                assert answer.headers["content-type"] == "application/problem+json", path
+                document = answer.json()
+                assert document["status"] == answer.status_code
+                assert all(document[name] for name in ("code", "title", "detail", "hint")), path
 
 
 @pytest.mark.parametrize("announced", [True, False])

@@ -77,6 +77,16 @@ def test_a_range_that_is_none_is_ignored(http: TestClient, part: str, status: in
     assert http.get("/static/site.css", headers={"Range": part}).status_code == status
 
 
+def test_a_range_beyond_the_file_is_a_problem(http: TestClient) -> None:
+    for path in ("/static/site.css", "/favicon.ico"):
+        whole = http.get(path)
+        answer = http.get(path, headers={"Range": "bytes=99999999-"})
+        assert (answer.status_code, answer.json()["field"]) == (416, "Range"), path
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["content-range"] == f"bytes */{len(whole.content)}"
+        assert http.head(path, headers={"Range": "bytes=99999999-"}).status_code == 416
+
+
 def test_first_requests_in_parallel_are_answered(store: Store) -> None:
     """State that the first use builds is built once, by one thread."""
     paths = [f"/api/v1/results?limit=5&utm_source=x{number}" for number in range(12)]

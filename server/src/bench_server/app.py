@@ -91,6 +91,7 @@ def create_app(
     openapi.install(app)
     # The middleware added last runs first. Answers are kept outside of tags and compression, so
     # that one which is sent again is neither tagged nor compressed again.
+    app.add_middleware(problems.UnsatisfiedRanges)
     app.add_middleware(EntityTags)
     app.add_middleware(
         GZipMiddleware, compresslevel=GZIP_LEVEL, exclude_content_types=INCOMPRESSIBLE

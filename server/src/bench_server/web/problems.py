@@ -12,9 +12,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DatabaseError
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bench_protocol.base.errors import ProtocolError
 
@@ -157,6 +159,31 @@ def _pages_near(request: Request) -> Sequence[str]:
     kind = path.startswith("/api/")
     paths: frozenset[str] = request.app.state.paths
     return nearest(path, [p for p in paths if "{" not in p and p.startswith("/api/") is kind])
+
+
+class UnsatisfiedRanges:
+    """Middleware: a range beyond the end of a file is a problem."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = False
+
+        async def sent(message: Message) -> None:
+            nonlocal refused
+            if message.get("status") == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                refused = True
+                has = MutableHeaders(scope=message).get("content-range", "")
+                document = problem(
+                    *(416, "range_not_satisfiable", f"the file has {has.rpartition('/')[2]} bytes"),
+                    *("Range", "ask for a range within it, or for all"),
+                )
+                await answer(Request(scope), document, {"Content-Range": has})(scope, receive, send)
+            elif not refused:
+                await send(message)
+
+        await self.app(scope, receive, sent)
 
 
 def install(app: FastAPI) -> None:
