@@ -3,29 +3,16 @@
 Only the programs' main modules import this one: Typer takes long, and workers need none.
 """
 
-import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from . import streams
 from .command_errors import USAGE_ERROR, usage_text
-
-
-def _fit_terminal() -> None:
-    """Let no character and no width end a command: what a stream cannot encode becomes a question
-    mark, and a width of 0 is unknown."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, OSError, ValueError):  # of a test, or closed
-            cast(TextIOWrapper, stream).reconfigure(errors="replace")
-    columns = os.environ.get("COLUMNS", "")
-    if columns and not columns.strip("0"):
-        del os.environ["COLUMNS"]
 
 
 class LazyCommands(TyperGroup):
@@ -43,7 +30,7 @@ class LazyCommands(TyperGroup):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run the group as Typer does. If not ``standalone_mode``, errors are raised."""
-        _fit_terminal()
+        streams.open_all()
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
@@ -56,6 +43,9 @@ class LazyCommands(TyperGroup):
         except typer.Abort:
             self.complain("Aborted.")
             sys.exit(1)
+        if lost := streams.loss():
+            self.complain(f"standard output is not complete: {lost}")
+            sys.exit(code or 1)
         sys.exit(code if isinstance(code, int) else 0)
 
     def complain(self, words: str) -> None:
