@@ -18,7 +18,7 @@ from .errors import HomeProblem
 
 MOST_BYTES = 64 * 1024 * 1024
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-NO_HOME = "this user has no home folder; set BENCH_HOME to a folder of your own"
+NO_HOME = "this user has no home folder; set {setting} to a folder of your own"
 FREE_SPACE = "free space there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
@@ -41,7 +41,7 @@ class Home:
     def command(self, words: str) -> str:
         """The command line that runs the agent with this folder, for any Unix shell."""
         called = f"{program()} {words}"
-        with suppress(RuntimeError):
+        with suppress(HomeProblem):
             if self.root == user_folder():
                 return called
         return f"BENCH_HOME={shlex.quote(str(self.root))} {called}"
@@ -60,20 +60,33 @@ def find_home(environ: Mapping[str, str] = os.environ) -> Home:
     Raises:
         HomeProblem: there is neither.
     """
-    chosen = environ.get("BENCH_HOME")
+    return Home(chosen_folder(environ, "BENCH_HOME") or user_folder())
+
+
+def chosen_folder(environ: Mapping[str, str], setting: str, default: str = "") -> Path | None:
+    """The folder that a setting names, or the default; None where both are empty.
+
+    Raises:
+        HomeProblem: it begins with ``~``, and that user has no home folder.
+    """
+    chosen = environ.get(setting, "").strip() or default
     try:
-        return Home(Path(chosen).expanduser() if chosen else user_folder())
+        return Path(chosen).expanduser() if chosen else None
     except RuntimeError:
-        raise HomeProblem(NO_HOME) from None
+        raise HomeProblem(NO_HOME.format(setting=setting)) from None
 
 
 def user_folder() -> Path:
     """The platform's folder for this user's application data.
 
     Raises:
-        RuntimeError: the user has no home folder.
+        HomeProblem: the user has no home folder, or it is relative to the working folder.
     """
-    return platformdirs.user_data_path("trainmark")
+    with suppress(RuntimeError):
+        folder = platformdirs.user_data_path("trainmark")
+        if folder.is_absolute():
+            return folder
+    raise HomeProblem(NO_HOME.format(setting="BENCH_HOME"))
 
 
 def read_json(path: Path) -> Any:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-import typer
-
 from bench_protocol.base.format import plural
 from bench_protocol.payload import doubts
 
 from .. import data
 from ..base.home import Home
+from ..base.terminal import write, write_json
 from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.ab_table import AbDisplay, document, show_answer
@@ -26,7 +25,7 @@ from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from .exits import Exit, stop
 from .options import EXPERT, Json, choosing_cells, option
-from .setup import open_home, print_json, probe_frameworks
+from .setup import open_home, probe_frameworks
 
 SideA = Annotated[
     list[str],
@@ -87,7 +86,7 @@ def ab(
                 home.logs / "ab",
                 display.heard,
                 limits=limits_in_turns(sides, times),
-                choose_form=Forms(home, lambda line: typer.echo(line, err=True)).choice,
+                choose_form=Forms(home, lambda line: write(line, err=True)).choice,
             )
             for pair in runs:
                 done.append(pair)
@@ -102,14 +101,14 @@ def ab(
         )
     answer = document(side_a, side_b, done, compare_sides(done), before)
     if as_json:
-        print_json(answer)
+        write_json(answer)
     else:
         show_answer(shown, answer)
 
 
 def _require_self_tests(home: Home, sides: Iterable[tuple[Choice, Side]]) -> None:
     """Stop where a side's device fails its self-test: its times are no times of training."""
-    tests = SelfTests(home, read_machine(home), lambda line: typer.echo(line, err=True))
+    tests = SelfTests(home, read_machine(home), lambda line: write(line, err=True))
     for choice, chosen in sides:
         place, precision = place_of(chosen.planned), chosen.cell.precision
         if choice.python:

@@ -4,12 +4,13 @@ import secrets
 
 import typer
 
+from ..base.terminal import write, write_json
 from ..plan.plan import Selection, check_names, make_plan
 from ..plan.presets import preset_of
 from ..run.conformance import check, document, line, summary
 from .exits import Exit, stop
 from .options import Json, choosing_untimed_cells
-from .setup import open_home, print_json, probe_frameworks
+from .setup import open_home, probe_frameworks
 
 
 @choosing_untimed_cells
@@ -28,10 +29,10 @@ def conformance(selection: Selection, as_json: Json = False) -> None:
     for cell in check(made, open_home().logs, nonce):
         checked.append(cell)
         if not as_json:
-            typer.echo(line(cell))
+            write(line(cell))
     if as_json:
-        print_json(document(checked, made, nonce))
+        write_json(document(checked, made, nonce))
     else:
-        typer.echo(summary(checked, made))
+        write(summary(checked, made))
     if any(cell.failed for cell in checked):
         raise typer.Exit(Exit.SOME_FAILED)

@@ -8,12 +8,11 @@ from bench_protocol.real_data.manifest import MANIFEST, RealData, real_data_name
 
 from ..base.errors import UsageProblem
 from ..base.names import unknown
+from ..base.terminal import write_error, write_json
 from ..data import inventory
-from ..output.console import console
 from ..output.inventory import print_data_sets
 from .exits import Exit, stop
 from .options import Json, group
-from .setup import print_json
 
 app = group("The real data sets: fetch and list them.")
 
@@ -26,7 +25,7 @@ Names = Annotated[
 @app.command()
 def fetch(names: Names = None) -> None:
     """Download data sets from their mirrors. An interrupted download continues where it stopped."""
-    if inventory.fetch_all(_chosen(names), console(stderr=True)):
+    if inventory.fetch_all(_chosen(names), write_error):
         stop(Exit.SOME_FAILED, "generated data needs no files: --data generated")
 
 
@@ -35,7 +34,7 @@ def list_(as_json: Json = False) -> None:
     """Show which data sets are on this machine, and the folder each belongs in."""
     document = inventory.list_document(_chosen(None))
     if as_json:
-        print_json(document)
+        write_json(document)
     else:
         print_data_sets(document)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ..base.home import find_home
+from ..base.terminal import write, write_json
 from ..doctor.bundle import Bundle, make_bundle, summary
 from ..doctor.finding import document, exit_code, print_findings
 from ..doctor.table import Surroundings, examine
@@ -15,7 +16,7 @@ from ..output.inventory import devices_document, print_devices
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
 from .options import Json, option
-from .setup import open_home, print_json, usable_interpreters
+from .setup import open_home, usable_interpreters
 
 
 def devices(as_json: Json = False) -> None:
@@ -24,7 +25,7 @@ def devices(as_json: Json = False) -> None:
     answers = in_use(probe_each(home.logs, usable_interpreters(home)))
     found = devices_document(read_machine(home), answers)
     if as_json:
-        print_json(found)
+        write_json(found)
     else:
         print_devices(found)
 
@@ -52,7 +53,7 @@ def doctor(
     surroundings = Surroundings(find_home(), deep=deep, say=lambda line: complain(line, SOFT))
     findings = list(examine(surroundings, tuple(only)))
     if as_json:
-        print_json(document(findings))
+        write_json(document(findings))
     else:
         print_findings(findings, console(), every or bool(only))
     if bundle:
@@ -65,4 +66,4 @@ def _write(bundle: Bundle, path: Path) -> None:
         path.write_text(bundle.text, encoding="utf-8")
     except OSError as error:
         stop(Exit.WRONG_USAGE, f"cannot write {path}: {error.strerror}; name another file")
-    typer.echo(summary(bundle, path), err=True)
+    write(summary(bundle, path), err=True)

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from ..base.terminal import write, write_json
 from ..output.documents import Document
 from ..output.inventory import environments_document, print_environments
 from ..run import interpreters
 from ..run.probe import in_use, probe_each
 from .exits import Exit
 from .options import Json, group
-from .setup import open_home, print_json
+from .setup import open_home
 
 app = group("Interpreters whose frameworks are measured: list, add, remove and check them.")
 
@@ -35,14 +36,14 @@ def add(place: Place) -> None:
     home = open_home()
     added = interpreters.add(home, place)
     frameworks = ", ".join(added.frameworks) or "no framework"
-    typer.echo(f"added: {added.place} has {frameworks}")
+    write(f"added: {added.place} has {frameworks}")
 
 
 @app.command()
 def remove(place: Place) -> None:
     """Remove an added interpreter from the list; nothing is uninstalled."""
     interpreters.remove(open_home(), place)
-    typer.echo(f"removed: {place}")
+    write(f"removed: {place}")
 
 
 @app.command()
@@ -60,6 +61,6 @@ def check(as_json: Json = False) -> None:
 
 def _show(document: Document, as_json: bool) -> None:
     if as_json:
-        print_json(document)
+        write_json(document)
     else:
         print_environments(document)

@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-import typer
-
 from ..base.errors import UsageProblem
 from ..base.names import unknown
+from ..base.terminal import write
 from ..output.fleet_files import ENGINES, Fleet
 from ..plan.plan import Selection, check_names
 from ..plan.presets import preset_of
@@ -108,7 +107,7 @@ def fleet(
     if gpus is not None:
         _check_gpus(emit, gpus)
     wanted = Fleet(tuple(run), server, machines, image, environment, gpus, cpus, memory_gib)
-    typer.echo(ENGINES[emit](wanted), nl=False)
+    write(ENGINES[emit](wanted).removesuffix("\n"))
 
 
 def run_arguments(

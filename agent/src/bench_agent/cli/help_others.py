@@ -11,6 +11,7 @@ from bench_protocol.payload.hardware import hardware_name, slug
 from bench_protocol.payload.machine import Machine
 from bench_protocol.trust.asks import WORDS
 
+from ..base.terminal import write
 from ..plan import asked
 from ..plan.plan import Plan, Selection
 from ..remote import asks
@@ -53,10 +54,10 @@ def with_asked(
     offered = asked.choose(made, asks.wanted(server, token, slugs), lay_out)
     if not offered:
         return made
-    typer.echo(f"{server} asks for {len(offered)} more:", err=True)
+    write(f"{server} asks for {len(offered)} more:", err=True)
     for planned in offered:
         reason = WORDS[planned.asked.reason] if planned.asked else ""  # type: ignore[index]
-        typer.echo(f"  {planned.cell}, about {planned.estimate_seconds:.0f} s: {reason}", err=True)
+        write(f"  {planned.cell}, about {planned.estimate_seconds:.0f} s: {reason}", err=True)
     if answer is not Help.YES and not typer.confirm("Measure them too?", default=False, err=True):
         return made
     return replace(made, asked=offered)

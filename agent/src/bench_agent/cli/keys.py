@@ -7,11 +7,12 @@ import typer
 from bench_protocol.signing.keys import key_id
 
 from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_key
+from ..base.terminal import write, write_json
 from ..remote.checkpoint_memory import known_servers
 from ..remote.outbox import Outbox
 from .exits import Exit, stop
 from .options import Json, NamedServer, group, option
-from .setup import ask, exchange, open_client, open_home, print_json
+from .setup import ask, exchange, open_client, open_home
 
 app = group("This machine's key: show, rotate, renew, revoke.")
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -23,9 +24,9 @@ def show_key(as_json: Json = False) -> None:
     home = open_home()
     key, file = key_id(load_or_create_key(home).public_key()), str(home.key)
     if as_json:
-        print_json({"key_id": key, "file": file})
+        write_json({"key_id": key, "file": file})
     else:
-        typer.echo(f"{key}\n{file}")
+        write(f"{key}\n{file}")
 
 
 @app.command()
@@ -67,9 +68,9 @@ def rotate(
     for server in servers:
         with exchange(open_client(server, home)) as client:
             client.rotate(new)
-        typer.echo(f"{client.server} knows the new key")
+        write(f"{client.server} knows the new key")
     take_next_key(home)
-    typer.echo(f"this machine's key is now {key_id(new.public_key())}")
+    write(f"this machine's key is now {key_id(new.public_key())}")
 
 
 @app.command()
@@ -90,10 +91,10 @@ def renew(yes: Yes = False) -> None:
     for entry in waiting:
         outbox.move(entry, "refused", {"detail": "its key was replaced before it was sent"})
     new = key_id(load_or_create_key(home).public_key())
-    typer.echo(f"the old key is now in {away}")
-    typer.echo(f"its {len(waiting)} pending results are marked as refused")
-    typer.echo(f"this machine's key is now {new}")
-    typer.echo("To make it known to a server:\n  bench-agent enroll --server URL")
+    write(f"the old key is now in {away}")
+    write(f"its {len(waiting)} pending results are marked as refused")
+    write(f"this machine's key is now {new}")
+    write("To make it known to a server:\n  bench-agent enroll --server URL")
 
 
 @app.command()
@@ -114,4 +115,4 @@ def revoke(
     ask(f"Revoke key {target} for good?", yes)
     with exchange(open_client(server, home)) as client:
         client.revoke(target, reason, since)
-    typer.echo(f"key {target} is revoked at {client.server}")
+    write(f"key {target} is revoked at {client.server}")

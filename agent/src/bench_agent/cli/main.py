@@ -9,6 +9,7 @@ from bench_protocol.base.lazy_commands import LazyCommands
 
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem
+from ..base.terminal import write
 from .exits import Exit
 
 # Name: the function or group in this folder, the line that --help shows.
@@ -121,7 +122,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"bench-agent {__version__}")
+        write(f"bench-agent {__version__}")
         raise typer.Exit
 
 
@@ -138,11 +139,15 @@ def program(version: Version = False) -> None:
 
 
 def main() -> None:
-    """Run the command line. A problem that the user can fix ends in one line and an exit code."""
+    """Run the command line. A problem that the user can fix ends in one line and an exit code.
+    What the system refuses is one, wherever it does: too many open files, a disk that fails."""
     try:
         app()
     except (UsageProblem, HomeProblem, DataProblem) as problem:
         _leave(Exit.WRONG_USAGE, str(problem))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _leave(Exit.WRONG_USAGE, f"{where}{error.strerror or error}")
 
 
 def _leave(code: Exit, message: str) -> NoReturn:

@@ -11,6 +11,7 @@ from bench_protocol.base.format import rough
 from .. import data
 from ..base.home import find_home
 from ..base.messages import Probe
+from ..base.terminal import write, write_json
 from ..machine import read_facts
 from ..output.console import WARNING, complain, console, say
 from ..output.plan_table import NOTHING, left_out, long_warning, plan_document, print_plan
@@ -21,7 +22,7 @@ from ..plan.presets import Preset, preset_of
 from ..run import calibration
 from .exits import Exit, stop
 from .options import Json, Like, PresetName, choosing_cells
-from .setup import ask, open_home, print_json, recall_frameworks
+from .setup import ask, open_home, recall_frameworks
 
 LayOut = Callable[[Selection], Plan]
 Calibrate = Annotated[
@@ -46,7 +47,7 @@ def plan(
     are measured with --server can be ranked."""
     made, _ = planned(preset, like, selection, recall_frameworks, lambda made: calibrate)
     if as_json:
-        print_json(plan_document(made))
+        write_json(plan_document(made))
     else:
         print_plan(made, shown := console())
         if made.cells:
@@ -85,7 +86,7 @@ def lay_out_plan(
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibrates(made) and (unknown := calibration.unknown(made, home)):
-        calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
+        calibration.calibrate(unknown, home, lambda line: write(line, err=True))
         made = lay_out(selection)
     return made, lay_out
 

@@ -9,6 +9,7 @@ import typer
 
 from ..base.errors import HomeProblem, ServerUnreachable
 from ..base.home import Home
+from ..base.terminal import write
 from ..output.console import WARNING, complain
 from ..output.report import page
 from ..output.report.figures import Report, report_of
@@ -64,7 +65,7 @@ def report(
         target.write_bytes(text.encode())
     except OSError as error:
         stop(Exit.WRONG_USAGE, f"cannot write {target}: {error.strerror}; choose with --output")
-    typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
+    write(f"wrote {target} (results of the last run: {len(entries)})", err=True)
 
 
 def _incomplete(made: Report, home: Home) -> Report:

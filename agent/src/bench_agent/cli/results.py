@@ -9,11 +9,13 @@ import typer
 from bench_protocol.base import format as people
 from bench_protocol.payload.acts import OwnAct
 
+from ..base.terminal import write, write_json
 from ..output.console import console, show_table
 from ..output.documents import OWN_HEADINGS, own_row
+from ..remote.connection import reading
 from .keys import Yes
 from .options import Json, NamedServer, group
-from .setup import ask, exchange, open_client, open_home, print_json
+from .setup import ask, exchange, open_client, open_home
 
 app = group("Your results on a server: list, export, hide, show, withdraw, pseudonymise.")
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
@@ -22,14 +24,15 @@ ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's
 @app.command("list")
 def list_results(server: NamedServer = None, as_json: Json = False) -> None:
     """List the results that this machine's key sent, the hidden ones too."""
-    rows = _act(server, "list")["results"]
+    with exchange(open_client(server, open_home())) as client, reading(client.server):
+        rows = client.act("list")["results"]
+        cells = [own_row(row) for row in rows]
     if as_json:
-        print_json(rows)
-        return
-    if rows:
-        show_table(console(), OWN_HEADINGS, [own_row(row) for row in rows], right=("samples/s",))
+        write_json(rows)
+    elif rows:
+        show_table(console(), OWN_HEADINGS, cells, right=("samples/s",))
     else:
-        typer.echo("no result of this machine's key is there")
+        write("no result of this machine's key is there")
 
 
 @app.command()
@@ -43,9 +46,10 @@ def export(
     server: NamedServer = None,
 ) -> None:
     """Write every result that this machine's key sent into a file."""
-    rows = _act(server, "export")["results"]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    typer.echo(f"{people.plural(len(rows), 'result')} in {file}")
+    with exchange(open_client(server, open_home())) as client, reading(client.server):
+        lines = [json.dumps(row) + "\n" for row in client.act("export")["results"]]
+    file.write_text("".join(lines))
+    write(f"{people.plural(len(lines), 'result')} in {file}")
 
 
 @app.command()
@@ -76,12 +80,12 @@ def pseudonymise(
 ) -> None:
     """Change or remove the name that is shown with your results."""
     _act(server, "rename", display_name=name)
-    typer.echo(f"shown as {name}" if name else "shown without a name")
+    write(f"shown as {name}" if name else "shown without a name")
 
 
 def _change(server: str | None, kind: OwnAct, result: str) -> None:
     _act(server, kind, result=result)
-    typer.echo(f"{result}: {kind} done")
+    write(f"{result}: {kind} done")
 
 
 def _act(server: str | None, kind: OwnAct, **about: str | None) -> dict[str, Any]:

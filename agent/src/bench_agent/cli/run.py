@@ -12,6 +12,7 @@ from bench_protocol.base.format import plural
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
+from ..base.terminal import write, write_json
 from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import WARNING, complain, console
@@ -37,7 +38,7 @@ from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
 from .options import EXPERT, LONGEST_SECONDS, Json, Like, PresetName, Server, choosing_cells, option
 from .plan import check_plan, planned
-from .setup import open_client, open_home, print_json, probe_frameworks
+from .setup import open_client, open_home, probe_frameworks
 from .submit import ask_consent
 
 Yes = Annotated[
@@ -126,7 +127,7 @@ def run(
             "The last run is complete" if Outbox(home.outbox).last_run() else "There is no run yet"
         )
         what = f"--like {like}" if like else f"--preset {preset or 'quick'}"
-        typer.echo(f"{last}: --resume starts a new one, with {what}.", err=True)
+        write(f"{last}: --resume starts a new one, with {what}.", err=True)
     answers = consent_before(server, home, yes, resume) if server else False
 
     shown, lines = console(stderr=as_json), EventLines(sys.stdout)
@@ -147,7 +148,7 @@ def run(
     if events:
         lines.summary(summary_document(summary))
     elif as_json:
-        print_json(summary_document(summary))
+        write_json(summary_document(summary))
     else:
         show_end(shown, summary, home, server, verbose)
     if summary.interrupted:
@@ -194,7 +195,7 @@ def consent_before(server: str, home: Home, yes: bool, resume: bool = False) -> 
     own = journal.run_id if journal else None
     if older := sum(entry.run_id != own for entry in Outbox(home.outbox).pending()):
         results = plural(older, "pending result")
-        typer.echo(
+        write(
             f"The outbox has {results} of earlier runs: this run sends them too. "
             "Those measured without a server are shown there, but not ranked.",
             err=True,

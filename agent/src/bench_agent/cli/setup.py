@@ -1,11 +1,9 @@
 """Set-up of a command: the agent's folder, a client, probes, consent."""
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import typer
 
@@ -16,6 +14,7 @@ from ..base.errors import HomeProblem, ServerUnreachable
 from ..base.home import Home, find_home
 from ..base.keys import load_or_create_key
 from ..base.messages import Probe
+from ..base.terminal import write
 from ..output.console import SOFT, complain
 from ..remote.client import Client, ServerRefused
 from ..remote.connection import token_for
@@ -29,15 +28,20 @@ def open_home() -> Home:
     """The agent's folder.
 
     Raises:
-        HomeProblem: a file is in its place, or others may write in it.
+        HomeProblem: a file is in its place, it cannot be entered, or others may write in it.
     """
     home = find_home()
-    existing = next(path for path in (home.root, *home.root.parents) if path.exists())
-    if not existing.is_dir():
-        raise HomeProblem(f"{existing} is not a folder; choose another one with BENCH_HOME")
-    for folder in (home.root, home.outbox, home.outbox / "pending"):
-        if folder.exists() and folder.stat().st_mode & 0o022:
-            raise HomeProblem(f"{folder} may be written by others: chmod 700 {folder}")
+    try:
+        levels = (home.root, *home.root.parents)
+        existing = next(path for path in levels if path.is_symlink() or path.exists())
+        if not existing.is_dir():
+            raise HomeProblem(f"{existing} is not a folder; choose another one with BENCH_HOME")
+        for folder in (home.root, home.outbox, home.outbox / "pending"):
+            if folder.exists() and folder.stat().st_mode & 0o022:
+                raise HomeProblem(f"{folder} may be written by others: chmod 700 {folder}")
+    except OSError as error:
+        why = f"{home.root} cannot be used: {error.strerror}"
+        raise HomeProblem(f"{why}; choose another folder with BENCH_HOME") from None
     return home
 
 
@@ -103,12 +107,8 @@ def usable_interpreters(home: Home) -> tuple[Interpreter, ...]:
     every = interpreters.every(home)
     for unusable in (interpreter for interpreter in every if interpreter.problem):
         check = home.command("environments check")
-        typer.echo(f"left out: {unusable.place}: {unusable.problem}; see {check}", err=True)
+        write(f"left out: {unusable.place}: {unusable.problem}; see {check}", err=True)
     return every
-
-
-def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def ask(question: str, yes: bool, view: Callable[[], None] | None = None) -> None:

@@ -12,17 +12,19 @@ from bench_protocol.payload.doubts import disturbances
 from bench_protocol.payload.result import Measured, Result
 
 from ..base.errors import ServerUnreachable
+from ..base.terminal import write, write_json
 from ..output import documents
 from ..output.console import FAILURE, WARNING, complain, console, say
 from ..output.summary import rank_lines
 from ..remote.client import Client, ServerRefused
+from ..remote.connection import reading
 from ..remote.outbox import Entry, Outbox
 from ..remote.rank import MachineRank, machine_rank
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
 from .exits import Exit, stop
 from .options import Json, NamedServer, option
-from .setup import ask, exchange, open_client, open_home, print_json
+from .setup import ask, exchange, open_client, open_home
 
 CONSENT = """\
 Results are sent to {server}.
@@ -68,14 +70,15 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
         client.close()
     answers, problems = ([delivery.answer for delivery in each] for each in (sent, refused))
     if as_json:
-        print_json({"sent": answers, "refused": problems})
+        write_json({"sent": answers, "refused": problems})
     else:
         shown = console()
         counts = f"{len(sent)} sent, {len(refused)} refused"
         say(shown, counts if waiting else "nothing to send: the outbox has no pending result")
         # What has no challenge was named before it was sent.
-        if note := _level_1_note([one.answer for one in sent if one.entry.result().challenge]):
-            say(shown, note, WARNING)
+        with suppress(ServerUnreachable), reading(client.server):
+            if note := _level_1_note([one.answer for one in sent if one.entry.result().challenge]):
+                say(shown, note, WARNING)
         for problem in problems:
             say(shown, f"refused: {problem.get('detail', 'no reason given')}", FAILURE)
         if place:
@@ -117,7 +120,7 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> bool:
         return False
     first = next(outbox.pending(), None) if outbox else None
     if not yes:
-        typer.echo(CONSENT.format(server=client.server, license=offered), err=True)
+        write(CONSENT.format(server=client.server, license=offered), err=True)
     ask("Agree, and send?", yes, None if first is None else partial(_show_whole, first))
     checkpoints.agree(offered)
     return True
@@ -125,8 +128,8 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> bool:
 
 def _show_whole(entry: Entry) -> None:
     """Everything that is sent of one result: its payload, then every byte of the envelope."""
-    print_json(entry.document())
-    typer.echo(f"\nThe same, signed, as it is sent:\n{entry.raw.decode()}\n")
+    write_json(entry.document())
+    write(f"\nThe same, signed, as it is sent:\n{entry.raw.decode()}\n")
 
 
 def _say_what_ranks(client: Client, outbox: Outbox) -> bool:
@@ -163,7 +166,7 @@ def status(as_json: Json = False) -> None:
     """Show the outbox: pending, sent and refused results."""
     home = open_home()
     if as_json:
-        print_json(documents.status_document(home, Outbox(home.outbox)))
+        write_json(documents.status_document(home, Outbox(home.outbox)))
     else:
         documents.print_status(home, Outbox(home.outbox))
 
@@ -191,11 +194,11 @@ def enroll(
         answer = client.enroll(name, invite)
         offered = client.license()
     if as_json:
-        print_json(answer)
+        write_json(answer)
     elif answer.get("status") == "pending":
-        typer.echo(f"key {answer.get('key_id')} waits for approval at {client.server}")
+        write(f"key {answer.get('key_id')} waits for approval at {client.server}")
     elif answer.get("status") == "active":
-        typer.echo(f"key {answer.get('key_id')} is enrolled at {client.server}")
+        write(f"key {answer.get('key_id')} is enrolled at {client.server}")
     else:
         stop(
             Exit.SOME_FAILED,
@@ -203,7 +206,7 @@ def enroll(
             "longer signs; bench-agent keys renew makes a new one",
         )
     if not as_json:
-        typer.echo(
+        write(
             f"results sent there are published under {offered}; bench-agent run --server and "
             "submit ask whether you agree before the first is sent"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
 from bench_protocol.payload import statement
 from bench_protocol.trust import shows
@@ -14,9 +15,11 @@ from bench_protocol.trust import shows
 from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
+from ..base.terminal import write, write_json
 from ..output.console import FAILURE, GOOD, SOFT, WARNING, console, say, show_table
 from ..remote.checkpoint_memory import server_of
 from ..remote.client import ServerRefused
+from ..remote.connection import reading
 from ..remote.log_receipts import parse_receipt
 from ..remote.outbox import Entry
 from ..remote.verify import (
@@ -32,7 +35,7 @@ from ..remote.verify import (
 from ..remote.verify import verify as verify_bundle
 from .exits import Exit, stop
 from .options import Json, option
-from .setup import exchange, open_home, open_reader, print_json
+from .setup import exchange, open_home, open_reader
 
 if TYPE_CHECKING:
     from ..remote.recompute import Compared
@@ -77,7 +80,7 @@ def verify(
             write_durably(save, json.dumps(bundle, indent=1).encode())
         except HomeProblem:  # its words are about the agent's folder
             stop(Exit.WRONG_USAGE, f"--save: cannot write {save}; name another file")
-        typer.echo(f"saved {save}", err=True)
+        write(f"saved {save}", err=True)
     compared = _recomputed(verified) if recompute else []
     if as_json:
         document: dict[str, Any] = {
@@ -89,7 +92,7 @@ def verify(
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
-        print_json(document)
+        write_json(document)
         _require_right(compared)
         return
     shown = console()
@@ -134,7 +137,7 @@ def _recomputed(verified: Verified) -> "list[Compared]":
 
 def _say(compared: "list[Compared]") -> None:
     for item in compared:
-        typer.echo(f"recomputed: {item.what}: {item.kind.replace('_', ' ')}: {item.sentence}")
+        write(f"recomputed: {item.what}: {item.kind.replace('_', ' ')}: {item.sentence}")
 
 
 def _require_right(compared: "list[Compared]") -> None:
@@ -151,7 +154,8 @@ def _check(what: str, home: Home) -> Checked:
     if address is not None:
         server, result_id = address
         with exchange(open_reader(server, home)) as client:
-            bundle = fetch_bundle(result_id, client.read)
+            with reading(server):
+                bundle = fetch_bundle(result_id, client.read)
             trusted = client.checkpoints.meet().key if client.checkpoints else None
             verified = verify_bundle(bundle, trusted)
         return verified, bundle, trusted
@@ -167,23 +171,24 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     key, answer = own_key(home), entry.answer or {}
     public_key = key.public_key() if key else None
     if "receipt" not in answer:
-        typer.echo("It was not sent, so it is in no log.", err=True)
+        write("It was not sent, so it is in no log.", err=True)
         return verify_own(entry.raw, public_key), None, None
     receipt = parse_receipt(answer["receipt"])
     server, log = server_of(home, receipt.checkpoint)
     client = open_reader(server, home)
     try:
         log = client.checkpoints.meet() if client.checkpoints else log
-        sealed = json.loads(entry.raw)
-        bundle = complete_bundle(sealed, answer["receipt"], client.read)
-        with suppress(ServerRefused):  # a withdrawn result has no verdicts
-            bundle |= fetch_judged(str(answer["id"]), client.read)
+        sealed = strict_json.loads(entry.raw)
+        with reading(server):
+            bundle = complete_bundle(sealed, answer["receipt"], client.read)
+            with suppress(ServerRefused):  # a withdrawn result has no verdicts
+                bundle |= fetch_judged(str(answer["id"]), client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:
         stop(Exit.SOME_FAILED, str(error))
     except ServerUnreachable as error:
-        typer.echo(f"The key's history was not checked: {error}", err=True)
+        write(f"The key's history was not checked: {error}", err=True)
         return verify_own(entry.raw, public_key, receipt, log.key), None, log.key
     finally:
         client.close()

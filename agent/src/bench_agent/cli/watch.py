@@ -14,6 +14,7 @@ from bench_protocol.catalogue.matrix import Cell
 from ..base.errors import NotIdle, ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
+from ..base.terminal import write, write_json
 from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import console, say
@@ -37,7 +38,7 @@ from .exits import Exit
 from .options import LENGTH, Json, PresetName, Server, choosing_cells, option
 from .plan import check_plan, lay_out_plan
 from .run import Wait, Yes, consent_before, measured, stop_unreachable
-from .setup import open_home, print_json, usable_interpreters
+from .setup import open_home, usable_interpreters
 
 EveryDays = Annotated[
     float,
@@ -102,7 +103,7 @@ def watch(
     with alone(home):
         reasons = due(plan, probes, machine, Outbox(home.outbox), every, datetime.now(UTC))
         for cell, why in reasons.items():
-            typer.echo(f"{short_name(cell)} is due: {why}", err=True)
+            write(f"{short_name(cell)} is due: {why}", err=True)
         try:
             if reasons:
                 # No journal: the next start measures what is missing, and a run of bench-agent run
@@ -119,7 +120,7 @@ def watch(
             not_idle = error.why
     start = Start(reasons, not_idle, summary, _histories(server, token, summary))
     if as_json:
-        print_json(_document(start))
+        write_json(_document(start))
     else:
         _show(start, home, machine.os.name, server)
     _leave(start, home, server)

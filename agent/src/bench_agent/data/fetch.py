@@ -14,7 +14,7 @@ from bench_protocol.real_data.manifest import DataFile
 
 from ..base.errors import DataProblem
 from ..base.home import sync_folder
-from ..remote.connection import open_http
+from ..remote.http_client import open_http
 
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 

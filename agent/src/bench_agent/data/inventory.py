@@ -1,10 +1,8 @@
 """The ``data`` commands: download data sets, and list them as a JSON document."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from bench_protocol.base.format import size
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -18,7 +16,7 @@ Document = dict[str, Any]
 
 
 def fetch_all(
-    chosen: Sequence[RealData], console: Console, places: Sequence[Path] | None = None
+    chosen: Sequence[RealData], say: Callable[[str], None], places: Sequence[Path] | None = None
 ) -> int:
     """Download missing and wrong files into the first of ``places``; return how many failed."""
     places = places or sources.folders()
@@ -26,16 +24,16 @@ def fetch_all(
     with fetch.open_client() as client:
         for data in chosen:
             if _is_right(data, places):
-                console.print(f"{data.name} is here", highlight=False)
+                say(f"{data.name} is here")
                 continue
             for file in data.files:
-                console.print(f"{file.path}: {size(file.size_bytes)}", highlight=False)
+                say(f"{file.path}: {size(file.size_bytes)}")
                 try:
                     path = fetch.fetch(file, places[0], client)
-                    console.print(f"{path} is right", highlight=False, soft_wrap=True)
+                    say(f"{path} is right")
                 except DataProblem as problem:
                     failed += 1
-                    console.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+                    say(str(problem))
     return failed
 
 

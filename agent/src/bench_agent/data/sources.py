@@ -2,26 +2,29 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bench_protocol.base import format as people
 from bench_protocol.real_data import files
 from bench_protocol.real_data.manifest import RealData
 
-from ..base.errors import DataProblem
-from ..base.home import find_home
+from ..base.errors import DataProblem, HomeProblem
+from ..base.home import chosen_folder, find_home
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """The data folder: ``BENCH_DATA_DIR``, or ``data`` in the agent's folder."""
-    chosen = environ.get("BENCH_DATA_DIR")
-    return Path(chosen).expanduser() if chosen else find_home(environ).root / "data"
+    return chosen_folder(environ, "BENCH_DATA_DIR") or find_home(environ).root / "data"
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Folders to search, in order: the data folder, then Keras' cache."""
-    keras = Path(environ.get("KERAS_HOME") or "~/.keras").expanduser()
-    return data_folder(environ), keras / "datasets"
+    """Folders to search, in order: the data folder, then Keras' cache, if the user has one."""
+    found = [data_folder(environ)]
+    with suppress(HomeProblem):
+        keras = chosen_folder(environ, "KERAS_HOME", "~/.keras")
+        found += [keras / "datasets"] if keras else []
+    return tuple(found)
 
 
 def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:

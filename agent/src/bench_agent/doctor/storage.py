@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bench_protocol.base import format as people
 
-from ..base.home import Home
+from ..base.errors import HomeProblem
+from ..base.home import Home, user_folder
 from .finding import Finding, fail, ok, skip, warn
 
 NEEDED_BYTES = 200 * 2**20
@@ -58,11 +58,11 @@ def check_home(path: Path, problem: str | None, environ: Mapping[str, str]) -> I
 
 def _writable_folder(path: Path, environ: Mapping[str, str]) -> Path | None:
     user = environ.get("USER") or str(os.getuid() if hasattr(os, "getuid") else "me")
-    candidates = (
-        platformdirs.user_data_path("trainmark"),
-        Path(environ.get("HOME") or "/nonexistent") / "trainmark",
-        Path(tempfile.gettempdir()) / f"trainmark-{user}",
-    )
+    candidates = [Path(environ.get("HOME") or "/nonexistent") / "trainmark"]
+    with suppress(HomeProblem):
+        candidates.insert(0, user_folder())
+    with suppress(OSError):  # there is no temporary folder
+        candidates.append(Path(tempfile.gettempdir()) / f"trainmark-{user}")
     others = (place for place in candidates if place != path)
     return next((place for place in others if not why_not_writable(place)), None)
 

@@ -101,6 +101,15 @@ def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
         yield ok(f"glibc {release} is new enough for MLX")
 
 
+def check_connections(problem: str | None) -> Iterator[Finding]:
+    """Check that proxies, certificates and the read token can be used; ``problem``: why not."""
+    if problem is None:
+        yield ok("proxies and certificates can be used")
+    else:
+        sentence, _, hint = problem.partition("; fix: ")
+        yield warn(f"no server can be asked: {sentence}", hint or None)
+
+
 def check_power(power: Power, system: str) -> Iterator[Finding]:
     """Check for battery and low-power mode: both slow everything down."""
     if power.on_battery is None and power.low_power_mode is None:

@@ -19,6 +19,8 @@ from ..base.errors import HomeProblem, UsageProblem
 from ..base.home import Home
 from ..base.messages import Probe
 from ..machine import macos, nesting, sensors
+from ..remote.connection import token_for
+from ..remote.http_client import open_http
 from ..run import interpreters, kept_probes
 from ..run.energy.meter import MeterProblem
 from ..run.interpreters import Interpreter
@@ -93,6 +95,16 @@ class Surroundings:
         try:
             interpreters.added(self.home)
         except HomeProblem as problem:
+            return str(problem)
+        return None
+
+    @property
+    def connections_problem(self) -> str | None:
+        """Why no server can be asked from here, or None."""
+        try:
+            open_http().close()
+            token_for("", self.environ, named=True)
+        except UsageProblem as problem:
             return str(problem)
         return None
 
@@ -175,6 +187,7 @@ CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     "glibc": lambda s: system.check_glibc(s.system, s.glibc),
     "home": lambda s: storage.check_home(s.home.root, s.unwritable, s.environ),
     "keys": lambda s: storage.check_keys(s.home),
+    "connections": lambda s: system.check_connections(s.connections_problem),
     "disk": lambda s: storage.check_disk(s.home.root, storage.free_bytes(s.home.root)),
     "environments": lambda s: frameworks.check_environments(s.interpreters, s.environments_problem),
     "shared-libraries": lambda s: frameworks.check_shared_libraries(s.interpreters),

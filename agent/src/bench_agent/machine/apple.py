@@ -3,12 +3,13 @@
 The outputs also contain serial numbers and UUIDs; only the named keys are read.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import MalformedJson
 from bench_protocol.payload.machine import Cpu, Gpu, OperatingSystem
 
 from .text import first_whole, text_or_none, whole_or_none
@@ -39,8 +40,8 @@ def parse_sysctl(text: str) -> dict[str, str]:
 def parse_profile(text: str) -> dict[str, Any]:
     """Parse the JSON of ``system_profiler``; empty for other text."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = strict_json.loads(text.encode())
+    except MalformedJson:
         return {}
     return document if isinstance(document, dict) else {}
 

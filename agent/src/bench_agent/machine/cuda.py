@@ -6,7 +6,6 @@ ignores both and numbers along the bus. So a separate process asks the CUDA driv
 answer, CUDA_VISIBLE_DEVICES is read as CUDA documents it.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_protocol.base import strict_json
+from bench_protocol.base.errors import MalformedJson
 from bench_protocol.payload.readings import possible
 
 from .text import text_or_none, whole_or_none
@@ -56,8 +57,8 @@ def devices(environ: Mapping[str, str] = os.environ) -> tuple[CudaDevice, ...] |
 def parse_devices(text: str) -> tuple[CudaDevice, ...] | None:
     """Parse the script's output; None if it is malformed."""
     try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError):
+        listed = strict_json.loads(text.encode())
+    except MalformedJson:
         return None
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
         return None

@@ -7,7 +7,6 @@ indented line is a command, an address or a path to copy: it never breaks.
 """
 
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,11 +16,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from ..base.terminal import tame
+
 GOOD, WARNING, FAILURE, SOFT = "green", "yellow", "red", "dim"
 # Lines of a file, and of a program that reads them, are never broken.
 UNBROKEN = 10_000
-# A server's words are printed too, and ESC steers a terminal.
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 GAP = 2
 
 
@@ -47,7 +46,7 @@ def console(
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    for line in CONTROLS.sub(" ", text).splitlines() or [""]:
+    for line in tame(text).splitlines() or [""]:
         kept = line.startswith(" ") or not console.is_terminal
         for part in [line] if kept else _broken(line, console.width):
             console.print(Text(part, style=style), soft_wrap=True)
@@ -139,4 +138,4 @@ def _broken(text: str, width: int, indent: str = "") -> list[str]:
 
 def _text(cell: str | Text) -> Text:
     text = cell if isinstance(cell, Text) else Text(cell)
-    return Text(CONTROLS.sub(" ", text.plain), text.style)
+    return Text(tame(text.plain), text.style)

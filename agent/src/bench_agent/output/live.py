@@ -230,7 +230,7 @@ class EventLines:
         self._write("summary", **document)
 
     def _write(self, event: str, **members: Any) -> None:
-        line = json.dumps({"event": event, **members}, ensure_ascii=False)
+        line = json.dumps({"event": event, **members})
         with self._one_at_a_time:
             self._stream.write(line + "\n")
             self._stream.flush()

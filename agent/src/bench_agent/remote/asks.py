@@ -6,10 +6,11 @@ computed again here, so a server cannot choose whom it asks for what.
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError
@@ -18,7 +19,7 @@ from bench_protocol.trust import asks
 from bench_protocol.trust.asks import HardwareSetup, Reason
 
 from ..base.errors import ServerUnreachable
-from .connection import Connection
+from .connection import Connection, reading
 
 # Time limit of all requests together.
 WAIT_SECONDS = 5.0
@@ -69,11 +70,10 @@ def wanted(
             server, token, transport=transport, timeout=wait_seconds, patience_seconds=0.0
         )
         try:
-            for slug in hardware_slugs:
-                path = f"/api/v1/asks?hardware={quote(slug)}"
-                found.extend(_drawn(connection.content(path), slug))
-        except (ServerUnreachable, ProtocolError, ValidationError, ValueError):
-            pass
+            with suppress(ServerUnreachable, ProtocolError), reading(server):
+                for slug in hardware_slugs:
+                    path = f"/api/v1/asks?hardware={quote(slug)}"
+                    found.extend(_drawn(connection.content(path), slug))
         finally:
             connection.close()
 

@@ -22,10 +22,11 @@ from bench_protocol.signing import envelope, keys
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
+from ..base.terminal import write_error
 from . import batch
 from .batch import LineAnswer
 from .checkpoint_memory import CheckpointMemory
-from .connection import MAX_ANSWER_BYTES, TRANSIENT, Connection, complain, retry_after_seconds
+from .connection import MAX_ANSWER_BYTES, TRANSIENT, Connection, retry_after_seconds
 
 # A rate-limited line of an answer does not name a time to wait.
 LINE_WAIT_SECONDS = 10.0
@@ -73,7 +74,7 @@ class Client:
         token: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
-        say: Callable[[str], None] = complain,
+        say: Callable[[str], None] = write_error,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._connection = Connection(

@@ -1,23 +1,24 @@
 """HTTP to one server: its read token, its rate limit, and one plain sentence for each failure."""
 
-import os
-import re
-import ssl
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
+from bench_protocol.base.errors import ProtocolError
+
 from .. import __version__
 from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.terminal import write_error
+from .http_client import open_http, proxy_of, words
 
 Value = TypeVar("Value")
 TIMEOUT_SECONDS = 20.0
@@ -30,13 +31,11 @@ WHOLE_SECONDS = 180.0
 # Largest unpacked answer: a server may send a small body that unpacks to any size.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 # Headers of the transfer; the answer that is handed on is unpacked and whole.
-TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+TRANSFER_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
 # Statuses worth a retry; every other 4xx means that the server will never accept this envelope.
 TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
-# Variables that name proxies, in small letters.
-PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy")
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
 
@@ -66,11 +65,17 @@ def checked_address(server: str) -> str:
 
 def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | None:
     """The read token to send to a server. ``named``: the server was given with ``--server``, not
-    taken from a result's address. If BENCH_SERVER is set, the token is sent only to that server."""
-    token = environ.get(TOKEN_SETTING)
+    taken from a result's address. If BENCH_SERVER is set, the token is sent only to that server.
+
+    Raises:
+        UsageProblem: no header can hold the token.
+    """
+    token = environ.get(TOKEN_SETTING, "").strip()
     home = environ.get("BENCH_SERVER")
     if not token or not (home or named):
         return None
+    if not (token.isascii() and token.isprintable()):
+        raise UsageProblem(f"{TOKEN_SETTING} has characters that no token has; copy it again")
     return token if not home or _origin(home) == _origin(server) else None
 
 
@@ -79,40 +84,6 @@ def headers_of(token: str | None) -> dict[str, str]:
     was just sent."""
     agent = {"User-Agent": f"bench-agent/{__version__}", "Cache-Control": "no-cache"}
     return agent if token is None else agent | {"Authorization": f"Bearer {token}"}
-
-
-@cache
-def trusted() -> ssl.SSLContext:
-    """The authorities' certificates, read once a process.
-
-    httpx reads them for each client: 20 ms, and 0.8 MiB that Python does not count. A closed client
-    is part of a reference cycle, so its memory waits for a garbage collection.
-
-    Raises:
-        UsageProblem: the file or folder of certificates cannot be read.
-    """
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        raise UsageProblem(
-            f"the authorities' certificates cannot be read: {error.strerror}; "
-            "fix: correct SSL_CERT_FILE"
-        ) from None
-
-
-def open_http(**options: Any) -> httpx.Client:
-    """An HTTP client, with the system's proxies and certificates.
-
-    Raises:
-        UsageProblem: a variable names a proxy or certificates that cannot be used.
-    """
-    try:
-        return httpx.Client(verify=trusted(), **options)
-    except (ImportError, ValueError, httpx.InvalidURL) as error:
-        named = ", ".join(sorted(name for name in os.environ if name.lower() in PROXIES))
-        raise UsageProblem(
-            f"the proxy of {named} cannot be used: {_words(error)}; fix: correct or unset it"
-        ) from None
 
 
 def within(seconds: float, work: Callable[[], Value]) -> Value:
@@ -133,8 +104,16 @@ def within(seconds: float, work: Callable[[], Value]) -> Value:
     return outcome.result(seconds)
 
 
-def complain(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+@contextmanager
+def reading(server: str) -> Iterator[None]:
+    """A block that reads an answer of a server. Where it has another form than a server's, the
+    block ends in ``ServerUnreachable``."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ProtocolError):
+            raise
+        raise ServerUnreachable(f"{server} is not a Trainmark server") from error
 
 
 class Connection:
@@ -152,7 +131,7 @@ class Connection:
         transport: httpx.BaseTransport | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
-        say: Callable[[str], None] = complain,
+        say: Callable[[str], None] = write_error,
         timeout: float = TIMEOUT_SECONDS,
         patience_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
@@ -193,8 +172,10 @@ class Connection:
                     f"{self.server}{path} is not answered whole within {WHOLE_SECONDS:.0f} s"
                 ) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
+                through = proxy_of(self.server)
+                way = f", through the proxy of {through}" if through else ""
                 raise ServerUnreachable(
-                    f"{self.server} does not answer: {_words(error)}"
+                    f"{self.server} does not answer{way}: {words(error)}"
                 ) from error
             if response.status_code == 401:
                 raise ServerUnreachable(self._no_access())
@@ -215,7 +196,9 @@ class Connection:
                         f"{self.server}{path} answers with more than {MAX_ANSWER_BYTES >> 20} MiB"
                     )
                 parts.append(part)
-        kept = {k: v for k, v in response.headers.items() if k not in TRANSFER_HEADERS}
+        # As bytes: a value may be in any encoding.
+        every = response.headers.raw
+        kept = [(name, value) for name, value in every if name.lower() not in TRANSFER_HEADERS]
         body = b"".join(parts)
         return httpx.Response(response.status_code, headers=kept, content=body)
 
@@ -271,9 +254,3 @@ def http_date(text: str) -> datetime | None:
 def _origin(address: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(address)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def _words(error: Exception) -> str:
-    """The error on one line, without the system's error number."""
-    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0]
-    return text or type(error).__name__

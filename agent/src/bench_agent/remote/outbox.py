@@ -22,7 +22,7 @@ from bench_protocol.signing import envelope
 
 from ..base.errors import HomeProblem
 from ..base.home import private_folder, read_json, write_durably
-from .connection import complain
+from ..base.terminal import write_error
 
 ANSWER_SUFFIX = ".answer"
 STATES = ("pending", "sent", "refused")
@@ -149,7 +149,7 @@ class Outbox:
                     continue
                 aside = private_folder(self.root / "damaged") / entry.path.name
                 entry.path.replace(aside)
-                complain(f"{entry.path} is damaged ({fault}); it is in {aside} now")
+                write_error(f"{entry.path} is damaged ({fault}); it is in {aside} now")
 
     def _dated(self, state: str, name: str = "*") -> list[tuple[int, Entry]]:
         """Envelopes with their modification time in nanoseconds, oldest first. ``name``: pattern of

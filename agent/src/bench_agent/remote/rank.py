@@ -14,6 +14,7 @@ from bench_protocol.payload.rank_text import beside_words, rank_words
 from bench_protocol.payload.result import Measured, Result
 
 from .client import Client, ServerRefused
+from .connection import reading
 
 
 class MachineRank(NamedTuple):
@@ -37,7 +38,9 @@ def machine_rank(
     if not isinstance(machine_id, str):
         return None
     places = client.read(f"/api/v1/machines/{machine_id}").get("places")
-    return MachineRank(f"{client.server}/machines/{machine_id}", in_words(places, workloads))
+    with reading(client.server):
+        words = in_words(places, workloads)
+    return MachineRank(f"{client.server}/machines/{machine_id}", words)
 
 
 def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
@@ -65,18 +68,19 @@ class Ranked(NamedTuple):
 
 def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[Ranked]:
     """The rows of these boards one rank above and below the machine's hardware."""
-    places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
-    ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
     rows: list[Ranked] = []
-    for workload in workloads:
-        if workload in ranks:
-            query = urlencode({"workload": workload, "limit": 500})
-            board = client.read(f"/api/v1/leaderboard?{query}")
-            rows += [
-                Ranked(*(row[name] for name in Ranked._fields))
-                for row in board.get("rows") or ()
-                if row["rank"] in (ranks[workload] - 1, ranks[workload] + 1)
-            ]
+    with reading(client.server):
+        places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
+        ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
+        for workload in workloads:
+            if workload in ranks:
+                query = urlencode({"workload": workload, "limit": 500})
+                board = client.read(f"/api/v1/leaderboard?{query}")
+                rows += [
+                    Ranked(*(row[name] for name in Ranked._fields))
+                    for row in board.get("rows") or ()
+                    if row["rank"] in (ranks[workload] - 1, ranks[workload] + 1)
+                ]
     return rows
 
 

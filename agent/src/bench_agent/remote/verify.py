@@ -165,7 +165,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
         history = key_history.replay(bundle["key"]["events"], trusted, operator)
         opened = envelope.read(strict_json.dumps(bundle["envelope"]))
         receipt = parse_receipt(bundle["receipt"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, ProtocolError):
             raise
         raise BadSignature(f"the bundle lacks something: {error}") from None

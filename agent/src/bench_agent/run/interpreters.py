@@ -261,7 +261,11 @@ def remove(home: Home, place: Path) -> None:
 def interpreter_in(place: Path) -> str:
     """The absolute path of an interpreter; of a folder, that in its ``bin``. Symbolic links stay:
     the link in a virtual environment is what makes Python use its packages."""
-    whole = place.expanduser().absolute()
+    try:
+        whole = place.expanduser().absolute()
+        str(whole).encode()  # it goes into a file of JSON
+    except (RuntimeError, OSError, UnicodeEncodeError):
+        raise UsageProblem(f"{place} is in no folder that is there; write the whole path") from None
     return str(whole if whole.is_file() else whole / "bin" / "python")
 
 

@@ -87,12 +87,21 @@ def subject(interpreter: Interpreter) -> str:
     passed = worker_environment()
     return strict_json.digest(
         [
-            interpreter.place,
+            _readable(interpreter.place),
             str(Path(interpreter.place).stat().st_mtime_ns),
             there.model_dump(mode="json", exclude={"packages", "shared"}) if there else None,
             platform.platform(),
             driver.read_text() if driver.exists() else None,
             sorted(path.name for path in Path("/dev").glob("nvidia[0-9]*")),
-            {name: value for name, value in passed.items() if CHANGES_DEVICES.match(name)},
+            {
+                name: _readable(value)
+                for name, value in passed.items()
+                if CHANGES_DEVICES.match(name)
+            },
         ]
     )
+
+
+def _readable(text: str) -> str:
+    """A text of the system, whose bytes may be no UTF-8, as one that JSON can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
