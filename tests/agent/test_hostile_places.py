@@ -2,8 +2,6 @@
 sentence, and what is sound goes on."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -202,23 +200,3 @@ def test_a_program_that_is_no_python_is_left_in_time(
     program.chmod(0o755)
     for path in (str(program), "/nul\0"):
         assert interpreters._description(path, packages=False) == "is no Python that answers"
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"COLUMNS": "0"},
-    ],
-)
-def test_a_terminal_that_prints_little_ends_no_command(
-    variables: dict[str, str], tmp_path: Path
-) -> None:
-    environ = {"PATH": os.environ["PATH"], "BENCH_HOME": str(tmp_path / "Gerät ⚙")} | variables
-    program = [sys.executable, "-c", "from bench_agent.cli.main import main; main()"]
-    for words in (["status"], ["--help"]):
-        done = subprocess.run([*program, *words], env=environ, capture_output=True, timeout=60)
-        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
-        assert done.stdout.strip()

@@ -26,7 +26,8 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         *(f"bench_server.{name}" for name in ("app", "cli.start", "cli.data", "cli.verify_log")),
-        *(f"bench_agent.cli.{name}" for name in ("results", "submit", "verify")),
+        *(f"bench_agent.cli.{name}" for name in ("plan", "report", "results", "submit", "verify")),
+        "tests.evidence.hostile.agent",
     ]
 )
 

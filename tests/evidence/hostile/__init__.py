@@ -1,0 +1,1 @@
+"""The agent in hostile environments and against hostile servers."""
