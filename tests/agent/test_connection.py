@@ -17,8 +17,8 @@ from bench_agent.remote.connection import (
     checked_address,
     retry_after_seconds,
     token_for,
-    trusted,
 )
+from bench_agent.remote.http_client import trusted
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -112,6 +112,19 @@ def test_the_token_belongs_to_one_server(
     assert token_for(server, {}, named=named) is None
 
 
+@pytest.mark.parametrize("token", ["a\nb", "\u00e9", "\udcff", "a\x1b[2J"])
+def test_a_token_that_no_header_can_hold_is_named_and_not_shown(token: str) -> None:
+    with pytest.raises(UsageProblem, match="BENCH_SERVER_TOKEN has characters") as error:
+        token_for("https://mark.example", {"BENCH_SERVER_TOKEN": token}, named=True)
+    assert token not in str(error.value)
+
+
+def test_a_header_may_have_any_letters() -> None:
+    odd = [(b"Retry-After", b"\xb2"), (b"Content-Type", b"\xff")]
+    made, _, _ = connection(lambda _: httpx.Response(200, headers=odd, content=b"{}"))
+    assert made.content("/") == b"{}"
+
+
 def test_an_address_with_a_password_names_the_setting() -> None:
     with pytest.raises(UsageProblem) as error:
         checked_address("https://:hunter2@mark.example")
@@ -137,7 +150,7 @@ def test_certificates_that_cannot_be_read_are_one_sentence(
         file.write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     trusted.cache_clear()
-    with pytest.raises(UsageProblem, match="certificates cannot be read: .*correct SSL_CERT_FILE"):
+    with pytest.raises(UsageProblem, match="cannot be read: .*correct or unset SSL_CERT_FILE"):
         Connection("https://bench.test")
     with pytest.raises(UsageProblem, match="certificates cannot be read"):
         open_client()

@@ -229,7 +229,7 @@ def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert check(None)[0] == "ok"
     assert check("Permission denied") == ("fail", f"chmod -R u+rwX {tmp_path}")
-    monkeypatch.setattr(storage.platformdirs, "user_data_path", lambda name: tmp_path / "e")
+    monkeypatch.setattr(storage, "user_folder", lambda: tmp_path / "e")
     assert check("Read-only file system") == ("fail", f"export BENCH_HOME={tmp_path}/e")
     assert check("Permission denied", Path("/none"))[1] == f"export BENCH_HOME={tmp_path}/e"
     monkeypatch.setattr(storage, "why_not_writable", lambda path: "full")

@@ -91,6 +91,8 @@ def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
 
 
 class Server:
+    server = "http://one.test"
+
     def __init__(self, *rows: dict[str, Any]) -> None:
         self._rows = list(rows)
 

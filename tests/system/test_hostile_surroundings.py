@@ -16,15 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from tests.evidence.hostile.agent import Ended, ends
+from tests.evidence.hostile.agent import ends
 from tests.evidence.hostile.environments import ENVIRONMENTS, NEUTRAL, NO_FOLDER, NO_NET
+from tests.evidence.hostile.judge import STORED, sound
 from tests.evidence.hostile.servers import SERVERS, serving
 from tests.fakes.outboxes import put_new
 
 from bench_agent.base.home import Home
-from bench_agent.base.terminal import CONTROLS
 from bench_agent.cli.exits import Exit
-from bench_agent.remote.outbox import STATES, Entry
 
 SMALL = ("run", "--preset", "smoke", "--workload", "mnist-cnn", "--recipe", "naive", "--yes")
 LOCAL = [("devices",), ("doctor",), ("plan", "--preset", "smoke"), ("status",)]
@@ -35,7 +34,7 @@ ASKING = [
     *(SMALL, ("submit", "--yes"), ("enroll",), ("results", "list")),
     *(("results", "hide", "0" * 16), ("verify", RESULT)),
 ]
-STORED = 3
+pytestmark = pytest.mark.only_on("linux")
 # The form of most days takes the first of each kind; the long one takes all.
 OFTEN = 3
 
@@ -64,20 +63,6 @@ def folder(template: Path) -> Iterator[Path]:
         yield made
 
 
-def sound(words: tuple[str, ...], ended: Ended, folder: Path) -> str:
-    """What holds in every environment and against every server; returns all that was printed."""
-    said = ended.stdout + ended.stderr
-    text = f"{words}: {ended.code}\n{said[-3000:]}"
-    assert ended.code in list(Exit), text
-    assert not re.search("Traceback|Exception ignored|Error:", said), text
-    assert not CONTROLS.search(said), text
-    outbox = folder / "home" / "outbox"
-    results = [Entry(path) for state in STATES for path in (outbox / state).glob("*.json")]
-    assert len(results) >= STORED, text
-    assert not [entry.path for entry in results if entry.fault], text
-    return said
-
-
 OFTEN_IN = {name for kind in (NO_NET, NO_FOLDER, NEUTRAL) for name in [*kind][::OFTEN]}
 
 
@@ -98,7 +83,8 @@ def test_six_commands_in_a_hostile_environment(name: str, folder: Path) -> None:
         elif name in NEUTRAL:
             assert ended.code == (Exit.SERVER_UNREACHABLE if sends else Exit.DONE), text
         else:
-            assert ended.code == Exit.DONE or re.search(wrong or r"\w", said), text
+            assert sends or bool(wrong) <= bool(re.search(wrong, said)), text
+            assert ended.code == Exit.DONE or said, text
 
 
 @pytest.mark.parametrize("name", every(SERVERS, [*SERVERS][::OFTEN]))

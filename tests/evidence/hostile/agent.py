@@ -2,6 +2,7 @@
 and user. Only the frameworks, the training and the length of waits are stand-ins."""
 
 import os
+import pwd
 import resource
 import signal
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import pynvml  # noqa: F401 - another user may not read the interpreter, so all is imported here
 from tests.fakes.live import FORKS
 from tests.fakes.results import make_measurement
 
@@ -89,11 +91,19 @@ def _unread(number: int) -> None:
 
 
 def _become(folder: Path, user: int) -> None:
-    if os.getuid() == 0:
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, user, user, follow_symlinks=False)
-        os.setgid(user)
-        os.setuid(user)
+    """Another user, without an account. One who may not read the interpreter cannot start it."""
+    pwd.getpwuid = _no_account
+    levels = Path(sys.executable).resolve().parents
+    if os.getuid() or not all(level.stat().st_mode & 0o001 for level in levels):
+        return
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)
+    os.setgid(user)
+    os.setuid(user)
+
+
+def _no_account(user: int) -> Any:
+    raise KeyError(f"getpwuid(): uid not found: {user}")
 
 
 def ends(

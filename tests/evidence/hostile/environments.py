@@ -52,7 +52,6 @@ NO_FOLDER: dict[str, Environment] = {
     "BENCH_HOME is a device": ({"BENCH_HOME": "/dev/null"}, (), "BENCH_HOME"),
     "BENCH_HOME is a long name": ({"BENCH_HOME": "/tmp/" + "x" * 300}, (), "BENCH_HOME"),
     "BENCH_HOME is a long path": ({"BENCH_HOME": "/tmp" + "/xxxx" * 1000}, (), "BENCH_HOME"),
-    "BENCH_HOME of another": ({"BENCH_HOME": "/root/x"}, ("no account",), "BENCH_HOME"),
     "BENCH_HOME is a loop": ({"BENCH_HOME": "LOOP"}, (), "BENCH_HOME"),
 }
 NEUTRAL: dict[str, Environment] = {
@@ -97,6 +96,7 @@ NEUTRAL: dict[str, Environment] = {
     },
 }
 LIMITED: dict[str, Environment] = {
+    "BENCH_HOME where nothing can be made": ({"BENCH_HOME": "/proc/x"}, (), ""),
     "stdout full": ({}, ("stdout full",), "standard output is not complete: No space left"),
     "few files": ({}, ("few files",), ""),
     "small files": ({}, ("small files",), ""),
