@@ -145,7 +145,8 @@ class Client:
         act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result, at=at)
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
         answer = self._post_sealed("/api/v1/acts", sealed, display_name=display_name)
-        if self.checkpoints and answer.get("receipt"):
+        if self.checkpoints and kind not in acts.READING_ACTS:
+            self._require_receipt(answer)
             self.checkpoints.check([(sealed, answer["receipt"])])
         return answer
 
@@ -226,7 +227,15 @@ class Client:
         self, payload: bytes, *signers: Ed25519PrivateKey, **beside: str | None
     ) -> dict[str, Any]:
         sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
-        return self._post_sealed("/api/v1/keys", sealed, **beside)
+        answer = self._post_sealed("/api/v1/keys", sealed, **beside)
+        if self.checkpoints:
+            self._require_receipt(answer)
+        return answer
+
+    def _require_receipt(self, answer: dict[str, Any]) -> None:
+        """What was logged has a receipt: without one, another program said that it is done."""
+        if not answer.get("receipt"):
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server")
 
     def _post_sealed(self, path: str, sealed: bytes, **beside: str | None) -> dict[str, Any]:
         """Post an envelope, its bytes as they are, with members that nobody signs."""
