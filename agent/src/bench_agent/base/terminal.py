@@ -6,10 +6,10 @@ import sys
 from functools import partial
 from typing import Any
 
-from bench_protocol.base.names import UNSEEN
-
 # ESC steers a terminal, and others reorder a line: a server's words are printed too.
-CONTROLS = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{UNSEEN}]")
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
 
 
 def tame(text: str) -> str:
