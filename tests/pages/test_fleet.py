@@ -35,6 +35,12 @@ FIVE_BOARDS = """() => {
     const all = boards.reduce((sum, one) => sum + one);
     return document.documentElement.scrollHeight + (5 / boards.length - 1) * all;
 }"""
+# How many labels of an axis touch the one before.
+TOUCHING = """() => [...document.querySelectorAll('.x-axis')].flatMap(axis => {
+    const labels = [...axis.querySelectorAll('.tick')].map(one => one.getBoundingClientRect());
+    const shown = labels.filter(box => box.width);
+    return shown.filter((box, place) => place && box.left < shown[place - 1].right);
+}).length"""
 # The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
     const later = 'tbody tr:nth-child(n+6), li:nth-child(n+8), .operation ~ .operation';
@@ -61,6 +67,7 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
         assert _layout_shift(page) == 0, address
         for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(TOUCHING) == 0, address
             grounds = set()
             for scheme in SCHEMES:
                 page.emulate_media(color_scheme=scheme)

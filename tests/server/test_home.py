@@ -104,6 +104,7 @@ def test_beside_published_figures_alone_nothing_is_compared(
     assert "No figure has a second owner yet." in home
     assert "signed" not in home.partition("<footer")[0].partition("<main")[2]
     assert "No figure has a second owner yet." in page(post, "/?group=setup")
+    assert "<h1>Apple M2 Max (30-core GPU) trains" in page(post, "/?q=m2")
 
 
 def test_every_page_has_the_search_in_its_header(measured: Poster) -> None:

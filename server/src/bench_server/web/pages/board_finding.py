@@ -132,6 +132,7 @@ def _of_search(
         return "Machines of the hardware that is searched for"
     search = filters.criteria.search
     own = [one for one in scores if search.names(one.hardware, one.hardware_slug)]
+    own = [one for one in own if not one.published] or own
     if filters.workload is None and own:
         return _by_score(own, rankings, searched=True)
     found = [(row.rank, ranking, row) for ranking in rankings for row in ranking.shown if row.rank]
