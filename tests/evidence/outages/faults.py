@@ -10,11 +10,12 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
+import httpx
 from tests.fakes.waiting import wait_for
 
 from . import agents as agents_module
 from .agents import Agent
-from .databases import KINDS, Database
+from .databases import KINDS, POSTGRESQL, Database
 from .proxy import Harm, Proxy
 from .site import Site, moment
 
@@ -27,11 +28,17 @@ UP_SHARE = 0.5
 CROWD_OUTAGE_SECONDS = 7.0
 # SQLite waits 10 s for a lock before it gives up.
 LOCKED_SECONDS = 12.0
-JUMPS = (timedelta(days=1), timedelta(days=-1), timedelta(days=400), timedelta(days=-400))
+JUMPS = (
+    *(timedelta(hours=5), timedelta(hours=-5), timedelta(days=1), timedelta(days=-1)),
+    *(timedelta(days=400), timedelta(days=-400)),
+)
+# Read while a disk is full.
+READ = ("/", "/results", "/api/v1/leaderboard?workload=mnist-cnn", "/api/v1/log")
 
 
 class NotRecovered(Exception):
-    """No result was acknowledged for a minute after a fault."""
+    """No result was acknowledged for a minute after a fault, or what must go on during it did
+    not."""
 
 
 @dataclass
@@ -131,6 +138,44 @@ def disk_full(scene: Scene, times: int) -> int:
     return times
 
 
+def data_disk_full(scene: Scene, times: int) -> int:
+    """The disk is full until a post was refused; meanwhile all can be read. Afterwards nothing is
+    started again.
+
+    Raises:
+        NotRecovered: no post was refused, or a page could not be read.
+    """
+    for _ in range(times):
+        before = agents_module.refused(scene.agents)
+        with scene.database.full():
+            if not wait_for(partial(_refused_since, scene, before), RECOVER_SECONDS):
+                raise NotRecovered("no post was refused while the disk was full")
+            statuses = {path: httpx.get(scene.site.address + path).status_code for path in READ}
+        if set(statuses.values()) != {200}:
+            raise NotRecovered(f"while the disk was full pages answered {statuses}")
+        scene.recovered()
+    if not all(scene.site.is_alive(name) for name in scene.site.names):
+        raise NotRecovered("a program ended while the disk was full")
+    return times
+
+
+def _refused_since(scene: Scene, before: int) -> bool:
+    return agents_module.refused(scene.agents) > before
+
+
+def pooler_kills(scene: Scene, times: int) -> int:
+    """SIGKILL to PgBouncer; it is started again."""
+    assert scene.database.pooler is not None
+    for _ in range(times):
+        moment(scene.chance, 0.1, 0.8)
+        scene.database.pooler.kill()
+        moment(scene.chance, 0, 1)
+        scene.database.pooler.start()
+        scene.recovered()
+        scene.site.revive()
+    return times
+
+
 def clock_jumps(scene: Scene, times: int) -> int:
     """The clock of server and agents jumps by a day or 400 days, forwards and backwards."""
     for number in range(times):
@@ -174,7 +219,8 @@ class Fault(NamedTuple):
     """A fault and the scene that it needs.
 
     ``seconds``: how long it takes on one database on two cores, for the time left. ``times``: how
-    often; of kills their share. ``apart``: the projector is a program of its own. ``forked``:
+    often; of kills their share. ``apart``: the projector is a program of its own. ``log_apart``:
+    PostgreSQL's write-ahead log is not on the disk that fills up, so that it goes on. ``forked``:
     programs start in a tenth of the time, from a process that has imported them.
     """
 
@@ -186,6 +232,7 @@ class Fault(NamedTuple):
     apart: bool = False
     proxied: bool = False
     on_disk: bool = False
+    log_apart: bool = False
     forked: bool = False
     databases: tuple[str, ...] = KINDS
 
@@ -208,9 +255,11 @@ FAULTS = (
     _proxied("answer cut"),
     _proxied("502"),
     _proxied("twice at once"),
-    Fault("database restarted", database_restarts, 10, 35, databases=("postgresql",)),
-    Fault("database read-only", read_only, 5, 20, databases=("postgresql",)),
+    Fault("database restarted", database_restarts, 10, 35, databases=POSTGRESQL),
+    Fault("database read-only", read_only, 5, 20, databases=POSTGRESQL),
     Fault("database locked", locked, 1, 25, databases=("sqlite",)),
+    Fault("pooler killed", pooler_kills, 10, 35, databases=("pgbouncer",)),
     Fault("disk full", disk_full, 5, 30, on_disk=True),
-    Fault("clock jumps", clock_jumps, 8, 30),
+    Fault("disk of the data full", data_disk_full, 3, 30, on_disk=True, log_apart=True),
+    Fault("clock jumps", clock_jumps, 12, 45),
 )

@@ -50,7 +50,7 @@ def play(
     """Inflict a fault ``times`` times on a database of its own, and judge what is left.
 
     Raises:
-        CannotMount: the fault needs a disk that cannot be mounted here.
+        Missing: the fault needs what is not here.
     """
     return play_all([fault._replace(times=times)], kind, cluster, start)
 
@@ -102,6 +102,7 @@ def _together(faults: Sequence[Fault]) -> Fault:
         apart=any(fault.apart for fault in faults),
         proxied=any(fault.proxied for fault in faults),
         on_disk=any(fault.on_disk for fault in faults),
+        log_apart=any(fault.log_apart for fault in faults),
     )
 
 
@@ -111,7 +112,9 @@ def _scene(
 ) -> Iterator[tuple[Path, Scene]]:
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainmark-outage-")))
-        made = stack.enter_context(database(kind, home, on_disk=needs.on_disk, cluster=cluster))
+        made = stack.enter_context(
+            database(kind, home, on_disk=needs.on_disk, cluster=cluster, log_apart=needs.log_apart)
+        )
         here = stack.enter_context(site.running(made.url, home, apart=needs.apart, start=start))
         between = stack.enter_context(proxy.running(here.port)) if needs.proxied else None
         address = between.address if between else here.address

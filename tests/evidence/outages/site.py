@@ -146,6 +146,9 @@ class Site:
         """The process of a program."""
         return self._running[name].pid
 
+    def is_alive(self, name: str) -> bool:
+        return self._running[name].is_alive()
+
     def kill(self, name: str) -> None:
         """Kill a program and start it again."""
         self._running[name].kill()
@@ -158,7 +161,7 @@ class Site:
     def revive(self) -> None:
         """Start what has ended, as the operator's supervisor does."""
         for name in self.names:
-            if not self._running[name].is_alive():
+            if not self.is_alive(name):
                 self.start(name)
 
     def shift_clock(self, offset: timedelta) -> None:

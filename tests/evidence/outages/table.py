@@ -7,6 +7,7 @@ from bench_protocol.base import format as people
 
 from .scene import Outcome
 
+NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "pgbouncer": "PostgreSQL, PgBouncer"}
 HEADS = (
     *("fault", "database", "times", "acknowledged", "lost", "doubled", "left in outboxes"),
     *("tree and rows agree", "server up again, s", "next result, s", "5xx without Retry-After"),
@@ -23,7 +24,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     verdicts = [outcome.verdict for outcome in outcomes]
     return (
         f"{sum(o.times for o in outcomes):,} faults, "
-        f"{sum(v.acknowledged for v in verdicts):,} results acknowledged, "
+        f"{sum(v.acknowledged for v in verdicts):,} results acknowledged, each receipt verified: "
         f"{sum(v.lost for v in verdicts)} lost, {sum(v.doubled for v in verdicts)} doubled, "
         f"{sum(v.left for v in verdicts)} left in outboxes"
     )
@@ -47,7 +48,7 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
     statuses = ", ".join(f"{count} x {status}" for status, count in outcome.unasked.items())
     return (
         outcome.fault,
-        {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[outcome.kind],
+        NAMES[outcome.kind],
         f"{outcome.times:,}",
         f"{verdict.acknowledged:,}",
         str(verdict.lost),
