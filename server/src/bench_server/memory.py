@@ -23,7 +23,7 @@ def tune_collector() -> None:
 
 def switch_threads_often() -> None:
     """Let a thread that computes yield after 1 ms instead of Python's 5: the event loop waits for
-    it several times in each request. What this saves is in docs/results.md."""
+    it several times in each request."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
