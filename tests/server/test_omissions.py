@@ -159,6 +159,7 @@ def test_all_boards_ask_once(sender: Sender, store: Store) -> None:
     assert sum("FROM left_out" in one for one, _ in seen) == 1
     (of_results,) = (one for one, _ in seen if re.search(r"(FROM|JOIN) challenge |\brepeat\b", one))
     assert "LIMIT" in of_results  # no board reads all challenges or repeats of a run, or of a key
+    assert "JOIN signing_key" not in of_results  # which PostgreSQL plans as a scan of all keys
 
 
 def test_nobody_else_takes_a_challenge_of_a_key(sender: Sender, store: Store) -> None:

@@ -75,13 +75,15 @@ _WITH_GAPS = (
     .where(*(_OF_CELL.c[name] == _SENT.c[name] for name in ("run_id", "key_id", "cell_digest")))
     .correlate(_SENT)
 )
+# Joined, PostgreSQL would read all keys.
+_FIRST_KEY = select(_KEYS.c.first_key_id).where(_KEYS.c.key_id == _SENT.c.key_id).correlate(_SENT)
 OF_RESULTS = (
     select(
-        *(_SENT.c.id, _SENT.c.received_at, _KEYS.c.first_key_id),
+        *(_SENT.c.id, _SENT.c.received_at),
+        _FIRST_KEY.scalar_subquery().label("first_key_id"),
         select(func.count()).select_from(_RENEWALS).scalar_subquery().label("renewals"),
         _WITH_GAPS.scalar_subquery().label("with_gaps"),
     )
-    .join(_KEYS, _KEYS.c.key_id == _SENT.c.key_id)
     .join(_C, _C.c.id == _SENT.c.challenge_id, isouter=True)
     .where(among(_SENT.c.id, "ids"))
 )
