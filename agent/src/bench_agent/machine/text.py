@@ -3,12 +3,13 @@
 import math
 import re
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 from bench_protocol.base import names
 from bench_protocol.base.units import LARGEST_INTEGER
+
+from ..base.terminal import write_error
 
 LONGEST_TEXT = 200
 LONGEST_VERSION = 64
@@ -55,8 +56,7 @@ def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
 
 @cache
 def _say(problem: str) -> None:
-    line = f"a text of this machine {problem}: it is sent without"
-    print(line, file=sys.stderr, flush=True)
+    write_error(f"a text of this machine {problem}: it is sent without")
 
 
 def version_or_none(value: object) -> str | None:
