@@ -147,8 +147,11 @@ def test_no_job_is_taken_twice(post: object, store: Store) -> None:
     assert jobs.take(store, NOW + jobs.LEASE + timedelta(seconds=1)) is not None
 
 
-def test_owners_take_turns_and_those_of_one_area_together(post: Poster, store: Store) -> None:
-    """A crowd of keys of one area fills no day: an honest owner's job is the second."""
+@pytest.mark.parametrize("sites", [1, 5])
+def test_owners_take_turns_and_those_of_one_area_together(
+    post: Poster, store: Store, sites: int
+) -> None:
+    """A crowd of keys of one site or several fills no day: each has a turn, as an honest owner."""
     keys = [results.private_key(number) for number in range(2, 8)]
     for key in keys:
         post.enroll(key)
@@ -157,18 +160,18 @@ def test_owners_take_turns_and_those_of_one_area_together(post: Poster, store: S
     project(store)
     *crowd, honest = map(results.key_id, keys)
     with store.writing() as session:
-        for key_id in crowd:
-            session.get_one(Owner, first_owner(key_id)).area = 7
+        for number, key_id in enumerate(crowd):
+            session.get_one(Owner, first_owner(key_id)).area = 10 + number % sites
         session.get_one(Owner, first_owner(honest)).area = 8
     taken = []
-    for _ in range(4):
+    for _ in range(2 * (sites + 1)):
         job = jobs.take(store, NOW)
         assert job is not None
         taken.append(job.key_id == honest)
         with store.writing() as session:
             row = session.get_one(RecomputeJob, job.id)
             row.processor_seconds, row.settled_at, row.logged_index = 20.0, NOW, 10**6
-    assert taken == [False, True, False, True]
+    assert [sum(taken[: sites + 1]), sum(taken[sites + 1 :])] == [1, 1]
 
 
 def test_a_lease_from_before_the_clock_was_set_back_has_ended(
