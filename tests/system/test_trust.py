@@ -179,7 +179,7 @@ def test_owners_commands_end_as_documented(home: Home, client: Client, address: 
     put_new(home)
     (identity,) = sent(home, client)
     for code, says, arguments in (
-        (0, "hide done", ("results", "hide", identity, *at)),
+        *[(0, "hide done", ("results", "hide", identity, *at))] * 2,
         (1, "no result", ("results", "show", "0" * 16, *at)),
         (2, "result: ", ("results", "show", "zzz", *at)),
         (2, "key_id: ", ("keys", "revoke", "--key", "zzz", "--yes", *at)),

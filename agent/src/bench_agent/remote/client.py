@@ -146,6 +146,9 @@ class Client:
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
         answer = self._post_sealed("/api/v1/acts", sealed, display_name=display_name)
         if self.checkpoints and kind not in acts.READING_ACTS:
+            is_named = kind != "withdraw" and answer.get("act") == kind and "receipt" in answer
+            if is_named and answer["receipt"] is None:
+                return answer  # it changed nothing, so it is not logged
             self._require_receipt(answer)
             self.checkpoints.check([(sealed, answer["receipt"])])
         return answer
