@@ -100,10 +100,9 @@ def test_beside_published_figures_alone_nothing_is_compared(
     home = page(post, "/")
     rate = "Apple M2 Max (30-core GPU) trains mnist-cnn at 71,111 images/s, measured by one owner"
     assert f"<h1>{rate}</h1>" in home
-    assert "1 GPU or CPU measured here, 10 published by others, without ranges" in home
-    assert "No figure has a second owner yet." in home
+    assert "1 GPU or CPU, no figure with a second owner yet; 10 published, without ranges" in home
     assert "signed" not in home.partition("<footer")[0].partition("<main")[2]
-    assert "No figure has a second owner yet." in page(post, "/?group=setup")
+    assert "Measured here: no figure with a second owner yet." in page(post, "/?group=setup")
     assert "<h1>Apple M2 Max (30-core GPU) trains" in page(post, "/?q=m2")
 
 

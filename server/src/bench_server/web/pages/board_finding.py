@@ -94,15 +94,15 @@ def backed(rankings: Sequence[leaderboard.Ranking]) -> str:
     """What all boards rest on, in words."""
     ranked = [row.figure for one in rankings for row in one.rows if row.rank]
     if ranked and all(one.backing == "one" for one in ranked):
-        return "No figure has a second owner yet"
-    return "Every result measured here is signed"
+        return "no figure with a second owner yet"
+    return "all signed"
 
 
 def rests_on(rankings: Sequence[leaderboard.Ranking], filters: BoardFilters) -> str:
     """What backs the first of a workload's board, and the first that confirmed owners measured; of
     several boards, :func:`backed`."""
     if filters.workload is None:
-        return f"{backed(rankings)}."
+        return f"Measured here: {backed(rankings)}."
     ranked = [row for row in rankings[0].shown if row.rank]
     if not ranked or ranked[0].figure.backing is None:
         return ""
