@@ -87,7 +87,7 @@ def test_a_result_on_no_board_gives_no_rank() -> None:
         ([place("mnist-cnn", None, 47)], None),
         (
             [place("x", None, 47), place("mnist-cnn", 15, 47, 1.0189, 5), place("y", 1, 47)],
-            "15th of 47 on mnist-cnn; this machine is 1.02 times as fast as the median one",
+            "15th of 47 on mnist-cnn; this machine is 1.019 times as fast as the median one",
         ),
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
         (

@@ -46,7 +46,7 @@ def machine_rank(
 def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
     """The rank of a machine's hardware in the first of these workloads that has one, else in its
     first of all, and the machine beside its median: ``15th of 47 on mnist-cnn; this machine is
-    1.02 times as fast as the median one``."""
+    1.019 times as fast as the median one``."""
     if not isinstance(places, list):
         return None
     ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]

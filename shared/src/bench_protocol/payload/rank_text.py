@@ -50,7 +50,7 @@ def rank_words(place: Mapping[str, Any]) -> str:
 
 
 def beside_words(place: Mapping[str, Any]) -> str:
-    """``; this machine is 1.02 times as fast as the median one``; of a machine that was measured in
+    """``; this machine is 1.12 times as fast as the median one``; of a machine that was measured in
     a slower set-up than the ranked one, ``; this machine, with mlx naive, is 0.312 times as fast as
     the ranked set-up``. Empty where nothing is compared."""
     if not place.get("in_ranked_setup", True):
