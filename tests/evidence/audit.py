@@ -26,6 +26,7 @@ from typing import Any
 import httpx
 from tests.evidence.attacks import Group, Line
 from tests.evidence.attacks.asks import asks
+from tests.evidence.attacks.damage import flips
 from tests.evidence.attacks.floods import floods
 from tests.evidence.attacks.forged import forged
 from tests.evidence.attacks.mutations import mutations
@@ -66,6 +67,7 @@ GROUPS: dict[str, Group] = {
     "owners": fresh_owners,
     "reproduction": reproduction,
     "asks": asks,
+    "flips": flips,
     "floods": floods,
     "mutations": partial(mutations, count=MUTATIONS),
     "requests": partial(requests, count=MUTATIONS),

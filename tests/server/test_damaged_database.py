@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Row, Update, select, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from tests.evidence.attacks import damage
-from tests.fakes import results, trusted
+from tests.fakes import results, said, trusted
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from typer.testing import CliRunner
@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from bench_server.audit import database
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
+from bench_server.db.tables import Submission
 from bench_server.ranking import published
 
 DAILY = Path(__file__).resolve().parents[2] / "deploy" / "daily.sh"
@@ -82,6 +83,17 @@ def stored(store: Store, this: Update, name: str, row: Row[Any]) -> bool:
     except (DBAPIError, StatementError):
         return False
     return True
+
+
+def test_a_hidden_result_is_compared_too(post: Poster, store: Store) -> None:
+    """Answers withhold its envelope, and so an audit of them sees nothing."""
+    identity = post.made()
+    assert said.act(post, "hide", result=identity).status_code == 200
+    with store.writing() as session:
+        row = session.get_one(Submission, identity)
+        row.payload = row.payload[:40] + bytes([row.payload[40] ^ 1]) + row.payload[41:]
+    found = [fault.detail for fault in database.faults(store)]
+    assert "its envelope is not the one that it commits to" in found
 
 
 @sqlite

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 
-from bench_protocol.signing import merkle
+from bench_protocol.signing import merkle, receipts
 
 from ..db import backup
 from ..db.lists import among
@@ -28,9 +28,11 @@ from ..db.tables import (
     PublishedFigure,
     RecomputeJob,
     SigningKey,
+    Submission,
     Table,
     table_of,
 )
+from ..log import reader
 from ..projection import position, reindex
 from ..projection.projector import Projector
 from .chunk import Fault
@@ -82,6 +84,15 @@ def _values(table: SqlTable) -> Callable[[Connection], Iterator[Fault]]:
         yield from ()
 
     return check
+
+
+def _envelopes(connection: Connection) -> Iterator[Fault]:
+    """Compare all envelopes with their commitments: answers withhold those of hidden results."""
+    entry: Any
+    for entry in connection.execution_options(yield_per=backup.BATCH).execute(ENVELOPES):
+        opened = reader.envelope_of(entry, entry if entry.kind == "result" else None)
+        if opened and receipts.commitment(entry.salt, opened) != entry.commitment:
+            yield Fault(entry.log_index, "its envelope is not the one that it commits to")
 
 
 def _tree(connection: Connection) -> Iterator[Fault]:
@@ -162,10 +173,19 @@ def _around(said: object, right: object) -> tuple[str, str]:
     return tuple(repr(text[start : start + LONGEST_VALUE]) for text in texts)  # type: ignore[return-value]
 
 
-_LOG, _NODES = map(table_of, (LogEntry, LogNode))
+_LOG, _NODES, _SUBMISSIONS = map(table_of, (LogEntry, LogNode, Submission))
+_OF_LOG = ("log_index", "kind", "commitment", "salt", "envelope")
+_OF_RESULT = ("payload_type", "payload", "key_id", "signature")
+ENVELOPES = (
+    select(*(_LOG.c[name] for name in _OF_LOG), *(_SUBMISSIONS.c[name] for name in _OF_RESULT))
+    .outerjoin_from(_LOG, _SUBMISSIONS, _LOG.c.submission_id == _SUBMISSIONS.c.id)
+    .where(_LOG.c.salt.is_not(None))
+    .where(_LOG.c.envelope.is_not(None) | (_LOG.c.kind == "result"))
+)
 CHECKS: dict[str, Callable[[Connection], Iterator[Fault]]] = {
     "the database": _structure,
     **{f"table {table.name}": _values(table) for table in Table.metadata.sorted_tables},
+    "the envelopes": _envelopes,
     "the tree": _tree,
     "the projection": _projection,
 }
