@@ -3,6 +3,12 @@
 \set ON_ERROR_STOP on
 \set migrate_password `cat "$TRAINMARK_SECRETS/migrate_password"`
 \set server_password `cat "$TRAINMARK_SECRETS/server_password"`
+-- An empty password is one that could not be read; psql itself goes on after a failed `cat`.
+SELECT length(:'migrate_password') > 0 AND length(:'server_password') > 0 AS readable \gset
+\if :readable
+\else
+DO $$ BEGIN RAISE EXCEPTION 'no passwords: set TRAINMARK_SECRETS to the folder that deploy/secrets.sh wrote, and let this user read it'; END $$;
+\endif
 
 -- Owns the tables: for bench-server migrate alone.
 CREATE ROLE trainmark_migrate LOGIN PASSWORD :'migrate_password';

@@ -80,13 +80,18 @@ class Cluster:
         for role in ("migrate", "server"):
             if not (path := secrets / f"{role}_password").exists():
                 path.write_text(f"of-{role}\n")
-        subprocess.run(
+        self.run_roles(TRAINMARK_SECRETS=str(secrets)).check_returncode()
+
+    def run_roles(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run roles.sql as the superuser."""
+        return subprocess.run(
             [
                 shutil.which("psql") or self.bin / "psql", "-q", "-h", self.folder,
                 "-p", str(self.port), "-U", self.user, "-d", "postgres", "-f", ROLES,
             ],
-            env=os.environ | {"TRAINMARK_SECRETS": str(secrets)},
-            check=True,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
         )  # fmt: skip
 
     def _start(self, options: str) -> None:

@@ -37,6 +37,19 @@ REFUSED = (
 KEY = results.key_id(results.private_key())
 
 
+@pytest.mark.parametrize("written", ["", "migrate", "server"])
+def test_no_role_has_an_empty_password(
+    cluster: postgres.Cluster, tmp_path: Path, written: str
+) -> None:
+    """A superuser who cannot read a file would make a role without a password."""
+    if written:
+        (tmp_path / f"{written}_password").write_text("secret\n")
+    done = cluster.run_roles(TRAINMARK_SECRETS=str(tmp_path))
+    assert done.returncode != 0
+    assert "set TRAINMARK_SECRETS to the folder" in done.stderr
+    assert "already exists" not in done.stderr  # nothing was created or tried
+
+
 def test_the_server_works_and_cannot_change_a_table(
     cluster: postgres.Cluster, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tarfile
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -45,6 +46,36 @@ def command(database_url: str, store: Store, keys_dir: Path) -> Command:
 def authority(keys_dir: Path) -> Authority:
     """The keys that the commands read, as ``bench-server serve`` has them."""
     return load_authority("trainmark.localhost", keys_dir)
+
+
+def test_the_servers_keys_are_archived_for_their_operator_alone(
+    command: Command, keys_dir: Path, authority: Authority, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.tar"
+    for _ in range(2):
+        done = command("keys", "archive", str(file))
+        assert done.exit_code == 0, done.output
+    assert file.stat().st_mode & 0o777 == 0o600
+    restored = tmp_path / "restored"
+    restored.mkdir(mode=0o700)
+    with tarfile.open(file) as tar:
+        tar.extractall(restored, filter="data")
+    assert {path.name for path in restored.iterdir()} == {path.name for path in keys_dir.iterdir()}
+    load_authority(authority.origin, restored)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"), [("keys.tar", "has no keys"), ("missing/keys.tar", "cannot write")]
+)
+def test_an_archive_that_cannot_be_made_is_one_sentence(
+    command: Command, keys_dir: Path, tmp_path: Path, file: str, words: str
+) -> None:
+    if "missing" in file:
+        load_authority("trainmark.localhost", keys_dir)
+    done = command("keys", "archive", str(tmp_path / file))
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert not list(tmp_path.glob("*.tar*"))
 
 
 def entry(done: Ran) -> int:

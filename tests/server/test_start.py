@@ -4,6 +4,7 @@ import gc
 import os
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.fakes.live import STARTING
 from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
+from bench_server.settings import Settings
 
 NEEDED = ("sqlalchemy", "fastapi", "uvicorn", "bench_server.app")
 NOT_NEEDED = (
@@ -44,6 +46,7 @@ sys.meta_path.insert(0, Watch())
 from bench_server.cli.main import main
 main(["serve", "--port", "0"])
 """
+SERVE = "from bench_server.cli.main import main\nmain(['serve', '--port', '0'])"
 
 
 @contextmanager
@@ -91,12 +94,52 @@ def test_a_start_that_fails_leaves_the_garbage_collector_on(tmp_path: Path) -> N
     assert (done.stdout, gc.isenabled()) == (STARTING, True)
 
 
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"HOST": "0.0.0.0"}, True),
+        ({"HOST": "::"}, True),
+        ({"HOST": "bench.example"}, True),
+        ({"TRUSTED_PROXIES": "127.0.0.1"}, True),
+        ({"HOST": "0.0.0.0", "ORIGIN": "bench.example"}, False),
+        ({"HOST": "::1"}, False),
+        ({"HOST": "localhost"}, False),
+        ({}, False),
+    ],
+)
+def test_a_server_that_others_reach_needs_a_name(settings: dict[str, str], refused: bool) -> None:
+    """The log keeps its first name for ever."""
+    given = {name.lower(): value for name, value in settings.items()}
+    assert Settings(**given).origin_fits != refused
+    if refused:
+        environment = {f"BENCH_SERVER_{name}": value for name, value in settings.items()}
+        done = CliRunner().invoke(cli, ["serve"], env=environment)
+        assert done.exit_code == 2
+        assert "BENCH_SERVER_ORIGIN is not set" in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_systemd_is_told_that_the_server_answers(
+    migrated_file: Path, tmp_path: Path, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``Type=notify``: what starts after it finds a server that answers."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("BENCH_SERVER_WORKERS", workers)
+        with started(SERVE, migrated_file, tmp_path) as (_, lines):
+            assert systemd.recv(100) == b"READY=1"
+            address = lines[-1].split()[-1]
+            assert httpx.get(f"{address}/readyz", timeout=60).status_code == 200
+
+
 @pytest.mark.process
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
 def test_threads_share_two_arenas_of_memory(migrated_file: Path, tmp_path: Path) -> None:
     """Each arena keeps the memory of its largest request for good."""
-    program = "from bench_server.cli.main import main\nmain(['serve', '--port', '0'])"
-    with started(program, migrated_file, tmp_path) as (pid, lines):
+    with started(SERVE, migrated_file, tmp_path) as (pid, lines):
         address = lines[-1].split()[-1]
 
         def read(_: int) -> int:

@@ -171,6 +171,15 @@ class Settings(BaseSettings):
         return tuple(ipaddress.ip_network(part) for part in parts)
 
     @property
+    def origin_fits(self) -> bool:
+        """Whether the log's name is the operator's choice, or nobody else can reach the server."""
+        try:
+            local = ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            local = self.host == "localhost"
+        return "origin" in self.model_fields_set or (local and not self.trusted_proxies)
+
+    @property
     def recomputes(self) -> bool:
         sqlite = make_url(self.database_url).get_backend_name() == "sqlite"
         return self.recompute == "yes" or (self.recompute == "auto" and sqlite)

@@ -3,9 +3,12 @@
 Every decision is signed with the operator's key and logged.
 """
 
+import os
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +26,7 @@ from ..ingest import key_events, key_registry, moderation
 from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from .options import DatabaseUrl
-from .setup import open_store, remark, stop
+from .setup import open_store, read_settings, remark, stop
 
 
 def _group(words: str) -> typer.Typer:
@@ -32,7 +35,7 @@ def _group(words: str) -> typer.Typer:
     )
 
 
-keys = _group("Keys: list, approve, revoke.")
+keys = _group("Keys: list, approve, revoke; archive the server's own.")
 owners = _group("Owners: list, assign keys, confirm, doubt.")
 results = _group("Results: flag, quarantine, restore, withdraw.")
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
@@ -59,6 +62,29 @@ def list_keys(database_url: DatabaseUrl = None) -> None:
             remark("no keys; bench-agent enroll --server URL enrolls one")
         for row in rows:
             print(f"{row.key_id}  {row.status:8}  {row.owner}  {row.display_name or ''}".rstrip())
+
+
+@keys.command("archive")
+def archive_keys(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The tar file to write.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Write the server's own keys to a tar file that you alone can read."""
+    settings, _ = read_settings(database_url=database_url)
+    found = sorted(settings.keys_folder.glob("*.pem"))
+    if not found:
+        raise stop(f"{settings.keys_folder} has no keys; the first bench-server serve makes them")
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        partial.unlink(missing_ok=True)
+        number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as raw, tarfile.open(fileobj=raw, mode="w") as tar:
+            for path in found:
+                tar.add(path, arcname=path.name)
+        partial.replace(file)
+    except OSError as error:
+        raise stop(f"cannot write {file}: {error.strerror}") from None
+    print(f"{file}: {people.plural(len(found), 'key')} of {settings.keys_folder}")
 
 
 @keys.command()

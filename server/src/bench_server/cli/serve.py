@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class AnnouncingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            print(f"listening on {self._address}", flush=True)
+            _announce(self._address)
 
 
 def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
@@ -81,7 +82,19 @@ class AnnouncingWorkers(Multiprocess):
         if all(
             process.wait_until_ready(START_SECONDS, self.should_exit) for process in self.processes
         ):
-            print(f"listening on {self._address}", flush=True)
+            _announce(self._address)
+
+
+def _announce(address: str) -> None:
+    """Say that the server answers: one line, and systemd's notification (sd_notify(3))."""
+    print(f"listening on {address}", flush=True)
+    if path := os.environ.get("NOTIFY_SOCKET"):
+        name = f"\0{path[1:]}" if path.startswith("@") else path
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd,
+        ):
+            systemd.sendto(b"READY=1", name)
 
 
 def _options(settings: Settings) -> dict[str, Any]:

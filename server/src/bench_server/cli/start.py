@@ -17,6 +17,12 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
     """Clients are refused until the application is ready. Raises typer.Exit if the user interrupted
     it, or the start failed and printed its error."""
     settings, url_from = read_settings(host=host, port=port, database_url=database_url)
+    if not settings.origin_fits:
+        raise stop(
+            f"BENCH_SERVER_ORIGIN is not set, and others can reach this server: its log would be "
+            f"named {settings.origin} for ever. Set it to the server's address without https://, "
+            "such as trainmark.example"
+        )
     own_sockets = settings.workers > 1 and OWN_SOCKETS
     try:
         bound = bind(settings.host, settings.port, shared=own_sockets)
