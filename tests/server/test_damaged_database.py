@@ -152,7 +152,6 @@ def test_the_daily_job_verifies_and_shows_a_failure(tmp_path: Path) -> None:
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "TRAINMARK_BACKUPS": str(backups),
-        "BENCH_SERVER_KEYS_DIR": str(DAILY.parent),
         "BENCH_SERVER_DUMPS_DIR": str(tmp_path),
     }
     for is_damaged, keep_days in ((False, 30), (True, 36500), (False, 30)):
@@ -164,6 +163,6 @@ def test_the_daily_job_verifies_and_shows_a_failure(tmp_path: Path) -> None:
         assert calls.read_text().splitlines() == [
             "verify-log",
             f"backup --daily {backups} --keep-days {keep_days}",
+            f"keys archive {backups}/keys.tar",
             f"export --daily {tmp_path}",
         ]
-        assert (backups / "keys.tar").exists()
