@@ -4,7 +4,7 @@
 # is in the wheels; the machine has the driver and NVIDIA's container toolkit (docker run --gpus all).
 # docker run --rm --read-only --tmpfs /tmp -v trainmark:/home/trainmark trainmark-agent run
 FROM python:3.12-slim AS build
-ARG LOCKS="tensorflow jax"
+ARG LOCKS="tensorflow mlx jax"
 # The index with PyTorch for the processor alone; empty: none of it.
 ARG CPU_TORCH=https://download.pytorch.org/whl/cpu
 WORKDIR /source

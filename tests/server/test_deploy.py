@@ -40,6 +40,12 @@ def test_compose_file_says_what_it_should() -> None:
     for name, service in services.items():
         assert name in ("database", "migrate") or service["restart"] == "unless-stopped"
         assert name == "database" or service["read_only"], name
+        # A service that answers is asked whether it does; the others end when they fail.
+        own = name in ("server", "migrate", "project", "recompute")  # of the image, or none
+        assert own or "test" in service["healthcheck"], name
+        assert service["logging"]["options"]["max-size"], name
+        assert service["mem_limit"], name
+        assert service["stop_grace_period"], name
     assert {name for name, one in services.items() if "ports" in one} == {"proxy", "grafana"}
     settings = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
     for name in WITH_SETTINGS:
