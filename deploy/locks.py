@@ -127,10 +127,14 @@ def write(folder: Path, arguments: list[str]) -> None:
         lock.write_text(HEADER + lock.read_text(encoding="utf-8"), encoding="utf-8")
         earlier += [] if name == ALONE else ["--constraint", str(lock)]
     torch = pins((folder / "torch.txt").read_text(encoding="utf-8"))
-    chosen = {pin.name: pin.version for pin in torch if not CUDA.match(pin.name)}
-    chosen["torch"] = CPU_TORCH_VERSION
-    lines = [f"{name}=={version}\n" for name, version in chosen.items()]
+    lines = [_for_the_processor(pin) for pin in torch if not CUDA.match(pin.name)]
     (folder / f"{CPU_TORCH}.txt").write_text(HEADER + "".join(lines), encoding="utf-8")
+
+
+def _for_the_processor(pin: Pin) -> str:
+    version = CPU_TORCH_VERSION if pin.name == "torch" else pin.version
+    marker = f" ; {pin.marker}" if pin.marker else ""
+    return f"{pin.name}=={version}{marker}\n"
 
 
 def outdated() -> list[str]:

@@ -75,6 +75,14 @@ def test_a_package_has_one_version_in_all_locks() -> None:
             assert locks.versions([file.stem], place).items() <= everything.items(), file.name
 
 
+def test_pytorch_for_the_processor_has_the_other_packages_of_the_usual_one() -> None:
+    """A marker that is lost leaves a version that another Python cannot install."""
+    for place in PLACES:
+        ours, usual = (locks.versions([name], place) for name in (locks.CPU_TORCH, "torch"))
+        assert ours.pop("torch") == locks.CPU_TORCH_VERSION
+        assert ours.items() <= usual.items()
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_lock_has_hashes_and_no_address(file: Path) -> None:
     text = file.read_text()

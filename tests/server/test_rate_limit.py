@@ -151,7 +151,8 @@ def test_an_address_asks_for_so_many_challenges(store: Store) -> None:
 def test_forwarded_addresses_only_from_a_trusted_proxy(
     database_url: str, tmp_path: Path, trusted: dict[str, str], statuses: list[int]
 ) -> None:
-    limited = {"BENCH_SERVER_ADDRESS_RATE": "2/minute"} | trusted
+    named = {"BENCH_SERVER_ORIGIN": "trainmark.test"} if trusted else {}
+    limited = {"BENCH_SERVER_ADDRESS_RATE": "2/minute"} | trusted | named
     with running_server(database_url, tmp_path, **limited) as address:
         forwarded = [{"X-Forwarded-For": f"198.51.100.{number}"} for number in range(4)]
         path = f"{address}/api/v1/workloads"

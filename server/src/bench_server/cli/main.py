@@ -51,7 +51,7 @@ COMMANDS = {
         "verify_log:verify_log",
         "Rebuild the log's tree and the leaderboard from a server's public answers, and compare.",
     ),
-    "keys": ("operator:keys", "Keys: list, approve, revoke."),
+    "keys": ("operator:keys", "Keys: list, approve, revoke; archive the server's own."),
     "owners": ("operator:owners", "Owners: list, assign keys, confirm, doubt."),
     "results": ("operator:results", "Results: flag, quarantine, restore, withdraw."),
 }
