@@ -1,5 +1,6 @@
 """Unknown names, wrong addresses, and the lists that show which names there are."""
 
+import html
 import re
 from itertools import product
 
@@ -61,6 +62,28 @@ def test_the_nearest_hardware_is_named(filled: TestClient, wanted: str) -> None:
     page = filled.get(f"/hardware/{wanted}", headers=PAGE)
     assert page.status_code == 404
     assert f'Did you mean</h2>\n  <p class="doing"><a href="/hardware/{M2_SLUG}">' in page.text
+
+
+@pytest.mark.parametrize(
+    ("address", "right"),
+    [
+        ("/?workload=mnist", ["/?workload=mnist-cnn", "/?workload=mnist-dense"]),
+        ("/?sort=spred&workload=mnist-cnn", ["/?workload=mnist-cnn&sort=spread"]),
+        ("/?framework=tensorflo", ["/?framework=tensorflow"]),
+        ("/results?hardware=m2-max", [f"/results?hardware={M2_SLUG}"]),
+        ("/frameworks?hardware=m2-max", [f"/frameworks?hardware={M2_SLUG}"]),
+        ("/?workload=zzz", []),
+    ],
+)
+def test_a_wrong_word_gets_links_to_the_right_ones(
+    filled: TestClient, address: str, right: list[str]
+) -> None:
+    page = filled.get(address, headers=PAGE)
+    assert page.status_code == 422
+    found = re.findall(r'<p class="doing"><a href="([^"]+)">', page.text)
+    assert [html.unescape(one) for one in found] == [*right, "/"]
+    hint = filled.get(f"/api/v1{address.replace('/?', '/leaderboard?')}").json()["hint"]
+    assert hint.startswith("did you mean") is bool(right)
 
 
 def test_a_name_of_several_hardware_lists_all(filled: TestClient, post: Poster) -> None:

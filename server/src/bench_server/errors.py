@@ -30,16 +30,20 @@ class NotYours(Refusal):
     code, status = "not_yours", 403
 
 
-class NotFound(Refusal):
-    """There is nothing at this address. ``near``: existing names that are like the wanted one."""
-
-    code, status = "not_found", 404
+class UnknownName(Refusal):
+    """The base of refused names. ``near``: existing names that are like the wanted one."""
 
     def __init__(
         self, detail: str, *, field: str = "", hint: str = "", near: Sequence[str] = ()
     ) -> None:
         super().__init__(detail, field=field, hint=hint)
         self.near = near
+
+
+class NotFound(UnknownName):
+    """There is nothing at this address."""
+
+    code, status = "not_found", 404
 
 
 class Conflict(Refusal):
@@ -66,7 +70,7 @@ class WrongMediaType(Refusal):
     code, status = "wrong_media_type", 415
 
 
-class InvalidQuery(Refusal):
+class InvalidQuery(UnknownName):
     """A parameter of the address is outside its limits."""
 
     code, status = "invalid_query", 422

@@ -1,5 +1,6 @@
 """Types of query parameters with their limits. The address is the state of a page."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -11,6 +12,15 @@ from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Rec
 from bench_protocol.payload.figures import TimingKind
 
 from .families import FAMILIES
+
+
+class NotListed(ValueError):
+    """A word that is none of a fixed list. ``wanted``: it; ``names``: the list."""
+
+    def __init__(self, kind: str, wanted: str, names: Sequence[str], more: str = "") -> None:
+        super().__init__(f"no {kind} {wanted!r}; there are {', '.join(names)}{more}")
+        self.wanted, self.names = wanted, names
+
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 HardwareSlug = Annotated[str, StringConstraints(min_length=1, max_length=400), Seen]
@@ -35,10 +45,8 @@ SORTS = tuple(sign + name for name in SORT_FIELDS for sign in ("", "-"))
 
 def _sortable(text: str) -> str:
     if text not in SORTS:
-        raise ValueError(
-            f"no sort {text[:40]!r}; there are {', '.join(SORT_FIELDS)}, and each with a - before "
-            "it for the greatest first"
-        )
+        more = ", and each with a - before it for the greatest first"
+        raise NotListed("sort", text[:40], SORT_FIELDS, more)
     return text
 
 
@@ -63,13 +71,13 @@ WORKLOADS = tuple(workload.name for workload in CATALOGUE)
 
 def _in_catalogue(name: str | None) -> str | None:
     if name is not None and name not in WORKLOADS:
-        raise ValueError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}")
+        raise NotListed("workload", name, WORKLOADS)
     return name
 
 
 def _in_families(name: str) -> str:
     if name not in FAMILIES:
-        raise ValueError(f"no family {name[:40]!r}; there are {', '.join(FAMILIES)}")
+        raise NotListed("family", name[:40], tuple(FAMILIES))
     return name
 
 
@@ -84,7 +92,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 def _are_parts(text: str) -> str:
     for name in text.split(","):
         if name not in PARTS:
-            raise ValueError(f"no part {name[:40]!r}; there are {', '.join(PARTS)}")
+            raise NotListed("part", name[:40], PARTS)
     return text
 
 

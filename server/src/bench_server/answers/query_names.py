@@ -34,9 +34,12 @@ def require_known(session: Session, parameters: Any) -> None:
     framework = getattr(parameters, "framework", None)
     if framework and framework not in FRAMEWORKS and not _has(session, "framework", framework):
         names = sorted({*FRAMEWORKS, *frameworks(session)})
+        near = nearest(framework, names)
         raise InvalidQuery(
             f"framework: no framework {framework!r}; there are {', '.join(names)}",
             field="framework",
+            hint=hint_of(near, "use one of them"),
+            near=near,
         )
     for field in ("hardware", "baseline", "cpu", "gpu"):
         wanted = getattr(parameters, field, None)
@@ -48,8 +51,9 @@ def require_known(session: Session, parameters: Any) -> None:
         raise unknown_hardware(session, wanted, field)
     owner = getattr(parameters, "owner", None)
     if owner and not is_owner(session, owner):
-        hint = hint_of(nearest_owners(session, owner), ALL_OWNERS)
-        raise InvalidQuery(f"owner: no owner {owner!r}", field="owner", hint=hint)
+        near = nearest_owners(session, owner)
+        hint = hint_of(near, ALL_OWNERS)
+        raise InvalidQuery(f"owner: no owner {owner!r}", field="owner", hint=hint, near=near)
 
 
 def is_owner(session: Session, label: str) -> bool:
@@ -79,10 +83,12 @@ def nearest_owners(session: Session, wanted: str) -> list[str]:
 
 
 def unknown_hardware(session: Session, wanted: str, field: str) -> InvalidQuery:
+    near = nearest_hardware(session, wanted)
     return InvalidQuery(
         f"{field}: no hardware {wanted[:100]!r}",
         field=field,
-        hint=hint_of(nearest_hardware(session, wanted), ALL_HARDWARE),
+        hint=hint_of(near, ALL_HARDWARE),
+        near=near,
     )
 
 

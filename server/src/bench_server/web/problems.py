@@ -133,7 +133,8 @@ def refusal(request: Request, error: ProtocolError) -> Response:
         logger.error("%s: %.400s", request.url.path, error)
     wait = getattr(error, "retry_after_seconds", None)
     headers = {"Retry-After": str(wait)} if wait else None
-    return answer(request, problem_of(error), headers, _addresses_near(request, error))
+    near = _addresses_with(request, error.field, getattr(error, "near", ()))
+    return answer(request, problem_of(error), headers, near)
 
 
 def unavailable(request: Request, error: Exception) -> Response:
@@ -145,11 +146,15 @@ def unavailable(request: Request, error: Exception) -> Response:
     return answer(request, document, {"Retry-After": "5"})
 
 
-def _addresses_near(request: Request, error: ProtocolError) -> list[str]:
-    """The address of the request with each name that is like the wanted one."""
-    wanted = request.path_params.get(error.field)
-    before = request.scope["path"].removesuffix(wanted or "")
-    return [before + quote(name) for name in getattr(error, "near", ()) if wanted]
+def _addresses_with(request: Request, field: str, names: Sequence[str]) -> list[str]:
+    """The address of the request with each of these names instead of the field's value."""
+    if wanted := request.path_params.get(field):
+        before = request.scope["path"].removesuffix(wanted)
+        return [before + quote(name) for name in names]
+    if field not in request.query_params:
+        return []
+    url = request.url
+    return [f"{url.path}?{url.include_query_params(**{field: name}).query}" for name in names]
 
 
 def _pages_near(request: Request) -> Sequence[str]:
@@ -197,16 +202,16 @@ def install(app: FastAPI) -> None:
         field = str(errors[0]["loc"][:2][-1])
         about = (item for item in errors if str(item["loc"][:2][-1]) == field)
         messages = dict.fromkeys(map(refused_values.words, about))
-        return answer(
-            request,
-            problem(
-                422,
-                InvalidQuery.code,
-                f"{field}: {'; or '.join(messages)}"[:2000],
-                field,
-                hint_of(refused_values.meant(request, errors), HINT_OF_STATUS[422]),
-            ),
+        near = refused_values.listed(errors[0])
+        meant = near or refused_values.meant(request, errors)
+        document = problem(
+            422,
+            InvalidQuery.code,
+            f"{field}: {'; or '.join(messages)}"[:2000],
+            field,
+            hint_of(meant, HINT_OF_STATUS[422]),
         )
+        return answer(request, document, near=_addresses_with(request, field, near))
 
     @app.exception_handler(HTTPException)
     def _http(request: Request, error: HTTPException) -> Response:

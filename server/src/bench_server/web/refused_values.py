@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request
 
+from ..answers.parameters import NotListed
 from ..answers.query_names import nearest
 
 SHOULD = re.compile(r"^(?:Value error, |Input should |String should |List should |Value should )")
@@ -22,6 +23,12 @@ def words(error: Mapping[str, Any]) -> str:
     if prefix is None or prefix[0].startswith("Value error"):
         return message.removeprefix("Value error, ")
     return f"must {message[prefix.end() :].partition(', unable to parse')[0]}"
+
+
+def listed(error: Mapping[str, Any]) -> list[str]:
+    """The names that a refused word of a fixed list is like."""
+    reason = error.get("ctx", {}).get("error")
+    return nearest(reason.wanted, reason.names) if isinstance(reason, NotListed) else []
 
 
 def meant(request: Request, errors: Sequence[Mapping[str, Any]]) -> list[str]:
