@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from sqlmodel import Session
 
@@ -11,7 +12,7 @@ from bench_protocol.payload import doubts
 from bench_protocol.payload.result import Result, Warn
 from bench_protocol.statistics import charts
 
-from ...answers import stored_results
+from ...answers import stored_figures, stored_results
 from ...answers.types.results import ResultAnswer, result_fields
 from ...answers.types.trust import ReceiptAnswer, receipt_answer
 from ...db.tables import SigningKey, Submission
@@ -44,6 +45,10 @@ FAILURES: Mapping[str, str] = {
 }
 
 
+# ``left out``: undisturbed results of its set-up count; ``held``: the figure of its set-up is.
+Standing = Literal["counts", "left out", "held"]
+
+
 @dataclass(frozen=True)
 class Description:
     """What was trained, where and with what; ``conditions``: the machine's state just before."""
@@ -69,14 +74,15 @@ class Signature:
 @dataclass(frozen=True)
 class ResultPage(Page):
     """``/results/{id}``: how fast was this one repeat, and how can you check it? ``answer`` holds
-    derived columns, ``signed`` what the key signed. ``left_out``: undisturbed results count."""
+    derived columns, ``signed`` what the key signed. ``standing``: how its set-up's
+    figure takes it."""
 
     image_href: str
     found: str
     answer: ResultAnswer
     signed: Result
     disturbances: tuple[Warn, ...]
-    left_out: bool
+    standing: Standing
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     telemetry: tuple[Plot, ...]
@@ -100,7 +106,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         answer=answer,
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
-        left_out=stored_results.left_out(session, row),
+        standing=_standing(session, row),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         telemetry=_telemetry(signed),
@@ -114,6 +120,12 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         ),
         signature=_signature(session, submission),
     )
+
+
+def _standing(session: Session, row: Any) -> Standing:
+    if stored_results.left_out(session, row):
+        return "left out"
+    return "counts" if stored_figures.free(session, [row]) else "held"
 
 
 def _signature(session: Session, submission: Submission) -> Signature:
