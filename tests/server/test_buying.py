@@ -143,6 +143,8 @@ def test_the_operators_list_replaces_prices_at_launch_and_prices_energy(
     assert answer["energy_currency"] == "EUR"
     cost = figure["joules_per_epoch"] / 3.6e6 * 0.3
     assert figure["energy_cost_per_epoch"] == pytest.approx(cost)
+    for page in (f"/hardware/{RTX}", f"/machines/{answer['machines'][0]['machine_id']}"):
+        assert "EUR for 1,000 epochs" in fleet.http.get(page).text
     assert get(fleet.http, f"/hardware/{RTX}?energy_price=1")["energy_currency"] is None
 
 

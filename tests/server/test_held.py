@@ -66,6 +66,8 @@ def cards(store: Store, result: str, machine: str) -> dict[str, share_cards.Card
 def test_a_held_figure_is_on_no_card_and_no_badge(post: Poster, store: Store) -> None:
     result = sent_by_one(post)
     machine = get(post.http, f"/results/{result}")["machine_id"]
+    for page in (f"/results/{result}", "/workloads/mnist-cnn", f"/hardware/{SLUG}"):
+        assert "held: needs a second owner" in post.http.get(page).text.lower(), page
     found = cards(store, result, machine)
     assert {name for name, card in found.items() if RATE in str(asdict(card))} == set()
     for name, card in found.items():

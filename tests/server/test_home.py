@@ -31,7 +31,8 @@ def measured(post: Poster) -> Poster:
 
 
 def page(post: Poster, address: str) -> str:
-    return re.sub(r"\s+", " ", post.http.get(address).raise_for_status().text)
+    text = re.sub(r"\s+", " ", post.http.get(address).raise_for_status().text)
+    return re.sub(r'<span class="whole">(.*?)</span>', r"\1", text)
 
 
 def test_a_pill_says_what_its_size_is(measured: Poster) -> None:

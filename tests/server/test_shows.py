@@ -10,6 +10,7 @@ from tests.fakes import results, trusted
 from tests.fakes.client import Poster
 from tests.fakes.projected import settle
 
+from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.training.measured_limits import NO_CURVE
 from bench_protocol.trust import shows, trust_levels
 from bench_server.checks import submission as submission_checks
@@ -70,6 +71,11 @@ def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:
     for words in (words for row in shows.ROWS for words in (row.shows, row.does_not)):
         assert page.count(f"{words[1:]}</td>") == 1
     assert page.count("Does not show</th>") == 1
+
+
+def test_no_fact_of_a_workload_is_empty(http: TestClient) -> None:
+    for workload in CATALOGUE:
+        assert "<dd></dd>" not in http.get(f"/workloads/{workload.name}").text
 
 
 def test_pages_and_answers_say_what_was_not_measured_for_a_workload(

@@ -1,5 +1,6 @@
 """Long and short timings: figures and histories of their own, and compared with each other."""
 
+import html
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.fakes.medians import figures
 from tests.server.test_figures import SETUP, repeat
 
 from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload.figures import timing_kind
 from bench_protocol.payload.result import Measurement
 from bench_protocol.payload.witness import LastBlock
@@ -21,6 +23,7 @@ from bench_server.ranking.figures import Setup
 pytestmark = pytest.mark.sqlite
 SHORT = SETUP._replace(timing="short")
 LONG_BLOCKS = 1_008  # of 10 steps of 1 ms
+GPU = results.make_machine("AMD EPYC 9654", ("cuda", "NVIDIA H200", None), seed=10)
 OTHER = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
 
 
@@ -111,6 +114,29 @@ def test_a_board_of_short_timings_says_so_once(http: TestClient, post: Poster) -
     assert (page.count(said), page.count(mark)) == (0, 2)
     failed = post(results.make_failure())
     assert mark not in http.get(f"/results/{failed}").text, "nothing was timed"
+
+
+def test_a_page_says_once_what_all_its_figures_share(http: TestClient, post: Poster) -> None:
+    """Every page with figures: tuned on CUDA, short, of generated data."""
+    said = ("Short timings (under 10 s", "All data is generated.", "CUDA: an expert's loop may")
+    marks = (">short</span>", ">generated</span>", ">an expert may be faster</span>")
+    for device in ("cpu", "cuda"):
+        for batch_size in (64, 256):
+            kinds: dict[str, Any] = {"device": Device(kind=device), "batch_size": batch_size}
+            post.made(cell=results.make_cell(recipe="tuned", **kinds), machine=GPU)
+    post(results.make_failure())
+    row = http.get("/api/v1/results?device=cuda&limit=1").json()["results"][0]
+    slug = row["hardware_slug"]
+    for page in (
+        *("/?workload=mnist-cnn", "/workloads/mnist-cnn", f"/hardware/{slug}", "/results"),
+        *(f"/machines/{row['machine_id']}", f"/frameworks?hardware={slug}", "/cpu-vs-gpu"),
+        f"/batch-size?hardware={slug}",
+    ):
+        if page.startswith("/frameworks"):
+            post.made(cell=results.make_cell(device=Device(kind="cuda")), machine=GPU)
+        text = http.get(page).text.partition("not ranked</summary>")[0]
+        assert [html.unescape(text).count(words) for words in said] == [1, 1, 1], page
+        assert [text.count(mark) for mark in marks] == [0, 0, 0], page
 
 
 def test_a_study_is_of_the_fastest(http: TestClient, post: Poster) -> None:

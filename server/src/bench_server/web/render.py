@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -21,6 +22,7 @@ from ..ranking import held, ranges
 from . import short_names, static_files
 from .heads import HEADS
 from .plots import flops
+from .shared_marks import shared_marks
 
 UNSTEADY = (
     f"within-run spread above {people.percent(doubts.UNSTEADY_SPREAD, 0)}: something else was "
@@ -32,6 +34,13 @@ SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 # Pages that show one hardware, and keep the one that the page before showed.
 STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
 FOLDER = Path(__file__).resolve().parent
+
+
+def _whole(text: str) -> Markup:
+    """Keep each word with a hyphen on one line."""
+    words = text.split(" ")
+    whole = Markup('<span class="whole">{}</span>')
+    return Markup(" ").join(whole.format(word) if "-" in word else word for word in words)
 
 
 def scope_words(scope: str) -> str:
@@ -85,13 +94,14 @@ def environment() -> Environment:
         count=lambda value: f"{value:,}",
         plural=people.plural,
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
+        whole=_whole,
         sentence=lambda text: text[:1].upper() + text[1:],
     )
     env.globals["static"] = static_files.address
     env.globals["STUDIES"] = STUDIES
     env.globals["HEADS"] = HEADS
     env.globals["UNSTEADY"] = UNSTEADY
-    env.globals["caveat"] = caveat
+    env.globals["caveat"], env.globals["shared_marks"] = caveat, shared_marks
     env.globals["MACHINES_DIFFER"], env.globals["BOOST"] = ranges.MACHINES_DIFFER, ranges.BOOST
     env.globals["HELD"] = held.WORDS
     env.globals["LEVELS"] = trust_levels.LEVELS

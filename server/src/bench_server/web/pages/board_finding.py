@@ -102,7 +102,8 @@ def rests_on(rankings: Sequence[leaderboard.Ranking], filters: BoardFilters) -> 
     """What backs the first of a workload's board, and the first that confirmed owners measured; of
     several boards, :func:`backed`."""
     if filters.workload is None:
-        return f"Measured here: {backed(rankings)}."
+        some = any(row.rank for one in rankings for row in one.rows)
+        return f"Measured here: {backed(rankings)}." if some else ""
     ranked = [row for row in rankings[0].shown if row.rank]
     if not ranked or ranked[0].figure.backing is None:
         return ""

@@ -1,19 +1,17 @@
 """``/``: boards, of one workload or of all."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue.matrix import caveat
-
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
 from ...answers.parameters import PARTS, Part
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.types.leaderboard import Board
+from ..shared_marks import SharedMarks, most_frequent_level, shared_marks
 from .board_controls import Controls, controls
 from .board_finding import finding, rests_on
 from .board_links import METRICS, Metric, SortHead, heads, with_value
@@ -30,24 +28,13 @@ Results = Literal["some", "none_here", "nobody_yet"]
 
 
 @dataclass(frozen=True)
-class Common:
-    """What most or all rows have, said once above the board. ``untested``: some rows have a recipe
-    that an expert's loop may beat on their kind of device."""
-
-    level: int | None
-    short: bool
-    generated: bool
-    untested: bool
-
-
-@dataclass(frozen=True)
 class ShownBoard:
     """One board. ``href``: this board alone, with these filters; ``next_href``: its next rows."""
 
     board: Board
     href: str
     next_href: str | None
-    common: Common
+    common: SharedMarks
 
 
 @dataclass(frozen=True)
@@ -131,22 +118,10 @@ def _boards(
 
 def _shown(board: Board, chosen: dict[str, Any]) -> ShownBoard:
     following = board.next_cursor
+    measured = [one for row in board.rows if not row.published for one in (row, *row.others)]
     return ShownBoard(
         board=board,
         href=with_value(chosen, "workload", board.workload.name),
         next_href=with_value(chosen, "cursor", following) if following else None,
-        common=_common(board),
-    )
-
-
-def _common(board: Board) -> Common:
-    # Published figures were not timed here.
-    rows = [row for row in board.rows if not row.published]
-    levels = Counter(row.trust_level for row in rows)
-    measured = [one for row in rows for one in (row, *row.others)]
-    return Common(
-        level=levels.most_common(1)[0][0] if levels else None,
-        short={one.timing for one in measured} == {"short"},
-        generated={one.data for one in measured} == {"generated"},
-        untested=any(caveat(one.framework, one.recipe, one.device) for one in measured),
+        common=shared_marks(measured, most_frequent_level(board.rows)),
     )

@@ -68,6 +68,7 @@ class MachinePage:
     answer: machines.MachineAnswer
     history: ShownHistory
     groups: tuple[WorkloadFigures, ...]
+    energy_currency: str | None
     machine: tuple[Fact, ...]
     environment: tuple[Fact, ...]
     sharing: Share
@@ -118,6 +119,7 @@ def machine_page(
             ),
         ),
         groups=by_workload(answer.figures),
+        energy_currency=prices.energy_currency,
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
