@@ -55,7 +55,7 @@ def test_a_busy_machine_is_waited_for_until_it_is_idle() -> None:
     seen = waiting.wait(IDLE_AND_COOL, 60)
     assert seen.model_copy(update={"waited_ns": None}) == QUIET
     assert seen.waited_ns == 10_000_000_000  # four looks, three sleeps of two seconds
-    assert waiting.said == ["the processor was 80 % busy before the start: waiting up to 60 s"]
+    assert waiting.said == ["the processor was 80 % busy before the start: waiting up to 1 min 0 s"]
 
 
 def test_the_limit_ends_the_waiting() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from bench_protocol.base.format import rough
 from bench_protocol.catalogue.matrix import Device
 from bench_protocol.payload import doubt_text, doubts
 from bench_protocol.payload.readings import Conditions, possible
@@ -85,7 +86,7 @@ class IdleGate:
                 if not waiting_for or left <= 0 or stop.requested:
                     break
                 if not said:
-                    say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
+                    say(f"{_texts(waiting_for)}: waiting up to {rough(self.wait_seconds)}")
                     said = True
                 self.sleep(min(POLL_SECONDS, left))
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
