@@ -66,8 +66,12 @@ def cards(store: Store, result: str, machine: str) -> dict[str, share_cards.Card
 def test_a_held_figure_is_on_no_card_and_no_badge(post: Poster, store: Store) -> None:
     result = sent_by_one(post)
     machine = get(post.http, f"/results/{result}")["machine_id"]
-    for page in (f"/results/{result}", "/workloads/mnist-cnn", f"/hardware/{SLUG}"):
+    machines = "/?workload=mnist-cnn&group=machine"
+    for page in (f"/results/{result}", "/workloads/mnist-cnn", f"/hardware/{SLUG}", machines):
         assert "held: needs a second owner" in post.http.get(page).text.lower(), page
+    assert "No score: its figures are held" in post.http.get(f"/hardware/{SLUG}").text
+    board = get(post.http, "/leaderboard?workload=mnist-cnn&group=machine")
+    assert [row["held"] for row in board["rows"]] == [True, False, False, False]
     found = cards(store, result, machine)
     assert {name for name, card in found.items() if RATE in str(asdict(card))} == set()
     for name, card in found.items():

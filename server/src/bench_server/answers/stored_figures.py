@@ -42,12 +42,16 @@ def machine_figures(session: Session, machine_id: str) -> list[Figure]:
 
 def free(session: Session, rows: Sequence[Row]) -> list[Row]:
     """Rows of one set-up each whose hardware's figure in it is not held."""
+    held = _held_places(session, rows)
+    return [row for row in rows if _place(row) not in held]
+
+
+def _held_places(session: Session, rows: Sequence[Any]) -> set[tuple[str, str, Setup]]:
     slugs = {row.hardware_slug for row in rows}
     of_hardware = figures_where(
         session, TABLE.c.level == "hardware", TABLE.c.hardware_slug.in_(slugs)
     )
-    held = {_place(figure) for figure in of_hardware if figure.held}
-    return [row for row in rows if _place(row) not in held]
+    return {_place(figure) for figure in of_hardware if figure.held}
 
 
 def _place(row: Any) -> tuple[str, str, Setup]:
@@ -105,6 +109,9 @@ def board_figures(
     conditions = criteria.on_boards(workloads)
     if of_machines or some_machines:
         found = figures_where(session, TABLE.c.level == "machine", *conditions)
+        if of_machines:  # a machine's figure is held with that of its hardware
+            held = _held_places(session, found)
+            found = [one._replace(held=_place(one) in held) for one in found]
     else:
         level = TABLE.c.level.in_(["hardware", "published"])
         found = figures_where(session, level, *conditions)
