@@ -136,6 +136,19 @@ def test_systemd_is_told_that_the_server_answers(
 
 
 @pytest.mark.process
+def test_no_request_holds_up_the_end_of_a_server(
+    migrated_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body that never comes: ``started`` waits half a minute for the end."""
+    monkeypatch.setenv("BENCH_SERVER_BODY_SECONDS", "3600")
+    head = b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.socket() as client, started(SERVE, migrated_file, tmp_path) as (_, lines):
+        client.connect(("127.0.0.1", int(lines[-1].rpartition(":")[2])))
+        client.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        assert httpx.get(f"{lines[-1].split()[-1]}/readyz", timeout=60).status_code == 200
+
+
+@pytest.mark.process
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
 def test_threads_share_two_arenas_of_memory(migrated_file: Path, tmp_path: Path) -> None:
     """Each arena keeps the memory of its largest request for good."""

@@ -24,6 +24,8 @@ MOST_FILES = 65_536
 MACOS_FILES = 10_240
 OTHER_FILES = 128
 LEAST_CONNECTIONS = 64
+# What is not answered by then was not acknowledged: its sender keeps it.
+END_SECONDS = 10
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -110,6 +112,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "ws": "none",
         "log_level": "warning",
         "access_log": False,
+        "timeout_graceful_shutdown": END_SECONDS,
         "server_header": False,
         "proxy_headers": bool(settings.trusted_proxies),
         "forwarded_allow_ips": settings.trusted_proxies,
