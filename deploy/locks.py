@@ -89,7 +89,7 @@ def _pin(line: Requirement) -> Pin:
 def versions(
     names: Iterable[str], environment: dict[str, str], folder: Path = FOLDER
 ) -> dict[str, str]:
-    """What pip installs from some locks of a folder.
+    """Name the versions that pip installs from some locks of a folder.
 
     Args:
         environment: values of markers, such as ``{"sys_platform": "darwin"}``; others are those of

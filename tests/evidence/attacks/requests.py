@@ -176,7 +176,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class Seen:
-    """What came of all requests; ``faults``: an example of each kind."""
+    """Counts of the answers; ``faults`` has an example of each kind."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reached: set[int] = field(default_factory=set)
@@ -316,7 +316,7 @@ def ask(address: httpx.URL, raw: bytes) -> Answer:
 
 
 def fault_of(raw: bytes, answer: Answer) -> str | None:
-    """What is wrong with an answer; None if nothing is."""
+    """Say what is wrong with an answer; None if nothing is."""
     status, kind, body = answer
     if status < 100:
         return f"no answer ({kind or 'late'})"
@@ -397,7 +397,7 @@ def many_headers(request: Request, _: Site, chance: random.Random) -> Request:
 
 
 def framing(request: Request, _: Site, chance: random.Random) -> Request:
-    """The length of the body is another one, or is told in another way."""
+    """Give the body another length, or state its length in another way."""
     body = request.body or b"{}"
     if chance.random() < 0.5:
         length = len(body) + chance.choice((-1, 1, 0, 10**9, -len(body)))

@@ -50,7 +50,7 @@ OWN = Interpreter(
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 OPEN = IdleGate(look=lambda device: Conditions())
 NOBODY = 54321  # a user without an account
-# What is done in the new process before the command begins.
+# The new process does these things before the command begins.
 DEEDS: dict[str, Callable[[Path], Any]] = {
     "stdin closed": lambda _: os.close(0),
     "stdout closed": lambda _: os.close(1),
@@ -150,7 +150,7 @@ def _run(
 
 
 def _stream(number: int) -> Any:
-    """As Python makes it at its start."""
+    """Make it as Python does at its start."""
     coding, _, errors = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")
     with suppress(OSError):
         os.fstat(number)

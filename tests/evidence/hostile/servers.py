@@ -1,4 +1,4 @@
-"""Servers that are none of ours, or no servers at all: what each sends to whoever connects."""
+"""Programs that are no Trainmark server: each sends its own answer to a client."""
 
 import gzip
 import json

@@ -39,7 +39,7 @@ def cpu() -> Cpu:
 
 
 def version() -> str:
-    """macOS' version, empty if unknown. An interpreter that was built with an old SDK is told
+    """macOS' version, empty if unknown. An interpreter that was built with an old SDK gets
     another one (10.16, or 16.0 for 26), which is no version of macOS."""
     known = sysctl().get("kern.osproductversion") or command_output("sw_vers", "-productVersion")
     told = (known.strip(), platform.mac_ver()[0])

@@ -196,7 +196,7 @@ class Connection:
                         f"{self.server}{path} answers with more than {MAX_ANSWER_BYTES >> 20} MiB"
                     )
                 parts.append(part)
-        # As bytes: a value may be in any encoding.
+        # Values are read as bytes, because they may be in any encoding.
         every = response.headers.raw
         kept = [(name, value) for name, value in every if name.lower() not in TRANSFER_HEADERS]
         body = b"".join(parts)

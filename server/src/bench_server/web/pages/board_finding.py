@@ -91,7 +91,7 @@ def _ranked(filters: BoardFilters, ranking: leaderboard.Ranking) -> str:
 
 
 def backed(rankings: Sequence[leaderboard.Ranking]) -> str:
-    """What all boards rest on, in words."""
+    """Say in words what all boards rest on."""
     ranked = [row.figure for one in rankings for row in one.rows if row.rank]
     if ranked and all(one.backing == "one" for one in ranked):
         return "no figure with a second owner yet"
