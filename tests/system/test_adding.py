@@ -89,7 +89,6 @@ def test_a_framework_of_one_file_trains_the_same(copy: Copy) -> None:
     conformance, run = CHECKED
     (pair,) = json.loads(copy.run(conformance, "--json"))["pairs"]
     assert pair["verdict"] == "conformant", pair["reason"]
-    assert pair["largest_deviation"] < 1e-5
     quick = ("--budget-seconds", "0.5", "--wait-seconds", "0", "--json")
     (result,) = json.loads(copy.run(run, *quick))["results"]
     assert result["status"] == "measured", result
