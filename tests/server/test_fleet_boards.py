@@ -63,6 +63,24 @@ def boards(session: Session, **filters: Any) -> dict[str, Board]:
     return {board.workload.name: board for board in found if board.rows}
 
 
+@pytest.mark.parametrize(
+    ("query", "found", "not_found"),
+    [
+        ("m4", "Apple M4 (10-core GPU)", "NVIDIA A100-SXM4-80GB"),
+        ("SXM4", "NVIDIA A100-SXM4-80GB", "Apple M4 (10-core GPU)"),
+        ("a100 sxm4", "NVIDIA A100-SXM4-40GB", "NVIDIA H200"),
+        ("m4 (10", "Apple M4 (10-core GPU)", "Apple M4 Pro (20-core GPU)"),
+        ("apple-m4", "Apple M4 (10-core GPU)", "NVIDIA H200"),
+    ],
+)
+def test_a_search_finds_whole_words(
+    session: Session, query: str, found: str, not_found: str
+) -> None:
+    names = {row.hardware for row in boards(session, q=query)["mnist-cnn"].rows}
+    assert found in names
+    assert not_found not in names
+
+
 def speeds(rows: Sequence[BoardRow]) -> list[float]:
     return [row.samples_per_second for row in rows]
 

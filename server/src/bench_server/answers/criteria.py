@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, literal, or_, select
 
+from bench_protocol.base.names import slug as slug_of
 from bench_protocol.catalogue.workloads import Workload
 
 from ..db.tables import Owner, table_of
@@ -22,8 +23,8 @@ ID = re.compile("[0-9a-f]{4,16}")
 
 @dataclass(frozen=True)
 class Search:
-    """``name``: a part of the name of hardware or owner, or the beginning of an id. All must fit;
-    None fits everything."""
+    """``name``: words of hardware (the last may be a beginning: "m4" is no part of "SXM4"), a part
+    of an owner's name, or the beginning of an id. All must fit; None fits everything."""
 
     name: str | None = None
     slug: str | None = None
@@ -37,10 +38,10 @@ class Search:
         """Whether some hardware is named, not only its family: where is it on the board?"""
         return bool(self.name or self.slug)
 
-    def names(self, hardware: str, slug: str, owner: str = "", machine_id: str = "") -> bool:
+    def names(self, slug: str, owner: str = "", machine_id: str = "") -> bool:
         """Whether a row has this name and this slug, whatever its family."""
         wanted = (self.name or "").casefold()
-        named = any(wanted in text.casefold() for text in (hardware, slug, owner))
+        named = wanted in owner.casefold() or any(words in f"-{slug}" for words in self._words)
         named = named or (self._is_id and machine_id.startswith(wanted))
         return named and self.slug in (None, slug)
 
@@ -49,7 +50,7 @@ class Search:
             self.family, figure.hardware, figure.setup.device
         )
         subject = figure.subject
-        names = self.names(figure.hardware, figure.hardware_slug, subject.owner, subject.machine_id)
+        names = self.names(figure.hardware_slug, subject.owner, subject.machine_id)
         return family and names
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
@@ -57,11 +58,10 @@ class Search:
         conditions: list[ColumnElement[bool]] = []
         if self.name:
             c, wanted = table.c, self.name.casefold()
-            named = [
-                c[name].icontains(wanted, autoescape=True)
-                for name in ("hardware", "hardware_slug", "owner")
-                if name in c
-            ]
+            slug = literal("-").concat(c.hardware_slug)
+            named = [slug.contains(words, autoescape=True) for words in self._words]
+            if "owner" in c:
+                named.append(c.owner.icontains(wanted, autoescape=True))
             ids = (c[name] for name in ("machine_id", "submission_id") if name in c)
             named += [self._begins(column) for column in ids if self._is_id]
             conditions.append(or_(*named))
@@ -78,6 +78,12 @@ class Search:
         c = MACHINES.c
         fits = [c.owner.in_(labels), *([self._begins(c.machine_id)] if self._is_id else [])]
         return select(c.hardware_slug).where(c.level == "machine", or_(*fits))
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        """What a slug after a dash contains: the words as a slug has them, or a slug as given."""
+        name = self.name or ""
+        return (f"-{slug_of(name)}", f"-{name.casefold()}")
 
     @property
     def _is_id(self) -> bool:

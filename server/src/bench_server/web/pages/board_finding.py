@@ -132,7 +132,7 @@ def _of_search(
     if not filters.is_of_hardware:
         return "Machines of the hardware that is searched for"
     search = filters.criteria.search
-    own = [one for one in scores if search.names(one.hardware, one.hardware_slug)]
+    own = [one for one in scores if search.names(one.hardware_slug)]
     own = [one for one in own if not one.published] or own
     if filters.workload is None and own:
         return _by_score(own, rankings, searched=True)

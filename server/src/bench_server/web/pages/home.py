@@ -80,7 +80,7 @@ def home_page(
 def _named(scores: Sequence[HardwareScore], filters: BoardFilters) -> set[str]:
     search = filters.criteria.search
     of_one = (one for one in scores if search.is_of_one)
-    return {one.hardware_slug for one in of_one if search.names(one.hardware, one.hardware_slug)}
+    return {one.hardware_slug for one in of_one if search.names(one.hardware_slug)}
 
 
 def score_chart(
