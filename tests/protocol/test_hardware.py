@@ -333,8 +333,9 @@ def test_each_name_has_a_slug_of_its_own() -> None:
     ("name", "version", "words"),
     [
         ("linux", "Debian GNU/Linux 12 (bookworm)", "Debian GNU/Linux 12 (bookworm)"),
-        ("linux", "Ubuntu 24.04", "linux Ubuntu 24.04"),
-        ("macos", "14.6", "macos 14.6"),
+        ("linux", "Ubuntu 24.04", "Linux Ubuntu 24.04"),
+        ("macos", "14.6", "macOS 14.6"),
+        ("windows", "11", "Windows 11"),
     ],
 )
 def test_a_system_is_named_once(name: str, version: str, words: str) -> None:

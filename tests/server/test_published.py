@@ -1,5 +1,6 @@
 """Published figures: imported once, marked, separate from measured ones, correct."""
 
+from html import unescape
 from typing import Any
 
 import pytest
@@ -63,6 +64,14 @@ def test_four_ratios_of_pipeline_over_naive(imported: TestClient) -> None:
         # One published number has no range.
         for name in ("samples_per_second", "speed_up"):
             assert row["cells"][1][f"{name}_low"] is row["cells"][1][f"{name}_range_of"] is None
+
+
+def test_a_note_is_once_on_a_page(imported: TestClient) -> None:
+    page = unescape(imported.get(f"/hardware/{I7}").text)
+    copied = [row for row in get(imported, "/published") if row["id"] in page]
+    assert len(copied) > 1
+    for note in {row["note"] for row in copied}:
+        assert page.count(note) == 1, note
 
 
 def test_they_never_meet_measured_ones(imported: TestClient, database_url: str) -> None:

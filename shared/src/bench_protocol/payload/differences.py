@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base import format as people
-from .machine import Environment, Machine
+from .machine import SYSTEMS, Environment, Machine
 from .result import Result
 
-SYSTEMS = {"macos": "macOS", "linux": "Linux"}
 GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 GPU = re.compile(r"^gpus (\d+) (.+)$")
 Facts = Mapping[str, str]

@@ -25,6 +25,7 @@ from ..catalogue.matrix import Device
 
 Setting = Annotated[str, StringConstraints(max_length=200), Seen]
 Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SYSTEMS = {"macos": "macOS", "linux": "Linux", "windows": "Windows"}
 
 
 class Cpu(Wire):
@@ -89,7 +90,7 @@ class OperatingSystem(Wire):
     def words(self) -> str:
         """Name and version; the name once where the version says it."""
         named = self.name in self.version.lower()
-        return self.version if named else f"{self.name} {self.version}"
+        return self.version if named else f"{SYSTEMS.get(self.name, self.name)} {self.version}"
 
 
 class Machine(Wire):
