@@ -68,3 +68,14 @@ def test_what_a_plot_is_about_has_its_whole_name_in_a_crowd(name: str, x: int, s
     drawn = plots.plot("", [own, plots.Series("", crowd)], x_words=str, y_words=str)
     assert " ".join(drawn.labels[size][0].lines) == name
     assert boxes(drawn, size)
+
+
+def test_where_a_label_must_cover_points_it_covers_the_fewest() -> None:
+    above_and_below = [(x, 50 + dy) for x in range(30, 71, 2) for dy in (-6, 6)]
+    beside = [(40, 50), (54, 50), (57, 50), (60, 50)]  # one to the left, three to the right
+    others = [(0, 0), (100, 100), *above_and_below, *beside]
+    crowd = tuple(plots.Point(x, y, "") for x, y in others)
+    own = plots.Series("M2", (plots.Point(50, 50, "", label="Apple M2"),))
+    drawn = plots.plot("", [own, plots.Series("", crowd)], x_words=str, y_words=str)
+    (label,) = drawn.labels["wide"]
+    assert (label.anchor, label.dx) == ("end", -plots.GAP)

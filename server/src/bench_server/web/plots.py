@@ -136,7 +136,8 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
 
 def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, ...]:
     """Each label is beside, above or below its point, or left out where it would leave the plot or
-    cover a point or another label. The first point has its label in any case."""
+    cover a point or another label. The first point has its label in any case, where it covers the
+    fewest."""
     labels: list[Label] = []
     points = [point for line in series for point in line.points]
     dots = [(point.x / 100 * width, point.y / 100 * height) for point in points]
@@ -154,8 +155,9 @@ def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, .
             if left > -0.1 and top >= 0 and left + length < width + 0.1 and top + depth <= height:
                 label = Label(lines, point.x, point.y, dx, dy + BASELINE, anchor)
                 inside.append(((left, top, left + length, top + depth), label))
-        free = [one for one in inside if not any(_overlap(one[0], other) for other in taken)]
-        for box, label in (free or inside[: not labels])[:1]:
+        covered = [sum(_overlap(box, other) for other in taken) for box, _ in inside]
+        if inside and (0 in covered or not labels):
+            box, label = inside[covered.index(min(covered))]
             labels.append(label)
             taken.append(box)
     return tuple(labels)
