@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 from tests.fakes import results
-from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly
+from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly, with_measurement
 
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
@@ -54,12 +54,17 @@ def test_the_job_of_a_result() -> None:
 
 
 def test_a_session_without_all_its_inputs_has_no_job() -> None:
-    """A batch that takes minutes, another definition of the workload."""
+    """Pretrained weights, a batch that takes minutes, another definition of the workload."""
     vgg = workload_named("cifar100-vgg16")
     large = results.make_cell(vgg.name, batch_size=50_000)
     other = results.make_cell(vgg.name, workload_digest="0" * 64)
     for cell in (large, other):
         assert recomputation.job(bound().model_copy(update={"cell": cell})) is None
+    measured = bound().measurement
+    assert measured is not None
+    settings = {"recipe_settings": {"frozen_weights": "a file"}}
+    pretrained = with_measurement(bound(), measured.model_copy(update=settings))
+    assert recomputation.job(pretrained) is None
 
 
 def test_a_result_has_one_nonce() -> None:

@@ -32,6 +32,7 @@ from ..run.run import run_plan
 from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..run.summary import RunSummary
+from ..worker import pretrained
 from .busy import idle_or_asked
 from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
@@ -118,6 +119,7 @@ def run(
     # Report a folder or file that cannot be used before any long work.
     refuse_unfit(home)
     load_or_create_key(home)
+    pretrained.chosen_file(os.environ)
     token = token_for(server, os.environ, named=True) if server else None
     # A damaged journal is named before another run replaces it.
     if unfinished(home) is None and resume:

@@ -33,6 +33,7 @@ from ..run.idle_gate import IdleGate
 from ..run.probe import merged, probe_each
 from ..run.run_lock import alone
 from ..run.summary import RunSummary
+from ..worker import pretrained
 from .exits import Exit
 from .options import LENGTH, Json, PresetName, Server, choosing_cells, option
 from .plan import check_plan, lay_out_plan
@@ -89,6 +90,7 @@ def watch(
     home = open_home()
     refuse_unfit(home)
     load_or_create_key(home)
+    pretrained.chosen_file(os.environ)
     check_names(selection)
     token = token_for(server, os.environ, named=True) if server else None
     if server:

@@ -1,5 +1,6 @@
 """One repeat, phase by phase, and its outcome when a phase fails. :mod:`.stopwatch` times it."""
 
+import os
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +27,7 @@ from bench_protocol.training import accuracy, loss_by_steps
 from .. import data
 from ..base.messages import Answer, BlockDone, Job, PhaseBegan, WorkerEvent
 from ..engines.seam import Data, Engine, Session, WrongResult
-from . import environment, failures, forms, matrix_product, steps_after, witness
+from . import environment, failures, forms, matrix_product, pretrained, steps_after, witness
 from .stopwatch import measure
 
 
@@ -70,7 +71,11 @@ def run(
         enter("data")
         began = clock()
         samples, digest = _samples(job)
-        weights = seeded.initial_weights(workload, job.seed)
+        weights, frozen_weights = pretrained.with_pretrained(
+            workload,
+            seeded.initial_weights(workload, job.seed),
+            pretrained.chosen_file(os.environ) if workload.frozen_layers else None,
+        )
         data_ns = clock() - began
 
         enter("build")
@@ -100,6 +105,7 @@ def run(
         )
         if session.repeated_epochs:
             raise WrongResult(f"{session.repeated_epochs} epochs are not shuffled")
+        frozen = {"frozen_weights": frozen_weights} if workload.frozen_layers else {}
         measurement = Measurement(
             startup=Startup(
                 import_ns=max(1, import_ns),
@@ -116,7 +122,7 @@ def run(
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             data_digest=digest,
             placement=_placement(session, cell),
-            recipe_settings={**session.settings, **forms.settings(job.form)},
+            recipe_settings={**session.settings, **frozen, **forms.settings(job.form)},
         )
 
         # What follows needs no more than the trained session, and adds nothing to a block.

@@ -3,7 +3,7 @@
 import math
 
 from bench_protocol.payload.witness import may_skip_updates
-from bench_protocol.training import witness_verdict
+from bench_protocol.training import recomputation, witness_verdict
 from bench_protocol.training.witness_verdict import WIDE_LATER, WIDE_START, WitnessVerdict
 from bench_protocol.trust import shows
 
@@ -11,8 +11,8 @@ from .case import Case
 from .verdicts import Effect, Finding
 
 WIDE = (
-    "the server has not recomputed the losses: it does not have the data, or its recomputation "
-    "comes later. It checked only that the loss before the first step is "
+    "the server has not recomputed the losses: it does not have the data or the frozen weights, or "
+    "its recomputation comes later. It checked only that the loss before the first step is "
     f"{WIDE_START[0]:g} to {WIDE_START[1]:g} times, and each later one at most {WIDE_LATER:g} "
     "times, the loss of guessing"
 )
@@ -50,7 +50,7 @@ def wrong_or_doubtful(finding: Finding) -> Effect:
 
 
 def _needs_files(case: Case) -> bool:
-    return case.recomputed is None and case.result.cell.data == "real"
+    return case.recomputed is None and not recomputation.session_is_generated(case.result)
 
 
 def _figures(judged: WitnessVerdict) -> dict[str, object]:

@@ -22,6 +22,8 @@ from .recomputed import Figures
 from .witness_verdict import WitnessVerdict
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+# The setting ``frozen_weights`` of a workload whose frozen layers have the weights of its seed.
+GENERATED_WEIGHTS = "generated"
 # Suffix of the key of a job on real data.
 REAL = "-real"
 # Share of the workloads that is computed after the budget of a key is spent.
@@ -164,12 +166,13 @@ def is_drawn(draw: Draw) -> bool:
 
 
 def job(result: Result) -> SessionJob | None:
-    """The seeded job of a result, if it can be recomputed: its batch is not too large
-    (:func:`.reading.is_affordable`), and the workload's definition has not changed."""
+    """The seeded job of a result, if it can be recomputed: its frozen weights are generated, its
+    batch is not too large (:func:`.reading.is_affordable`), and the workload's definition has not
+    changed."""
     cell, workload = result.cell, workload_named(result.cell.workload)
     if result.measurement is None or workload.digest != cell.workload_digest:
         return None
-    if not is_affordable(workload, cell.batch_size):
+    if not (has_generated_weights(result) and is_affordable(workload, cell.batch_size)):
         return None
     return SessionJob(workload, result.seeding_nonce, cell.batch_size, cell.data)
 
@@ -180,6 +183,17 @@ def job_of(said: Recomputation) -> SessionJob | None:
         if workload.digest == said.workload_digest:
             return SessionJob(workload, said.nonce, said.batch_size, said.data)
     return None
+
+
+def has_generated_weights(result: Result) -> bool:
+    """Whether the frozen layers, if there are any, have the weights of the session's seed."""
+    settings = result.measurement.recipe_settings if result.measurement else {}
+    return settings.get("frozen_weights", GENERATED_WEIGHTS) == GENERATED_WEIGHTS
+
+
+def session_is_generated(result: Result) -> bool:
+    """Whether all that the session's losses follow from is generated: no file is needed."""
+    return result.cell.data == "generated" and has_generated_weights(result)
 
 
 def is_seeded(result: Result) -> bool:
