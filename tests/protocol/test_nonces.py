@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 from tests.fakes import results
-from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly, with_measurement
+from tests.fakes.seeding import figures_of_job, recomputed_for, seed_honestly
 
 from bench_protocol.catalogue import nonces
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
@@ -60,11 +60,13 @@ def test_a_session_without_all_its_inputs_has_no_job() -> None:
     other = results.make_cell(vgg.name, workload_digest="0" * 64)
     for cell in (large, other):
         assert recomputation.job(bound().model_copy(update={"cell": cell})) is None
-    measured = bound().measurement
-    assert measured is not None
-    settings = {"recipe_settings": {"frozen_weights": "a file"}}
-    pretrained = with_measurement(bound(), measured.model_copy(update=settings))
-    assert recomputation.job(pretrained) is None
+    told = {"recipe_settings": {"frozen_weights": "a file"}}
+    transfer = results.make_complete(results.make_cell("resnet50-transfer"), told)
+    assert recomputation.job(transfer) is None
+    # The word of a sender leaves nothing out where no layer is frozen.
+    other_cell = results.make_complete(results.make_cell(), told)
+    assert recomputation.job(other_cell) is not None
+    assert recomputation.session_is_generated(other_cell)
 
 
 def test_a_result_has_one_nonce() -> None:

@@ -186,7 +186,9 @@ def job_of(said: Recomputation) -> SessionJob | None:
 
 
 def has_generated_weights(result: Result) -> bool:
-    """Whether the frozen layers, if there are any, have the weights of the session's seed."""
+    """Whether the frozen layers of the workload, if any, have the weights of the session's seed."""
+    if not workload_named(result.cell.workload).frozen_layers:
+        return True
     settings = result.measurement.recipe_settings if result.measurement else {}
     return settings.get("frozen_weights", GENERATED_WEIGHTS) == GENERATED_WEIGHTS
 
