@@ -23,19 +23,19 @@ def client(handler: Handler) -> Client:
     return Client("http://bench.test/", KEY, transport=httpx.MockTransport(handler))
 
 
-def test_enrollment_proves_possession_and_does_not_sign_the_display_name() -> None:
+def test_enrollment_proves_possession_and_does_not_sign_the_invitation() -> None:
     bodies: list[bytes] = []
 
     def server(request: httpx.Request) -> httpx.Response:
         bodies.append(request.content)
         return httpx.Response(201, json={"key_id": key_id(KEY)})
 
-    client(server).enroll('my "Mac"')
+    client(server).enroll('my "code"')
     body = json.loads(bodies[0])
-    assert body["display_name"] == 'my "Mac"'
+    assert body["invite"] == 'my "code"'
     opened = envelope.read(json.dumps(body["envelope"]).encode())
     _, public_key = statement.parse_key_event(opened.payload)
-    assert b"Mac" not in opened.payload
+    assert b"code" not in opened.payload
     payload = envelope.open_envelope(
         opened, statement.KEY_EVENT_PAYLOAD_TYPE, lambda identifier: public_key
     )

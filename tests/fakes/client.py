@@ -33,8 +33,8 @@ class Poster:
         self._state = getattr(getattr(http, "app", None), "state", None)
         self._store = store
 
-    def enroll(self, key: Ed25519PrivateKey | None = None, name: str | None = None) -> None:
-        answer = self.http.post("/api/v1/keys", content=results.enrollment(key, name), headers=JSON)
+    def enroll(self, key: Ed25519PrivateKey | None = None) -> None:
+        answer = self.http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
         assert answer.status_code in (200, 201), answer.text
 
     def ask(self, key: Ed25519PrivateKey | None = None, run_id: str = "a" * 32) -> httpx.Response:

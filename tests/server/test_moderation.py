@@ -128,14 +128,6 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
     assert row["result_id"] == elsewhere
 
 
-def test_names_change_and_are_never_signed(post: Poster) -> None:
-    identity = post.made()
-    for name in ("somebody", None):
-        assert act(post, "rename", display_name=name).status_code == 200
-        key = get(post.http, f"/results/{identity}")["key_id"]
-        assert get(post.http, f"/keys/{key}")["display_name"] == name
-
-
 def test_a_compromised_key_loses_what_came_after(post: Poster, store: Store) -> None:
     early, late = post.made(), post.made()
     assert revoked(post, 1, 1, since=2).status_code == 201
@@ -155,7 +147,6 @@ def test_what_changes_nothing_is_not_logged(post: Poster, store: Store) -> None:
         (lambda: act(post, "show", result=identity), 0),
         (lambda: act(post, "hide", result=identity), 1),
         (lambda: act(post, "show", result=identity), 1),
-        (lambda: act(post, "rename", display_name="Ada"), 1),
         (lambda: rotated(post, 1, 2), 1),
         (lambda: revoked(post, 2, 2, since=9), 1),
         (lambda: revoked(post, 2, 2), 0),

@@ -98,10 +98,10 @@ def test_an_empty_list_says_so_on_standard_error(command: Command, group: str) -
 
 
 def test_keys(post: Poster, command: Command) -> None:
-    post.enroll(results.private_key(2), "Somebody")
+    post.enroll(results.private_key(2))
     listed = command("keys", "list").output.splitlines()
     assert listed[0] == f"{KEY}  active    key-{KEY[:12]}"
-    assert listed[1] == f"{OTHER}  active    key-{OTHER[:12]}  Somebody"
+    assert listed[1] == f"{OTHER}  active    key-{OTHER[:12]}"
     assert entry(command("keys", "revoke", KEY, "--reason", "stolen", "--since", "1")) == 2
     assert (key(post)["status"], key(post)["revoked_reason"]) == ("revoked", "stolen")
     assert "revoked " in command("keys", "list").output

@@ -149,7 +149,7 @@ def test_bad_enrollments(http: TestClient) -> None:
     signature = good["envelope"]["signatures"][0]
     for changes, status in (
         ({"admin": True}, 422),
-        ({"display_name": "a\u202eb"}, 422),
+        ({"display_name": "Ada"}, 422),
         ({"envelope": json.loads(results.sealed(results.make_result()))}, 422),
         ({"envelope": good["envelope"] | {"signatures": other["envelope"]["signatures"]}}, 403),
         ({"envelope": good["envelope"] | {"signatures": [signature | {"keyid": "0" * 64}]}}, 403),

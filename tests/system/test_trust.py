@@ -198,7 +198,6 @@ def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
     at = ("--server", client.server)
     assert agent("results", "hide", hidden, *at).code == 0
     assert agent("results", "withdraw", gone, *at, "--yes").code == 0
-    assert agent("results", "pseudonymise", "--name", "somebody", *at).code == 0
     settled(client.server)
     listed = json.loads(agent("results", "list", *at, "--json").stdout)
     assert [(row["id"], row["moderation"]) for row in listed] == [(hidden, "hidden"), (left, None)]

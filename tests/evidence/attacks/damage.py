@@ -98,7 +98,7 @@ def fill(file: Path) -> None:
     with _client(store) as http:
         post = Poster(http)
         for key in KEYS:
-            post.enroll(key, "A name")
+            post.enroll(key)
         for owner in (acts.first_owner(results.key_id(key)) for key in KEYS[:2]):
             moderation.decide(store, AUTHORITY, NOW, "confirm", owner=owner)
         for number, key in enumerate(KEYS):

@@ -50,7 +50,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
         writer.begin(session, authority)
         published.import_published(session)
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
-        key_events.accept(results.enrollment(key, owner), store, authority, "open", START)
+        key_events.accept(results.enrollment(key), store, authority, "open", START)
         whose: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
         moderation.decide(store, authority, START, "assign", **whose)
         if number % 2 == 0:

@@ -38,7 +38,7 @@ COMMANDS = {
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
     "results": (
         "results:app",
-        "Your results on a server: list, export, hide, show, withdraw, pseudonymise.",
+        "Your results on a server: list, export, hide, show, withdraw.",
     ),
     "enroll": ("submit:enroll", "Make this machine's key known to a server."),
     "environments": (
@@ -70,7 +70,7 @@ EXAMPLES = {
     "conformance": "bench-agent conformance --framework tensorflow",
     "submit": "bench-agent submit --server http://bench.lab:8000",
     "status": "bench-agent status --json",
-    "enroll": "bench-agent enroll --server http://bench.lab:8000 --name desk-3",
+    "enroll": "bench-agent enroll --server http://bench.lab:8000",
     "verify": "bench-agent verify http://bench.lab:8000/results/0f1e2d3c4b5a6978",
     "keys": "bench-agent keys show",
     "results": "bench-agent results list --server http://bench.lab:8000",

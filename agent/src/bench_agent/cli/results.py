@@ -1,8 +1,8 @@
-"""``results``: list, export, hide, show, withdraw and pseudonymise your results on a server."""
+"""``results``: list, export, hide, show and withdraw your results on a server."""
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from .keys import Yes
 from .options import Json, NamedServer, group
 from .setup import ask, exchange, open_client, open_home
 
-app = group("Your results on a server: list, export, hide, show, withdraw, pseudonymise.")
+app = group("Your results on a server: list, export, hide, show, withdraw.")
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
 
 
@@ -71,23 +71,7 @@ def withdraw(result: ResultId, server: NamedServer = None, yes: Yes = False) -> 
     _change(server, "withdraw", result)
 
 
-@app.command()
-def pseudonymise(
-    name: Annotated[
-        str | None, typer.Option("--name", help="The new name; without it no name is shown.")
-    ] = None,
-    server: NamedServer = None,
-) -> None:
-    """Change or remove the name that is shown with your results."""
-    _act(server, "rename", display_name=name)
-    write(f"shown as {name}" if name else "shown without a name")
-
-
 def _change(server: str | None, kind: OwnAct, result: str) -> None:
-    _act(server, kind, result=result)
-    write(f"{result}: {kind} done")
-
-
-def _act(server: str | None, kind: OwnAct, **about: str | None) -> dict[str, Any]:
     with exchange(open_client(server, open_home())) as client:
-        return client.act(kind, **about)
+        client.act(kind, result=result)
+    write(f"{result}: {kind} done")

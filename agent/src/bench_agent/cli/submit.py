@@ -173,9 +173,6 @@ def status(as_json: Json = False) -> None:
 
 def enroll(
     server: NamedServer = None,
-    name: Annotated[
-        str | None, option("--name", "NAME", "Display name. It can be changed and is never signed.")
-    ] = None,
     invite: Annotated[
         str | None,
         option(
@@ -191,7 +188,7 @@ def enroll(
     """Make this machine's key known to a server."""
     home = open_home()
     with exchange(open_client(server, home)) as client:
-        answer = client.enroll(name, invite)
+        answer = client.enroll(invite)
         offered = client.license()
     if as_json:
         write_json(answer)

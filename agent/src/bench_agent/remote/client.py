@@ -101,7 +101,7 @@ class Client:
     def knock(self) -> None:
         self.fetch("/healthz")
 
-    def enroll(self, display_name: str | None = None, invite: str | None = None) -> dict[str, Any]:
+    def enroll(self, invite: str | None = None) -> dict[str, Any]:
         """Make this machine's key known to the server. Doing it again changes nothing."""
         server_state = self.checkpoints.meet() if self.checkpoints else None
         event = statement.enroll_event(
@@ -111,7 +111,7 @@ class Client:
             license=server_state.license if server_state else None,
         )
         payload = statement.key_event_payload(event)
-        return self._post_event(payload, self._key, display_name=display_name, invite=invite)
+        return self._post_event(payload, self._key, invite=invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
         """Replace this key with a new one; both sign."""
@@ -137,14 +137,12 @@ class Client:
         )
         return self._post_event(event, self._key)
 
-    def act(
-        self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
-    ) -> dict[str, Any]:
-        """List, export, hide, show or withdraw this key's results, or change the displayed name."""
+    def act(self, kind: acts.OwnAct, result: str | None = None) -> dict[str, Any]:
+        """List, export, hide, show or withdraw this key's results."""
         identity, at = secrets.token_hex(16), self._at
         act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result, at=at)
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
-        answer = self._post_sealed("/api/v1/acts", sealed, display_name=display_name)
+        answer = self._post_sealed("/api/v1/acts", sealed)
         if self.checkpoints and kind not in acts.READING_ACTS:
             is_named = kind != "withdraw" and answer.get("act") == kind and "receipt" in answer
             if is_named and answer["receipt"] is None:

@@ -55,13 +55,13 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 
 @keys.command("list")
 def list_keys(database_url: DatabaseUrl = None) -> None:
-    """List every key: id, status, owner, name."""
+    """List every key: id, status, owner."""
     with acting(database_url) as (store, _), store.reading() as session:
         rows = session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))).all()
         if not rows:
             remark("no keys; bench-agent enroll --server URL enrolls one")
         for row in rows:
-            print(f"{row.key_id}  {row.status:8}  {row.owner}  {row.display_name or ''}".rstrip())
+            print(f"{row.key_id}  {row.status:8}  {row.owner}")
 
 
 @keys.command("archive")

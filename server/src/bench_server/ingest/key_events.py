@@ -14,7 +14,7 @@ from bench_protocol.base import strict_json
 from bench_protocol.base.errors import InvalidField, WrongPayloadType
 from bench_protocol.base.units import Wire
 from bench_protocol.payload import acts, statement
-from bench_protocol.payload.acts import Label, Revocation, Rotation
+from bench_protocol.payload.acts import Revocation, Rotation
 from bench_protocol.signing import envelope, keys
 from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
@@ -28,12 +28,9 @@ from . import key_registry, moderation
 
 
 class Enrollment(Wire):
-    """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and unsigned fields."""
+    """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and an invitation."""
 
     envelope: dict[str, Any] = Field(description="DSSE envelope of a key event")
-    display_name: Label | None = Field(
-        default=None, description="name shown with this key's results; may change later"
-    )
     invite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="for servers that enroll by invitation"
     )
@@ -163,7 +160,6 @@ def admit(
     Raises:
         NotInvited: an invitation is needed, or the given one is invalid.
     """
-    key.display_name = body.display_name
     if policy == "invite" or body.invite is not None:
         invite = key_registry.use_invite(session, body.invite, key.key_id, now)
         if invite.owner is not None:

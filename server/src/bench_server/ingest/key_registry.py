@@ -185,11 +185,10 @@ def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
 
 
 def enroll(session: Session, key: SigningKey) -> SigningKey:
-    """Add a key. In a replay the stored key is reset, except for its name and a pending approval,
-    which are not in the log."""
+    """Add a key. In a replay the stored key is reset, except for a pending approval, which is not
+    in the log."""
     stored = session.get(SigningKey, key.key_id)
     if stored is not None:
-        key.display_name = stored.display_name
         key.status = "pending" if stored.status == "pending" else key.status
     owner_with_label(session, key.owner)
     row = session.merge(key)
@@ -233,13 +232,12 @@ def require_rotatable(session: Session, event: Rotation) -> None:
 
 
 def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
-    """Replace a key with a new one, which takes over its owner, name and machines' history."""
+    """Replace a key with a new one, which takes over its owner and machines' history."""
     old, new = key_with_id(session, event.supersedes), statement.public_key(event.public_key)
     old.status = "rotated"
     row = SigningKey(
         key_id=keys.key_id(new),
         spki=keys.spki(new),
-        display_name=old.display_name,
         owner=old.owner,
         first_key_id=old.first_key_id,
         enrolled_at=now,

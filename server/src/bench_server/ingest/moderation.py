@@ -19,7 +19,7 @@ from bench_protocol.base import strict_json
 from bench_protocol.base.errors import BadSignature, InvalidEnvelope, InvalidField
 from bench_protocol.base.units import Wire
 from bench_protocol.payload import acts
-from bench_protocol.payload.acts import Act, Label
+from bench_protocol.payload.acts import Act
 from bench_protocol.signing import envelope
 from bench_protocol.signing.envelope import Envelope
 from bench_protocol.signing.receipts import Receipt
@@ -41,10 +41,9 @@ ABOUT_RESULTS = (*OF_SENDER, "flag", "quarantine", "restore")
 
 
 class ActBody(Wire):
-    """Body of ``POST /api/v1/acts``: the signed act, and an unsigned name."""
+    """Body of ``POST /api/v1/acts``: the signed act."""
 
     envelope: dict[str, Any] = Field(description="DSSE envelope of an act")
-    display_name: Label | None = Field(default=None, description="the new name of a rename")
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,11 @@ def perform(
         require_possible(session, act)
         if of_sender:
             spend(act.key_id)
-            if _changes_nothing(session, act, body.display_name):
+            if _changes_nothing(session, act):
                 return ActResult(act, None)
         if of_sender and act.act in OF_SENDER:
             _count_withdrawn(session, act)
-        change_keys(session, act, body.display_name)
+        change_keys(session, act)
         leaf = writer.Leaf(
             "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
         )
@@ -178,17 +177,13 @@ def require_possible(session: Session, act: Act) -> None:
         _needed(act.reason, "reason")
 
 
-def change_keys(session: Session, act: Act, display_name: str | None = None) -> None:
-    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none.
+def change_keys(session: Session, act: Act) -> None:
+    """Apply what an act changes of keys: an approval, an owner; other acts change none.
 
     Raises:
-        UnknownKey, KeyNotActive, InvalidField: the act is impossible.
+        UnknownKey, InvalidField: the act is impossible.
     """
-    if act.act == "rename":
-        key = key_registry.require_active(session, act.key_id)
-        chain = col(SigningKey.first_key_id) == key.first_key_id
-        session.exec(update(SigningKey).where(chain).values(display_name=display_name))
-    elif act.act == "approve":
+    if act.act == "approve":
         key = key_registry.key_with_id(session, _needed(act.key, "key"))
         if key.status == "pending":
             key.status = "active"
@@ -250,10 +245,8 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
     session.exec(delete(Submission).where(col(Submission.id) == result_id))
 
 
-def _changes_nothing(session: Session, act: Act, display_name: str | None) -> bool:
+def _changes_nothing(session: Session, act: Act) -> bool:
     """Whether a sender's act asks for what is so already."""
-    if act.act == "rename":
-        return key_registry.require_active(session, act.key_id).display_name == display_name
     newest = newest_act(session, _needed(act.result, "result"))
     return act.act == newest or (act.act == "show" and newest is None)
 

@@ -1,7 +1,7 @@
 """Reindex: clear every projected table, so that the projector applies the log from entry 0.
 
-Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Three things
-are not in the log and do not change: names of keys, pending approvals, and the findings of the
+Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Two things
+are not in the log and do not change: pending approvals, and the findings of the
 outlier check. Environments stay too: those of withdrawn results cannot be read from the log any
 more, and name nobody.
 """
@@ -56,5 +56,5 @@ def _rebuild_keys(session: Session) -> None:
         opened = envelope.read(entry.envelope or b"")
         if entry.kind == "key_event":
             key_events.replay(session, opened, entry.logged_at)
-        elif (act := acts.Act.parse(opened.payload)).act != "rename":
-            moderation.change_keys(session, act)
+        else:
+            moderation.change_keys(session, acts.Act.parse(opened.payload))

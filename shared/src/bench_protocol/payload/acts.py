@@ -44,7 +44,7 @@ class Revocation(Wire):
     at: UtcTime
 
 
-OwnAct = Literal["hide", "show", "withdraw", "rename", "list", "export"]
+OwnAct = Literal["hide", "show", "withdraw", "list", "export"]
 OperatorAct = Literal[
     "flag", "quarantine", "restore", "withdraw", "approve", "assign", "confirm", "doubt", "locate"
 ]
@@ -60,10 +60,10 @@ AREAS = 256
 class Act(Wire):
     """An act of a machine's key on its own results, or of the operator on any.
 
-    ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``rename`` (the display name travels
-    beside it, unsigned), ``list`` and ``export``; of the operator: ``flag``, ``quarantine`` and
-    ``restore`` a ``result`` for a ``reason``, ``approve`` a ``key``, ``assign`` a ``key`` to an
-    ``owner``, ``confirm`` or ``doubt`` an ``owner``, ``locate`` one in an ``area``.
+    ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``list`` and ``export``; of the
+    operator: ``flag``, ``quarantine`` and ``restore`` a ``result`` for a ``reason``, ``approve`` a
+    ``key``, ``assign`` a ``key`` to an ``owner``, ``confirm`` or ``doubt`` an ``owner``, ``locate``
+    one in an ``area``.
     """
 
     act: OwnAct | OperatorAct

@@ -31,7 +31,6 @@ class KeyAnswer:
     key_id: str
     public_key: str
     status: str
-    display_name: str | None
     owner: str
     owner_confirmed: bool
     first_key_id: str

@@ -47,7 +47,6 @@ class SigningKey(Table, table=True):
     key_id: str = Field(primary_key=True, max_length=64)
     spki: bytes = Field(sa_type=LargeBinary)
     status: str = Field(default="active", max_length=16)
-    display_name: str | None = Field(default=None, max_length=80)
     owner: str = Field(foreign_key="owner.label", max_length=80, index=True)
     first_key_id: str = Field(max_length=64, index=True)
     revoked_reason: str | None = Field(default=None, sa_type=Text)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
 from bench_protocol.base import format as people
 from bench_protocol.catalogue.catalogue import CATALOGUE
@@ -14,7 +14,6 @@ from bench_protocol.payload import differences
 
 from ...answers import owners
 from ...answers.owners import LastUpdate, OwnedCell, OwnerAnswer
-from ...db.tables import SigningKey
 from .common import address
 
 CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
@@ -55,15 +54,14 @@ class MachineRow:
 
 @dataclass(frozen=True)
 class OwnerPage:
-    """``/owners/{owner}``: what did the last update change? ``left_out``: machines not shown;
-    ``goes_by``: the name that the owner chose, if it is not the label."""
+    """``/owners/{owner}``: what did the last update change? ``left_out``: machines not
+    shown."""
 
     title: str
     heading: str
     json_href: str
     feed_href: str
     answer: OwnerAnswer
-    goes_by: str
     workloads: tuple[str, ...]
     rows: tuple[MachineRow, ...]
     left_out: int
@@ -85,18 +83,10 @@ def owner_page(session: Session, label: str) -> OwnerPage:
         json_href=f"/api/v1/owners/{quote(label)}",
         feed_href=f"/owners/{quote(label)}/feed.atom",
         answer=answer,
-        goes_by=_goes_by(session, label),
         workloads=workloads,
         rows=tuple(rows),
         left_out=answer.machine_count - len(rows),
     )
-
-
-def _goes_by(session: Session, label: str) -> str:
-    """What the owner's first key that has a name calls itself; empty if that is the label."""
-    named = (col(SigningKey.owner) == label, col(SigningKey.display_name).is_not(None))
-    name = session.exec(select(SigningKey.display_name).where(*named).limit(1)).first()
-    return "" if name in (None, label) else str(name)
 
 
 def heading(answer: OwnerAnswer) -> str:

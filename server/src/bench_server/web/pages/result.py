@@ -61,12 +61,10 @@ class Description:
 
 @dataclass(frozen=True)
 class Signature:
-    """``public_key`` in base64 (DER SubjectPublicKeyInfo); ``display_name``:
-    as its owner calls itself."""
+    """``public_key`` in base64 (DER SubjectPublicKeyInfo)."""
 
     public_key: str
     owner: str
-    display_name: str | None
     envelope_href: str
     receipt: ReceiptAnswer
 
@@ -134,7 +132,6 @@ def _signature(session: Session, submission: Submission) -> Signature:
     return Signature(
         public_key=base64.b64encode(key.spki).decode(),
         owner=key.owner,
-        display_name=key.display_name,
         envelope_href=f"/api/v1/results/{submission.id}/envelope",
         receipt=receipt_answer(receipt),
     )

@@ -44,11 +44,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
     | {200: {"description": "already done", "model": KeyEventAnswer}},
     openapi_extra=json_body(
         key_events.Enrollment.model_json_schema(),
-        {
-            "envelope": envelope_example(statement.KEY_EVENT_PAYLOAD_TYPE),
-            "display_name": "Ada",
-            "invite": None,
-        },
+        {"envelope": envelope_example(statement.KEY_EVENT_PAYLOAD_TYPE), "invite": None},
     ),
 )
 async def submit_key_event(

@@ -55,11 +55,11 @@ async def issue_challenge(
 
 @router.post(
     "/acts",
-    summary="List, export, hide, show or withdraw a key's results, or change the displayed name",
+    summary="List, export, hide, show or withdraw a key's results",
     responses=problems(400, 403, 404, 409, 410, 413, 415, 422, 429),
     openapi_extra=json_body(
         moderation.ActBody.model_json_schema(),
-        {"envelope": envelope_example(ACT_PAYLOAD_TYPE), "display_name": None},
+        {"envelope": envelope_example(ACT_PAYLOAD_TYPE)},
     ),
 )
 async def perform_act(
