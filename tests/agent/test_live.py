@@ -1,21 +1,17 @@
-"""Output of a run: live table, plain lines, JSON lines."""
+"""Output of a run: live table, plain lines."""
 
 import io
-import json
 from typing import Any
 
 import pytest
 from rich.console import Console
 from tests.fakes.results import make_cell, make_failure, make_result
 
-from bench_agent.base.errors import ServerUnreachable
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
 from bench_agent.output.documents import short_name
-from bench_agent.output.live import EventLines, LiveDisplay, Progress, view
+from bench_agent.output.live import LiveDisplay, Progress, view
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
-from bench_agent.remote.outbox import Entry
-from bench_agent.remote.submit import Delivery
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.result import Warn
 
@@ -139,25 +135,3 @@ def test_a_terminal_gets_the_live_table_and_the_lines() -> None:
     assert "[1/2] " in stream.getvalue()
     assert "64,000 samples/s (other load)" in stream.getvalue()
     assert "gone, about" in stream.getvalue()
-
-
-def test_events_are_json_lines_and_the_last_is_the_summary(tmp_path: Any) -> None:
-    stream = io.StringIO()
-    with EventLines(stream) as lines:
-        a_run(lines)
-        lines.skipped(NAIVE)
-        lines.delivered(Delivery(Entry(tmp_path / "x"), "refused", {"detail": "no"}))
-        lines.unreachable(ServerUnreachable("away"))
-        lines.note("stopping")
-    lines.summary({"results": [], "failed": 0})
-    events = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [event["event"] for event in events] == [
-        *("planned", "started", "phase", "sensors", "block", "finished", "started", "finished"),
-        *("skipped", "delivered", "unreachable", "note", "summary"),
-    ]
-    assert events[0] == {"event": "planned", "measurements": 2, "left": 2, "estimate_seconds": 60.0}
-    assert events[4]["steps"] == 20
-    words = "other programs kept 0.9 of 2 cores busy"
-    assert events[5]["warnings"] == [{"code": "other_load", "words": words}]
-    assert events[7]["status"] == "failed"
-    assert events[-1] == {"event": "summary", "results": [], "failed": 0}

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import sys
 from typing import Annotated, NoReturn
 
 import typer
@@ -17,7 +16,7 @@ from ..doctor.table import refuse_unfit
 from ..machine import read_machine
 from ..output.console import WARNING, complain, console
 from ..output.documents import summary_document
-from ..output.live import EventLines, LiveDisplay
+from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan.plan import Selection
 from ..remote.connection import token_for
@@ -58,15 +57,6 @@ Resume = Annotated[
         "start one. --fresh always starts one.",
     ),
 ]
-
-Events = Annotated[
-    bool,
-    typer.Option(
-        "--events",
-        rich_help_panel=EXPERT,
-        help="Print JSON lines while it runs; the last is what --json prints.",
-    ),
-]
 Wait = Annotated[
     float,
     option(
@@ -105,7 +95,6 @@ def run(
     help_others: HelpOthers = None,
     yes: Yes = False,
     resume: Resume = False,
-    events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
     verbose: Verbose = False,
@@ -130,8 +119,7 @@ def run(
         write(f"{last}: --resume starts a new one, with {what}.", err=True)
     answers = consent_before(server, home, yes, resume) if server else False
 
-    shown, lines = console(stderr=as_json), EventLines(sys.stdout)
-    reporter = lines if events else LiveDisplay(shown)
+    shown = console(stderr=as_json)
     with alone(home):
         journal = unfinished(home) if resume else None
         if journal is None:
@@ -144,10 +132,8 @@ def run(
             interpreters.require({planned.python for planned in journal.cells if planned.python})
         gate = idle_or_asked(made, IdleGate(wait_seconds, strict), yes)
         journal = journal or begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
-        summary = measured(journal, home, reporter, gate, server, token)
-    if events:
-        lines.summary(summary_document(summary))
-    elif as_json:
+        summary = measured(journal, home, LiveDisplay(shown), gate, server, token)
+    if as_json:
         write_json(summary_document(summary))
     else:
         show_end(shown, summary, home, server, verbose)
@@ -162,7 +148,7 @@ def run(
 def measured(
     journal: Journal,
     home: Home,
-    reporter: LiveDisplay | EventLines,
+    reporter: LiveDisplay,
     gate: IdleGate,
     server: str | None,
     token: str | None,

@@ -1,1 +1,1 @@
-"""Output: live progress, events, summaries, reports."""
+"""Output: live progress, summaries, reports."""

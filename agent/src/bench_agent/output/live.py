@@ -1,11 +1,8 @@
-"""Progress of a run: a table at a terminal, plain lines elsewhere, JSON lines for programs."""
+"""Progress of a run: a table at a terminal, plain lines elsewhere."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -22,7 +19,7 @@ from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 from .console import FAILURE, WARNING, say
-from .documents import PHASES, Document, one_line, result_document, short_name
+from .documents import PHASES, one_line, short_name
 from .plan_table import estimate
 
 # The sensors that are shown, if known.
@@ -182,55 +179,3 @@ def sensor_words(reading: Reading) -> str:
 
 def _bar(done: float, total: float) -> ProgressBar:
     return ProgressBar(total=max(total, 1e-9), completed=done, width=20)
-
-
-class EventLines:
-    """Writes a run's events to a stream; a context manager like the display it replaces."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._one_at_a_time = Lock()  # sensors report from their own thread
-
-    def __enter__(self) -> "EventLines":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
-        seconds = round(sum(planned.estimate_seconds for planned in left), 1)
-        self._write("planned", measurements=len(plan), left=len(left), estimate_seconds=seconds)
-
-    def skipped(self, planned: PlannedCell) -> None:
-        self._write("skipped", cell=planned.cell.model_dump(mode="json"))
-
-    def started(self, repeat: int, planned: PlannedCell) -> None:
-        cell, seconds = planned.cell.model_dump(mode="json"), round(planned.estimate_seconds, 1)
-        self._write("started", cell=cell, repeat=repeat, estimate_seconds=seconds)
-
-    def heard(self, message: WorkerEvent) -> None:
-        self._write(**message.model_dump())
-
-    def sensed(self, reading: Reading) -> None:
-        self._write("sensors", **reading)
-
-    def finished(self, result: Result) -> None:
-        self._write("finished", **result_document(result))
-
-    def delivered(self, delivery: Delivery) -> None:
-        self._write("delivered", state=delivery.state, answer=delivery.answer)
-
-    def unreachable(self, error: ServerUnreachable) -> None:
-        self._write("unreachable", detail=str(error))
-
-    def note(self, text: str) -> None:
-        self._write("note", text=text)
-
-    def summary(self, document: Document) -> None:
-        """The last line: the document of ``--json``."""
-        self._write("summary", **document)
-
-    def _write(self, event: str, **members: Any) -> None:
-        line = json.dumps({"event": event, **members})
-        with self._one_at_a_time:
-            self._stream.write(line + "\n")
-            self._stream.flush()
