@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from bench_agent.base.messages import Job, Timing
+from bench_agent.base.messages import FormChoice, Job, Timing
 from bench_agent.run.worker_process import IN_TURNS, Listener, run_task, worker_command
 from bench_agent.worker.lockstep import Lockstep
-from bench_protocol.catalogue.matrix import Cell, DataKind, Device, Recipe
+from bench_protocol.catalogue.matrix import Cell, DataKind, Device, Precision, Recipe
 from bench_protocol.catalogue.seeded import DEFAULT_SEED
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measured, Measurement
@@ -31,18 +31,26 @@ main()
 """
 
 
+CPU = Device(kind="cpu")
+
+
 def cell_of(
-    framework: str, workload: Workload, recipe: Recipe, data: DataKind = "generated"
+    framework: str,
+    workload: Workload,
+    recipe: Recipe,
+    data: DataKind = "generated",
+    device: Device = CPU,
+    precision: Precision = "float32",
 ) -> Cell:
-    """A cell on the CPU, in float32, at the workload's own batch size."""
+    """A cell at the workload's own batch size."""
     return Cell(
         workload=workload.name,
         workload_digest=workload.digest,
         framework=framework,
-        device=Device(kind="cpu"),
+        device=device,
         recipe=recipe,
         batch_size=workload.batch_size,
-        precision="float32",
+        precision=precision,
         data=data,
     )
 
@@ -56,6 +64,7 @@ def measured(
     turns: str | None = None,
     launcher: Sequence[str] = (),
     listener: Listener = lambda message: None,
+    form: str = "",
 ) -> Measurement:
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
 
@@ -63,11 +72,13 @@ def measured(
         turns: the address of its turns (:mod:`bench_agent.worker.lockstep`), if it takes turns.
         launcher: what stands before the worker's command line.
         listener: is told of phases and blocks as they come.
+        form: of the cell's step; empty for the plain one.
 
     Raises:
         SystemExit: it did not measure; with the end of its log.
     """
-    job = Job(workload=workload, cell=cell, seed=seed, timing=timing)
+    choice = FormChoice(name=form, tried={}) if form else None
+    job = Job(workload=workload, cell=cell, seed=seed, timing=timing, form=choice)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -54,31 +54,36 @@ def weights() -> list[tuple[np.ndarray, np.ndarray]]:
     return [(kernel, np.zeros(kernel.shape[1], np.float32)) for kernel in kernels]
 
 
-def time_blocks(train: Callable[[int], None], seconds: float) -> list[float]:
+def time_blocks(
+    train: Callable[[int], None], seconds: float, epoch: int = STEPS_PER_EPOCH, unit: int = 1
+) -> list[float]:
     """Seconds per epoch, one value a block.
 
     Args:
         train: trains so many steps and returns when the device has done them.
+        epoch: steps in an epoch.
+        unit: a block is a multiple of so many steps.
     """
+    most = max(unit, epoch // unit * unit)
 
     def timed(steps: int) -> float:
         began = now()
         train(steps)
         return now() - began
 
-    timed(1)  # compiles
-    steps, warm, fastest = 1, 0.0, math.inf
-    while warm < WARM_UP_SECONDS or steps < LEAST_WARM_STEPS:
-        steps = min(2 * steps, STEPS_PER_EPOCH)
+    timed(unit)  # compiles
+    steps, warm, fastest = unit, 0.0, math.inf
+    while warm < WARM_UP_SECONDS or steps < min(LEAST_WARM_STEPS, most):
+        steps = min(2 * steps, most)
         last = timed(steps)
         warm += last
         fastest = min(fastest, last / steps)
-    steps = max(1, min(round(BLOCK_SECONDS / fastest), STEPS_PER_EPOCH))
+    steps = max(unit, min(round(BLOCK_SECONDS / fastest / unit) * unit, most))
     meet()
     blocks: list[float] = []
     while sum(blocks) < seconds:
         blocks.append(timed(steps))
-    return [block / steps * STEPS_PER_EPOCH for block in blocks]
+    return [block / steps * epoch for block in blocks]
 
 
 def meet() -> None:
@@ -87,21 +92,39 @@ def meet() -> None:
         now.meet()
 
 
-def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
-    """Run one recipe and print the seconds per epoch of each block."""
-    global now
+def arguments(recipes: Iterable[str]) -> argparse.ArgumentParser:
+    """What every loop is asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("recipe", choices=recipes)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--clock", choices=clocks, default="wall")
     parser.add_argument("--turns", help="as the agent's worker has it")
-    options = parser.parse_args()
+    return parser
+
+
+def layers_arguments(forms: Iterable[str]) -> argparse.ArgumentParser:
+    """What a loop of any workload is asked for besides."""
+    parser = arguments(forms)
+    parser.add_argument("--workload", default=WORKLOAD.name)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", default="float32")
+    return parser
+
+
+def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
+    """Run one recipe of ``fashion-mlp``."""
+    options = arguments(recipes).parse_args()
+    finish(options, recipes[options.recipe])
+
+
+def finish(options: argparse.Namespace, loop: Callable[[float], list[float]]) -> None:
+    """Run a loop and print the seconds per epoch of each block."""
+    global now
     parent_watch.die_with(os.getppid())
     now = clocks[options.clock]
     if options.turns:
         now = LockstepClock(now, options.turns)
-    epochs = recipes[options.recipe](options.seconds)
-    print(json.dumps({"epoch_seconds": epochs}), flush=True)
+    print(json.dumps({"epoch_seconds": loop(options.seconds)}), flush=True)
     # As the agent's worker, which is killed when it has answered: an interpreter takes a second to
     # tidy up, and the other side times its last blocks meanwhile.
     os._exit(0)

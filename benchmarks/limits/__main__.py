@@ -5,7 +5,9 @@ loss curve and the accuracy band to ``bench_protocol/training/measured_limits.js
 times the workload's epochs. ``--only`` and ``--fault`` print and write nothing:
 
 * ``--only readings``: how far readings of honest sessions are from their recomputation. The limits
-  that all workloads share rest on what this prints.
+  that all workloads share rest on what this prints. ``--form all`` takes every form of the recipe;
+  ``--json`` adds a line for each session to a file; ``--kept`` names a folder of recomputations,
+  which ``--only figures`` fills.
 * ``--fault``: curves of training that is wrong on purpose, to see whether a band shows it.
 """
 
@@ -15,6 +17,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bench_agent import engines
 from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
@@ -39,7 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--nonces", type=int, default=5, help="sessions of each workload")
-    parser.add_argument("--only", choices=("readings",))
+    parser.add_argument("--only", choices=("readings", "figures"))
+    parser.add_argument("--form", default="", help="of the recipe's step; all: each")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--kept", type=Path, metavar="FOLDER")
     parser.add_argument("--fault", choices=learning_curves.FAULTS)
     chosen = parser.parse_args(arguments)
     nonces = [f"{number:064x}" for number in range(1, chosen.nonces + 1)]
@@ -55,8 +61,20 @@ def main(arguments: Sequence[str]) -> int:
             precision=chosen.precision,
             data="generated",
         )
+        if chosen.only == "figures":
+            for nonce in nonces:
+                witness_deviations.recomputed(name, nonce, cell.batch_size, chosen.kept)
+                _print(f"{name}: nonce {int(nonce, 16)} is recomputed")
+            continue
         if chosen.only == "readings":
-            _print(f"{cell}, {len(nonces)} nonces: {witness_deviations.line(cell, nonces)}")
+            for form in witness_deviations.forms_of(cell, chosen.form):
+                rows = []
+                for row in witness_deviations.sessions(cell, nonces, form, chosen.kept):
+                    rows.append(row)
+                    if chosen.json:
+                        witness_deviations.append(chosen.json, row)
+                what = f"{cell} {form}".strip()
+                _print(f"{what}, {len(nonces)} nonces: {witness_deviations.line(rows)}")
             continue
         sessions = []
         for seed in (seed_of(nonce, workload.digest) for nonce in nonces):
