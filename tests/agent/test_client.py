@@ -10,8 +10,8 @@ import pytest
 from tests.fakes.results import key_id, private_key
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
-from bench_agent.remote.client import Client, utc_text
-from bench_agent.remote.rank import MachineRank, in_words, machine_rank
+from bench_agent.remote.client import Client, ServerRefused, utc_text
+from bench_agent.remote.rank import MachineRank, in_words, machine_rank, next_to
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
 
@@ -107,7 +107,6 @@ def test_a_result_on_no_board_gives_no_rank() -> None:
             [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER | {"of_ranked": None}],
             "1st of 3 on mnist-cnn; this machine was not measured in the way that is ranked",
         ),
-        ("nonsense", None),
     ],
 )
 def test_where_a_machine_stands(places: Any, words: str | None) -> None:
@@ -117,6 +116,41 @@ def test_where_a_machine_stands(places: Any, words: str | None) -> None:
         return httpx.Response(200, json={"places": places})
 
     assert machine_rank(client(server), "r1") == MachineRank("http://bench.test/machines/m1", words)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda client: machine_rank(client, "r1"),
+        lambda client: next_to(client, "m1", ["mnist-cnn"]),
+        lambda client: client.result_on_board("r1"),
+    ],
+)
+@pytest.mark.parametrize(
+    "document", [{}, {"name": "registry", "status": [], "results": [], "places": "none"}]
+)
+def test_another_product_does_not_answer_that_there_is_nothing(
+    read: Callable[[Client], Any], document: dict[str, Any]
+) -> None:
+    with pytest.raises(ServerUnreachable, match="bench.test is not a Trainmark server"):
+        read(client(lambda request: httpx.Response(200, json=document)))
+
+
+@pytest.mark.parametrize(
+    ("document", "error", "says"),
+    [
+        ({"code": "gone", "detail": "no", "hint": [1]}, ServerRefused, "refused: no$"),
+        ({"code": "gone", "detail": "no", "hint": "ask"}, ServerRefused, r"refused: no \(ask\)$"),
+        ({"code": "gone", "detail": ""}, ServerRefused, "refused: it gives no reason$"),
+        ({"code": 5, "detail": {"a": 1}, "hint": [1]}, ServerUnreachable, "answered 409"),
+        ({"code": [], "detail": None}, ServerUnreachable, "answered 409"),
+    ],
+)
+def test_a_refusal_names_the_server_and_says_texts_only(
+    document: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=f"^http://bench.test {says}"):
+        client(lambda request: httpx.Response(409, json=document)).read("/api/v1/results/r1")
 
 
 @pytest.mark.parametrize(

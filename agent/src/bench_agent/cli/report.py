@@ -104,10 +104,8 @@ def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Aroun
             return around_ranked(rows, place)
         missing = "other hardware next to this machine's" if place else "result of this run"
         why = f"{server} ranks no {missing}"
-    except ServerUnreachable as error:
+    except (ServerUnreachable, ServerRefused) as error:
         why = str(error)
-    except ServerRefused as error:
-        why = f"{server} refused: {error}"
     finally:
         client.close()
     shown = "has published figures" if alone.neighbours else "shows this run alone"

@@ -18,7 +18,7 @@ from ..output.console import FAILURE, WARNING, complain, console, say
 from ..output.summary import rank_lines
 from ..remote.client import Client, ServerRefused
 from ..remote.connection import reading
-from ..remote.outbox import Entry, Outbox
+from ..remote.outbox import Entry, Outbox, problem_text
 from ..remote.rank import MachineRank, machine_rank
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
@@ -37,6 +37,13 @@ Not sent: names of host and user, serial numbers, network addresses, folders.
 Key:      results are signed by a key that never leaves this machine.
 Undo:     bench-agent results hide | show | withdraw; a withdrawn result is
           erased there."""
+# What an enrollment answers with, in words.
+KEY_STATES = {
+    "pending": "waits for approval",
+    "active": "is enrolled",
+    "rotated": "was rotated",
+    "revoked": "was revoked",
+}
 Agree = Annotated[
     bool, typer.Option("--yes", "-y", help="Agree to the server's licence without being asked.")
 ]
@@ -80,7 +87,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
             if note := _level_1_note([one.answer for one in sent if one.entry.result().challenge]):
                 say(shown, note, WARNING)
         for problem in problems:
-            say(shown, f"refused: {problem.get('detail', 'no reason given')}", FAILURE)
+            say(shown, f"{client.server} refused: {problem_text(problem)}", FAILURE)
         if place:
             say(shown, "\n".join(rank_lines(place)))
         elif sent:
@@ -93,7 +100,7 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
 
 def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
     """How many results stay at trust level 1 for lack of a fresh challenge, and why the first."""
-    verdicts = (answer.get("verdicts") or () for answer in answers)
+    verdicts = (answer["verdicts"] for answer in answers)
     stale = [
         [one["sentence"] for one in those if one["effect"] == "stale" and not one["passed"]]
         for those in verdicts
@@ -187,21 +194,16 @@ def enroll(
 ) -> None:
     """Make this machine's key known to a server."""
     home = open_home()
-    with exchange(open_client(server, home)) as client:
+    with exchange(open_client(server, home)) as client, reading(client.server):
         answer = client.enroll(invite)
-        offered = client.license()
+        offered, state = client.license(), KEY_STATES[answer["status"]]
+        words = f"key {answer['key_id']} {state} at {client.server}"
     if as_json:
         write_json(answer)
-    elif answer.get("status") == "pending":
-        write(f"key {answer.get('key_id')} waits for approval at {client.server}")
-    elif answer.get("status") == "active":
-        write(f"key {answer.get('key_id')} is enrolled at {client.server}")
+    elif answer["status"] in ("rotated", "revoked"):
+        stop(Exit.SOME_FAILED, f"{words} and no longer signs; bench-agent keys renew makes another")
     else:
-        stop(
-            Exit.SOME_FAILED,
-            f"key {answer.get('key_id')} was {answer.get('status')} at {client.server} and no "
-            "longer signs; bench-agent keys renew makes a new one",
-        )
+        write(words)
     if not as_json:
         write(
             f"results sent there are published under {offered}; bench-agent run --server and "

@@ -16,7 +16,7 @@ from bench_protocol.payload.result import Failed, Measurement, Result
 
 from ..base.home import Home
 from ..plan.presets import corrections
-from ..remote.outbox import Entry, Outbox
+from ..remote.outbox import Entry, Outbox, problem_text
 from ..run.summary import RunSummary
 from .console import FAILURE, console, say
 
@@ -161,8 +161,9 @@ def print_status(home: Home, outbox: Outbox) -> None:
         say(shown, f"pending: {when} {short_name(result.cell)}: {one_line(result)}")
     for entry in refused:
         when = people.day_and_time(entry.result().clocks.started)
-        reason = (entry.answer or {}).get("detail", "no reason given")
-        say(shown, f"refused: {when} {reason}", FAILURE)
+        answer = entry.answer or {}
+        by = f" by {answer['server']}" if "server" in answer else ""
+        say(shown, f"refused{by}: {when} {problem_text(answer)}", FAILURE)
     if pending:
         unranked = sum(entry.result().challenge is None for entry in pending)
         note = f" ({unranked} can never be ranked: measured without a server)" if unranked else ""

@@ -16,6 +16,7 @@ from bench_protocol.payload.result import Failed, Result
 from ..base.errors import ServerUnreachable
 from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 from ..plan.plan import Plan, PlannedCell
+from ..remote.outbox import problem_text
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 from .console import FAILURE, WARNING, say
@@ -135,8 +136,8 @@ class LiveDisplay:
 
     def delivered(self, delivery: Delivery) -> None:
         if delivery.state == "refused":
-            detail = delivery.answer.get("detail", "no reason given")
-            self.note(f"the server refused a result: {detail}", FAILURE)
+            server, why = delivery.answer["server"], problem_text(delivery.answer)
+            self.note(f"{server} refused a result: {why}", FAILURE)
 
     def note(self, text: str, style: str = "") -> None:
         say(self._console, text, style)

@@ -39,7 +39,7 @@ class ServerAsk(BaseModel):
     data: str
     timing: str
     reason: Reason
-    result: str | None = None
+    result: str | None
 
     @property
     def setup(self) -> HardwareSetup:
@@ -49,8 +49,8 @@ class ServerAsk(BaseModel):
 class Draw(BaseModel):
     """A server's draw of a day; no root before the first one."""
 
-    root: str | None = None
-    asks: list[ServerAsk] = []
+    root: str | None
+    asks: list[ServerAsk]
 
 
 def wanted(

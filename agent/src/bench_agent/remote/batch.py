@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bench_protocol.base import strict_json
 
 from .connection import ASKS_TO_WAIT, TRANSIENT
-from .outbox import Entry
+from .outbox import Entry, problem_text
 
 NDJSON = "application/x-ndjson"
 # Limits of a batch: well below the server's 8 MiB, and few enough for a timely answer.
@@ -41,9 +41,9 @@ class LineAnswer:
     def state(self) -> Literal["sent", "refused", "pending"]:
         if 200 <= self.status < 300:
             return "sent"
-        code = self.document.get("code")
         final = 400 <= self.status < 500 and self.status not in TRANSIENT
-        return "refused" if final and code and code not in KEY_REFUSALS else "pending"
+        judged = final and is_problem(self.document) and self.document["code"] not in KEY_REFUSALS
+        return "refused" if judged else "pending"
 
     @property
     def reason(self) -> str:
@@ -97,7 +97,6 @@ def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer
     return [answers.get(number, NO_ANSWER) for number in range(1, count + 1)]
 
 
-def problem_text(problem: Mapping[str, Any], otherwise: str) -> str:
-    """The detail of a problem document and its hint; ``otherwise`` if it has no detail."""
-    detail, hint = problem.get("detail") or otherwise, problem.get("hint")
-    return f"{detail} ({hint})" if hint else str(detail)
+def is_problem(document: Mapping[str, Any]) -> bool:
+    """Whether a document is a server's refusal: its code and detail are texts."""
+    return all(isinstance(document.get(name), str) for name in ("code", "detail"))

@@ -27,6 +27,7 @@ from . import batch
 from .batch import LineAnswer
 from .checkpoint_memory import CheckpointMemory
 from .connection import MAX_ANSWER_BYTES, TRANSIENT, Connection, retry_after_seconds
+from .outbox import problem_text
 
 # A rate-limited line of an answer does not name a time to wait.
 LINE_WAIT_SECONDS = 10.0
@@ -35,9 +36,8 @@ BOARD_WAIT_SECONDS = 5
 
 
 class ServerRefused(Exception):
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
-        super().__init__(batch.problem_text(problem, problem.get("title") or f"HTTP {status}"))
-        self.status = status
+    def __init__(self, server: str, problem: dict[str, Any]) -> None:
+        super().__init__(f"{server} refused: {problem_text(problem)}")
         self.problem = problem
 
 
@@ -143,9 +143,10 @@ class Client:
         act = self._made(Act, act=kind, id=identity, key_id=self._key_id, result=result, at=at)
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, act, self._key)
         answer = self._post_sealed("/api/v1/acts", sealed)
+        if answer.get("act") != kind:
+            raise self._no_server()
         if self.checkpoints and kind not in acts.READING_ACTS:
-            is_named = kind != "withdraw" and answer.get("act") == kind and "receipt" in answer
-            if is_named and answer["receipt"] is None:
+            if kind != "withdraw" and "receipt" in answer and answer["receipt"] is None:
                 return answer  # it changed nothing, so it is not logged
             self._require_receipt(answer)
             self.checkpoints.check([(sealed, answer["receipt"])])
@@ -173,7 +174,7 @@ class Client:
             named = strict_json.loads(self.fetch("/api/v1/log"))["license"]
             return plain_text(str(named), limit=64)
         except (ProtocolError, KeyError, TypeError, ValueError) as error:
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+            raise self._no_server() from error
 
     def read(self, path: str) -> dict[str, Any]:
         return self._answer("GET", path)
@@ -197,7 +198,7 @@ class Client:
         try:
             return batch.read_answers(response.content, len(envelopes), wait_seconds)
         except (ProtocolError, LookupError, TypeError) as error:
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+            raise self._no_server() from error
 
     def wait(self, seconds: float, waited: float) -> float:
         """Wait before another post; see :meth:`.connection.Connection.wait`."""
@@ -206,7 +207,9 @@ class Client:
     def result_on_board(self, result_id: str) -> dict[str, Any] | None:
         """A result once boards have it; None if that takes more than BOARD_WAIT_SECONDS."""
         answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
-        return None if answer.get("status") == "pending" else answer
+        if not isinstance(answer.get("status"), str):
+            raise self._no_server()
+        return None if answer["status"] == "pending" else answer
 
     @property
     def _at(self) -> str:
@@ -236,7 +239,10 @@ class Client:
     def _require_receipt(self, answer: dict[str, Any]) -> None:
         """What was logged has a receipt: without one, another program said that it is done."""
         if not answer.get("receipt"):
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server")
+            raise self._no_server()
+
+    def _no_server(self) -> ServerUnreachable:
+        return ServerUnreachable(f"{self.server} is not a Trainmark server")
 
     def _post_sealed(self, path: str, sealed: bytes, **beside: str | None) -> dict[str, Any]:
         """Post an envelope, its bytes as they are, with members that nobody signs."""
@@ -255,9 +261,9 @@ class Client:
         except ProtocolError:
             document = None
         if not isinstance(document, dict):
-            raise ServerUnreachable(f"{self.server} is not a Trainmark server")
+            raise self._no_server()
         if response.is_success:
             return document
-        if "code" not in document:
+        if not batch.is_problem(document):
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
-        raise ServerRefused(response.status_code, document)
+        raise ServerRefused(self.server, document)

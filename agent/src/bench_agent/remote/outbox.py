@@ -171,3 +171,10 @@ class Outbox:
 
 def file_name(run_id: str, cell: Cell, repeat: int) -> str:
     return f"{run_id}-{cell.digest[:16]}-{repeat}.json"
+
+
+def problem_text(problem: dict[str, Any], otherwise: str = "it gives no reason") -> str:
+    """The detail of a problem document and its hint; ``otherwise`` if its detail is no text."""
+    detail, hint = problem.get("detail"), problem.get("hint")
+    words = detail if detail and isinstance(detail, str) else otherwise
+    return f"{words} ({hint})" if hint and isinstance(hint, str) else words

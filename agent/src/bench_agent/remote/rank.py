@@ -33,13 +33,12 @@ def machine_rank(
 ) -> MachineRank | None:
     """The rank of a result's machine, once boards have it. None without a ranked result.
     ``workloads``: those just measured, whose rank comes first."""
-    answer = client.result_on_board(result_id)
-    machine_id = answer.get("machine_id") if answer else None
-    if not isinstance(machine_id, str):
-        return None
-    places = client.read(f"/api/v1/machines/{machine_id}").get("places")
     with reading(client.server):
-        words = in_words(places, workloads)
+        answer = client.result_on_board(result_id)
+        machine_id = answer["machine_id"] if answer else None
+        if machine_id is None:
+            return None
+        words = in_words(client.read(f"/api/v1/machines/{machine_id}")["places"], workloads)
     return MachineRank(f"{client.server}/machines/{machine_id}", words)
 
 
@@ -47,9 +46,7 @@ def in_words(places: Any, workloads: Collection[str] = ()) -> str | None:
     """The rank of a machine's hardware in the first of these workloads that has one, else in its
     first of all, and the machine beside its median: ``15th of 47 on mnist-cnn; this machine is
     1.019 times as fast as the median one``."""
-    if not isinstance(places, list):
-        return None
-    ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
+    ranked = [place for place in places if place["rank"]]
     ranked.sort(key=lambda place: place["workload"] not in workloads)  # stable: else as they came
     return rank_words(ranked[0]) + beside_words(ranked[0]) if ranked else None
 
@@ -70,7 +67,7 @@ def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[R
     """The rows of these boards one rank above and below the machine's hardware."""
     rows: list[Ranked] = []
     with reading(client.server):
-        places = client.read(f"/api/v1/machines/{machine_id}").get("places") or ()
+        places = client.read(f"/api/v1/machines/{machine_id}")["places"]
         ranks = {place["workload"]: place["rank"] for place in places if place["rank"]}
         for workload in workloads:
             if workload in ranks:
@@ -78,7 +75,7 @@ def next_to(client: Client, machine_id: str, workloads: Iterable[str]) -> list[R
                 board = client.read(f"/api/v1/leaderboard?{query}")
                 rows += [
                     Ranked(*(row[name] for name in Ranked._fields))
-                    for row in board.get("rows") or ()
+                    for row in board["rows"]
                     if row["rank"] in (ranks[workload] - 1, ranks[workload] + 1)
                 ]
     return rows
@@ -92,7 +89,7 @@ class Change(BaseModel):
     speed_up: float
     speed_up_low: float
     speed_up_high: float
-    changed: list[Difference] = []
+    changed: list[Difference]
 
 
 class History(BaseModel):

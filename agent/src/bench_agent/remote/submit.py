@@ -67,8 +67,8 @@ def _submit_batch(
             client.checkpoints.check(sent)
         for (entry, _), answer in answers:
             if answer.state != "pending":
-                moved = outbox.move(entry, answer.state, answer.document)
-                yield Delivery(moved, answer.state, answer.document)
+                said = answer.document | {"server": client.server}
+                yield Delivery(outbox.move(entry, answer.state, said), answer.state, said)
         limited = [
             (pending, a.wait_seconds) for pending, a in answers if a.wait_seconds is not None
         ]
