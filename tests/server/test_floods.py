@@ -141,9 +141,11 @@ def test_readers_take_turns(path: str, store: Store, monkeypatch: pytest.MonkeyP
 def test_bytes_of_bodies_are_bounded_until_their_requests_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Per network, and per process; they are free again however a request ends."""
-    monkeypatch.setattr(bodies_in_flight, "NETWORK_BYTES", 100)
-    monkeypatch.setattr(bodies_in_flight, "PROCESS_BYTES", 150)
+    """Per network, and per process; they are free again however a request ends. Networks that send
+    much leave space for one that sends little."""
+    bounds = {"NETWORK_BYTES": 100, "PROCESS_BYTES": 170, "LAST_BYTES": 20, "LITTLE_BYTES": 10}
+    for name, bound in bounds.items():
+        monkeypatch.setattr(bodies_in_flight, name, bound)
 
     async def sent(middleware: BodiesInFlight, host: str, length: int) -> None:
         async def receive() -> Message:
@@ -166,8 +168,11 @@ def test_bytes_of_bodies_are_bounded_until_their_requests_are_answered(
             with pytest.raises(TooManyBytes) as error:
                 await sent(middleware, host, length)
             refused.append(error.value.detail.split(" may")[0])
-        held.append(asyncio.create_task(sent(middleware, "192.0.2.2", 60)))
+        for host, length in (("192.0.2.2", 60), ("192.0.2.3", 10), ("192.0.2.4", 10)):
+            held.append(asyncio.create_task(sent(middleware, host, length)))
         await asyncio.sleep(0)
+        with pytest.raises(TooManyBytes):
+            await sent(middleware, "192.0.2.5", 1)
         answered.set()
         await asyncio.gather(*held)
         assert not middleware.by_network

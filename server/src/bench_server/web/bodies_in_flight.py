@@ -15,6 +15,8 @@ from .client_networks import host_of, network
 
 NETWORK_BYTES = 16 * 1024 * 1024
 PROCESS_BYTES = 32 * 1024 * 1024
+# The last of these are for networks that hold little: what a few send takes no other's place.
+LAST_BYTES, LITTLE_BYTES = 8 * 1024 * 1024, 512 * 1024
 
 
 class BodiesInFlight:
@@ -34,11 +36,13 @@ class BodiesInFlight:
             nonlocal held
             message = await receive()
             came = len(message.get("body", b""))
-            if self.by_network[client] + came > NETWORK_BYTES:
+            holds = self.by_network[client] + came
+            if holds > NETWORK_BYTES:
                 raise TooManyBytes("an address may send", NETWORK_BYTES)
-            if self.by_network.total() + came > PROCESS_BYTES:
-                raise TooManyBytes("this server holds", PROCESS_BYTES)
-            self.by_network[client] += came
+            most = PROCESS_BYTES - LAST_BYTES if holds > LITTLE_BYTES else PROCESS_BYTES
+            if self.by_network.total() + came > most:
+                raise TooManyBytes("this server holds", most)
+            self.by_network[client] = holds
             held += came
             return message
 
