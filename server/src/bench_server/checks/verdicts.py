@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
 from ..errors import DamagedDatabase
 
+Made = TypeVar("Made")
 Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
 
 
@@ -25,7 +26,7 @@ class Finding:
 
     @classmethod
     def from_text(cls, text: str) -> "Finding":
-        return cls(**_stored(text))
+        return _stored(text, lambda found: cls(**found))
 
 
 EffectOf = Callable[[Finding], Effect]
@@ -56,11 +57,11 @@ def as_text(verdicts: Iterable[CheckVerdict]) -> str:
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
-    return tuple(CheckVerdict(**verdict) for verdict in _stored(text))
+    return _stored(text, lambda found: tuple(CheckVerdict(**verdict) for verdict in found))
 
 
-def _stored(text: str) -> Any:
+def _stored(text: str, made: Callable[[Any], Made]) -> Made:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        return made(orjson.loads(text))
+    except (orjson.JSONDecodeError, TypeError) as error:
         raise DamagedDatabase(f"a finding: {error}") from error

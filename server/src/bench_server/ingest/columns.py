@@ -7,7 +7,10 @@ The projector adds those that follow from the key, the log and the checks
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from bench_protocol.base import strict_json
+from bench_protocol.base.errors import first_invalid_field
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload import doubts, energy_bounds, figures
 from bench_protocol.payload import result as wire
@@ -70,6 +73,8 @@ def stored_result(payload: bytes) -> Result:
     was strict about types; here lists are read as tuples. Raises DamagedDatabase."""
     try:
         return Result.model_validate(strict_json.loads(payload)["predicate"], strict=False)
+    except ValidationError as error:
+        raise DamagedDatabase(f"a payload: {first_invalid_field(error).detail}") from error
     except (ValueError, LookupError, TypeError) as error:
         raise DamagedDatabase(f"a payload: {error}") from error
 

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from threading import Event
 
 from ..db.store import UNAVAILABLE, Store, utc_now
+from ..errors import DamagedDatabase
 from ..log import reader
 from . import apply, asks, new_results, position
 from .entries import read_batch
@@ -87,8 +88,8 @@ class Projector:
             return self._apply(start, self.batch)
         except UNAVAILABLE:
             raise
-        except Exception:
-            logger.exception("a batch of %d entries could not be applied", self.batch)
+        except Exception as error:
+            logger.info("%d entries from %d together: %s", self.batch, start, error)
         try:
             return self._apply(start, 1)
         except UNAVAILABLE:
@@ -161,6 +162,8 @@ class Projector:
         try:
             applied = self.step()
         except ProjectionStopped as stopped:
-            logger.error("the projection stopped at %s", stopped)
+            cause = stopped.__cause__
+            fault = None if isinstance(cause, DamagedDatabase) else cause
+            logger.error("the projection stopped at %s", stopped, exc_info=fault)
             return RETRY_SECONDS
         return 0 if applied >= self.batch else PAUSE_SECONDS
