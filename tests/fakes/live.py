@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,7 +33,7 @@ FORKS.set_forkserver_preload(
 
 
 class Ran(NamedTuple):
-    code: int
+    code: int | None
     stdout: str
     stderr: str
 
@@ -43,15 +43,25 @@ class Ran(NamedTuple):
 
 def run(entry: str, arguments: tuple[str, ...], environment: dict[str, str]) -> Ran:
     """Run a command to its end; ``entry``: the module whose ``main`` gets the arguments."""
+    ran = forked(_run, (entry, arguments, environment), COMMAND_SECONDS)
+    if ran.code is None:
+        raise TimeoutError(f"{arguments}: {ran.stdout}\n{ran.stderr}")
+    return ran
+
+
+def forked(program: Callable[..., None], arguments: tuple[Any, ...], seconds: float) -> Ran:
+    """Call a function in a process, with its arguments and two files for what it prints; the code
+    is None where it was killed after ``seconds``."""
     with TemporaryDirectory() as folder:
-        out, err = Path(folder) / "out", Path(folder) / "err"
-        process = FORKS.Process(target=_run, args=(entry, arguments, environment, out, err, None))
+        files = Path(folder) / "out", Path(folder) / "err"
+        process = FORKS.Process(target=program, args=(*arguments, *files))
         process.start()
-        process.join(COMMAND_SECONDS)
-        if process.exitcode is None:
+        process.join(seconds)
+        code = process.exitcode
+        if code is None:
             process.kill()
-            raise TimeoutError(f"{arguments}: {out.read_text()}\n{err.read_text()}")
-        return Ran(process.exitcode, out.read_text(), err.read_text())
+            process.join()
+        return Ran(code, *(path.read_bytes().decode("utf-8", "surrogateescape") for path in files))
 
 
 @contextmanager
@@ -133,7 +143,7 @@ def _run(
     environment: dict[str, str],
     out: Connection | Path,
     log: Path,
-    log_level: int | None,
+    log_level: int | None = None,
 ) -> None:
     main = importlib.import_module(entry).main
     os.environ.clear()

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import pynvml  # noqa: F401 - another user may not read the interpreter, so all is imported here
-from tests.fakes.live import FORKS
+from tests.fakes.live import Ran, forked
 from tests.fakes.results import make_measurement
 
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
@@ -73,12 +72,6 @@ DEEDS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-class Ended(NamedTuple):
-    code: int | None
-    stdout: str
-    stderr: str
-
-
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
@@ -108,22 +101,12 @@ def _no_account(user: int) -> Any:
 
 def ends(
     words: tuple[str, ...], folder: Path, variables: Mapping[str, str | None], *deeds: str
-) -> Ended:
+) -> Ran:
     """Run a command; its folder is ``home`` in ``folder``. None as the value unsets a variable."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     given = {**kept, "BENCH_HOME": str(folder / "home"), **variables}
     environ = {name: value for name, value in given.items() if value is not None}
-    with TemporaryDirectory() as place:
-        out, err = Path(place) / "out", Path(place) / "err"
-        process = FORKS.Process(target=_run, args=(words, folder, environ, deeds, out, err))
-        process.start()
-        process.join(SECONDS)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            return Ended(None, *(path.read_bytes().decode(errors="replace") for path in (out, err)))
-        read = (path.read_bytes().decode("utf-8", "surrogateescape") for path in (out, err))
-        return Ended(process.exitcode, *read)
+    return forked(_run, (words, folder, environ, deeds), SECONDS)
 
 
 def _run(

@@ -3,16 +3,16 @@
 import re
 from pathlib import Path
 
+from tests.fakes.live import Ran
+
 from bench_agent.base.terminal import CONTROLS
 from bench_agent.cli.exits import Exit
 from bench_agent.remote.outbox import STATES, Entry
 
-from .agent import Ended
-
 STORED = 3
 
 
-def sound(words: tuple[str, ...], ended: Ended, folder: Path) -> str:
+def sound(words: tuple[str, ...], ended: Ran, folder: Path) -> str:
     """What holds in every environment and against every server; returns all that was printed."""
     said = ended.stdout + ended.stderr
     text = f"{words}: {ended.code}\n{said[-3000:]}"
