@@ -1,5 +1,7 @@
 """The memory of a log's checkpoints: one growth proof for a batch, and every fork in it is seen."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,15 @@ from bench_protocol.signing import envelope, merkle, tiles
 
 RAWS = [envelope.seal("application/x", b"%d" % n, private_key()) for n in range(700)]
 SERVER = "http://log.test"
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+
+def memory_of(home: Home, fetch: Callable[[str], bytes]) -> CheckpointMemory:
+    return CheckpointMemory(home, SERVER, fetch, lambda: NOW, str)
 
 
 def met(home: Home, log: Log) -> CheckpointMemory:
-    memory = CheckpointMemory(home, SERVER, log.fetch)
+    memory = memory_of(home, log.fetch)
     memory.meet()
     log.fetched.clear()
     return memory
@@ -137,7 +144,7 @@ def test_what_another_process_saw_meanwhile_is_not_forgotten(tmp_path: Path) -> 
     grow(log, 5)
 
     def fetch(path: str) -> bytes:
-        other = CheckpointMemory(home, SERVER, log.fetch)
+        other = memory_of(home, log.fetch)
         grow(log, 5)
         other.meet()
         other.agree("CC-BY-4.0")
@@ -146,7 +153,7 @@ def test_what_another_process_saw_meanwhile_is_not_forgotten(tmp_path: Path) -> 
         log.entries += rest
         return content
 
-    beside = CheckpointMemory(home, SERVER, fetch)
+    beside = memory_of(home, fetch)
     beside.check(sent(log, [14], [15]))
     stored = memory.stored_server
     assert stored is not None

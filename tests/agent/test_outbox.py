@@ -162,6 +162,6 @@ def test_a_run_names_the_older_results_that_it_sends_too(
 
 
 class Agreed:
-    server = "http://server.test"
+    server, checkpoints = "http://server.test", None
 
     def close(self) -> None: ...

@@ -66,10 +66,16 @@ def forked(program: Callable[..., None], arguments: tuple[Any, ...], seconds: fl
 
 @contextmanager
 def running_server(
-    database_url: str, home: Path, *, log_level: int | None = None, **settings: str
+    database_url: str,
+    home: Path,
+    *,
+    log_level: int | None = None,
+    port: int = 0,
+    **settings: str,
 ) -> Iterator[str]:
     """Serve a migrated database. Nothing is recomputed by default: most results are invented."""
-    process = Program(database_url, home, "serve", "--port", "0", log_level=log_level, **settings)
+    arguments = ("serve", "--port", str(port))
+    process = Program(database_url, home, *arguments, log_level=log_level, **settings)
     try:
         yield process.address()
     finally:

@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench_protocol.signing import envelope, merkle, note, receipts, tiles
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol.signing import breaks, envelope, merkle, note, receipts, tiles
 
 from .results import private_key
 
@@ -19,6 +21,7 @@ class Log:
 
     entries: list[bytes] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
 
     def add(self, raw: bytes) -> int:
         self.entries.append(receipts.commitment(SALT, envelope.read(raw)))
@@ -27,6 +30,12 @@ class Log:
     def checkpoint(self, size: int) -> str:
         root = merkle.range_hash(self._nodes(size), 0, size)
         return receipts.Checkpoint(ORIGIN, size, root).signed(KEY)
+
+    def state_break(self, kept: int, at: str, key: Ed25519PrivateKey = KEY) -> str:
+        """Sign that all entries from ``kept`` on are lost."""
+        root = merkle.range_hash(self._nodes(kept), 0, kept)
+        tree = receipts.Checkpoint(ORIGIN, kept, root)
+        return breaks.LogBreak(tree, "none", at, "a disk failed").signed(key)
 
     def receipt(self, index: int, size: int) -> dict[str, str | int]:
         nodes = self._nodes(size)
@@ -39,7 +48,9 @@ class Log:
         if path == "/api/v1/log":
             newest = self.checkpoint(len(self.entries))
             key = str(note.note_key(ORIGIN, KEY))
-            return json.dumps({"origin": ORIGIN, "key": key, "checkpoint": newest}).encode()
+            stated = [{"statement": text} for text in self.statements]
+            shown = {"origin": ORIGIN, "key": key, "checkpoint": newest, "breaks": stated}
+            return json.dumps(shown).encode()
         level, _, number = path.removeprefix("/tile/").partition("/")
         index, width = tiles.parse_tile_number(number)
         nodes, start = self._nodes(len(self.entries)), index * tiles.WIDTH

@@ -103,7 +103,8 @@ def test_page_sizes_that_differ_are_seen(post: Poster) -> None:
     assert {json.loads(line)["page_bytes"] for line in exported} == sizes.keys()
     things = get(post.http, f"/compare?ids={','.join(ids)}")["things"]
     for one, thing, (size, words) in zip(ids, things, sizes.items(), strict=True):
-        assert thing["name"].endswith(f"result {one[:8]}, pages of {words}")
+        assert f"result {one[:8]}, " in thing["name"]
+        assert thing["name"].endswith(f", pages of {words}")
         assert get(post.http, f"/results/{one}")["page_bytes"] == size
         assert words in post.http.get(f"/results/{one}").text
     assert "pages of" not in get(post.http, f"/compare?ids={I7},{ids[0]}")["things"][1]["name"]

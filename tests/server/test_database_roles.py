@@ -31,7 +31,7 @@ REFUSED = (
     "UPDATE log_node SET level = level",
     "UPDATE log_checkpoint SET size = size",
     "UPDATE withdrawn SET log_index = log_index",
-    *(f"DELETE FROM {table}" for table in ("log_node", "log_checkpoint", "withdrawn")),
+    *(f"DELETE FROM {table}" for table in ("log_node", "log_checkpoint", "log_break", "withdrawn")),
     *(f"DELETE FROM {table}" for table in ("signing_key", "owner", "invite", "cosignature")),
 )
 KEY = results.key_id(results.private_key())

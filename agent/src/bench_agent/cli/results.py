@@ -13,6 +13,7 @@ from ..base.terminal import write, write_json
 from ..output.console import console, show_table
 from ..output.documents import OWN_HEADINGS, own_row
 from ..remote.connection import reading
+from ..remote.outbox import Outbox
 from .keys import Yes
 from .options import Json, NamedServer, group
 from .setup import ask, exchange, open_client, open_home
@@ -69,6 +70,7 @@ def withdraw(result: ResultId, server: NamedServer = None, yes: Yes = False) -> 
     """Erase a result: its payload, its link to the key, and the salt. This cannot be undone."""
     ask(f"Erase result {result} for good?", yes)
     _change(server, "withdraw", result)
+    Outbox(open_home().outbox).mark_withdrawn(result)
 
 
 def _change(server: str | None, kind: OwnAct, result: str) -> None:

@@ -57,9 +57,12 @@ def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False
     sent: list[Delivery] = []
     refused: list[Delivery] = []
     place: MachineRank | None = None
-    waiting = len(list(outbox.pending()))
+    waiting = 0
     client = open_client(server, home)
     try:
+        if client.checkpoints and client.checkpoints.stored_server:
+            client.checkpoints.meet()  # results that its log lost are pending again
+        waiting = len(list(outbox.pending()))
         if waiting:
             doubtful = _say_what_ranks(client, outbox)
             asked = ask_consent(client, outbox, yes)

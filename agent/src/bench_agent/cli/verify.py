@@ -178,6 +178,8 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     client = open_reader(server, home)
     try:
         log = client.checkpoints.meet() if client.checkpoints else log
+        if entry.answer is None:
+            stop(Exit.SOME_FAILED, "Its entry is lost with those above, so it is in no log.")
         sealed = strict_json.loads(entry.raw)
         with reading(server):
             bundle = complete_bundle(sealed, answer["receipt"], client.read)

@@ -2,14 +2,16 @@
 
 The agent accepts a newer checkpoint only with a proof that the log grew from the stored one. A
 server that rewrites its past, or shows different pasts to different clients, is detected by the
-first client that returns.
+first client that returns. The one exception is a loss that the server states, signed
+(:mod:`.log_breaks`).
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,22 +19,27 @@ from typing import Any
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import InvalidProof, ProtocolError
 from bench_protocol.base.format import plural
+from bench_protocol.base.units import utc_text
 from bench_protocol.signing import envelope, merkle, note, receipts, tiles
+from bench_protocol.signing.breaks import LogBreak
 from bench_protocol.signing.receipts import Checkpoint
 
 from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, private_folder, read_json, write_durably
+from .log_breaks import explaining, sent_to
+from .outbox import Outbox
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """Origin and key from the first contact, and the newest checkpoint. ``license``: the licence
-    that the user agreed to, or None.
+    """Origin and key from the first contact, and the newest checkpoint. ``seen_at``: when it was
+    seen first, by this machine's clock. ``license``: the licence that the user agreed to, or None.
     """
 
     origin: str
     key: str
     checkpoint: str
+    seen_at: str
     license: str | None = None
 
 
@@ -67,8 +74,16 @@ def _state(document: Any, path: Path) -> ServerState:
 class CheckpointMemory:
     """The last checkpoint of one server's log."""
 
-    def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        server: str,
+        fetch: Callable[[str], bytes],
+        now: Callable[[], datetime],
+        say: Callable[[str], None],
+    ) -> None:
         self.server = server
+        self._home, self._now, self._say = home, now, say
         self._path = home.servers / f"{hashlib.sha256(server.encode()).hexdigest()[:16]}.json"
         self._fetch = fetch
 
@@ -84,11 +99,14 @@ class CheckpointMemory:
 
         Raises:
             ServerUnreachable: the server does not answer.
-            LogContradiction: another key signs it, or it does not extend the stored one.
+            LogContradiction: another key signs it, or it does not extend the stored one and the
+                server states no loss since then.
         """
         try:
             state: dict[str, Any] = strict_json.loads(self._fetch("/api/v1/log"))
-            seen = ServerState(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
+            named = {name: str(state[name]) for name in ("origin", "key", "checkpoint")}
+            seen = ServerState(**named, seen_at=utc_text(self._now()))
+            statements = [str(each["statement"]) for each in state.get("breaks", ())]
             if (stored := self.stored_server) is None:
                 # Nothing of this server was seen before, so nothing contradicts it.
                 receipts.open_checkpoint(seen.checkpoint, note.parse_key(seen.key))
@@ -102,6 +120,13 @@ class CheckpointMemory:
                 f"its log was {stored.key}, and is {seen.key} now", seen.checkpoint
             )
         remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
+        try:
+            key = note.parse_key(stored.key)
+            found = explaining(statements, key, remembered, stored.seen_at, self._now())
+        except ProtocolError as error:
+            raise self._contradiction(error.detail, "\n".join(statements)) from None
+        if found is not None:
+            return self._resume(replace(seen, license=stored.license), shown, *found)
         if shown.size < remembered.size:
             had = plural(remembered.size, "entry", "entries")
             raise self._contradiction(
@@ -149,6 +174,15 @@ class CheckpointMemory:
         server = self._server_state()
         remembered = self._open(server, server.checkpoint)
         texts = {self._open(server, text): text for text in shown} | {remembered: server.checkpoint}
+        newest = self._require_one_history(texts)
+        server = self._server_state()  # another process may have seen more meanwhile
+        if newest.size > self._open(server, server.checkpoint).size:
+            server = replace(server, checkpoint=texts[newest], seen_at=utc_text(self._now()))
+            self._remember(server)
+        return server
+
+    def _require_one_history(self, texts: Mapping[Checkpoint, str]) -> Checkpoint:
+        """The largest of some checkpoints, if each continues the next smaller one."""
         history = sorted(texts, key=lambda checkpoint: checkpoint.size)
         newest = history[-1]
         steps = [
@@ -162,13 +196,41 @@ class CheckpointMemory:
                 proof = [merkle.range_hash(nodes, *each) for each in ranges]
                 receipts.verify_growth(old, new, proof)
         except ProtocolError as error:
-            others = "\n".join(texts[each] for each in history if each != remembered)
+            stored = self._server_state().checkpoint
+            others = "\n".join(texts[each] for each in history if texts[each] != stored)
             raise self._contradiction(error.detail, others) from None
-        server = self._server_state()  # another process may have seen more meanwhile
-        if newest.size > self._open(server, server.checkpoint).size:
-            server = replace(server, checkpoint=texts[newest])
-            self._remember(server)
-        return server
+        return newest
+
+    def _resume(
+        self, seen: ServerState, shown: Checkpoint, stated: LogBreak, statement: str
+    ) -> ServerState:
+        """Accept a log after the loss that it states: it and each receipt of before lead to the
+        tree that is left. Results whose entries are lost return to the outbox."""
+        size, outbox = stated.kept.size, Outbox(self._home.outbox)
+        sent = [*sent_to(outbox, note.parse_key(seen.key))]
+        texts = {tree: receipt.checkpoint for _, receipt, tree in sent if receipt.index < size}
+        texts |= {stated.kept: statement, shown: seen.checkpoint}
+        if max(tree.size for tree in texts) > shown.size:
+            why = f"it states that {size} entries are left, and shows {shown.size}"
+            raise self._contradiction(why, f"{statement}\n{seen.checkpoint}")
+        self._require_one_history(texts)
+        lost = [
+            entry
+            for entry, receipt, _ in sent
+            if receipt.index >= size and "withdrawn" not in (entry.answer or {})
+        ]
+        for entry in lost:
+            outbox.put_back(entry)
+        write_durably(self._path.with_suffix(".break"), statement.encode())
+        self._remember(seen)
+        again = f"; to post them again: {self._home.command(f'submit --server {self.server}')}"
+        self._say(
+            f"The log of {self.server} lost every entry from number {size} on, and states it "
+            f"(signed {stated.at}): {stated.reason}. {plural(len(lost), 'result')} of this machine "
+            f"went with them{again if lost else ''}. Lost too: what you hid, showed, withdrew, "
+            f"renamed, rotated or revoked there after {stated.last}; do it again."
+        )
+        return seen
 
     def _remember(self, server: ServerState) -> None:
         private_folder(self._path.parent)
@@ -184,6 +246,7 @@ class CheckpointMemory:
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
             f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "
-            "server, and to others. If the server was reinstalled on purpose, remove "
-            f"{self._path}"
+            "server, and to others. An operator who restored a backup states the loss by "
+            "bench-server state-break, and this machine goes on. If the server was reinstalled on "
+            f"purpose, remove {self._path}"
         )

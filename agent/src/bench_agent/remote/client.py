@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
-from bench_protocol.base.units import plain_text
+from bench_protocol.base.units import plain_text, utc_text
 from bench_protocol.payload import acts, statement
 from bench_protocol.payload.acts import Act, ChallengeRequest, Revocation, Rotation
 from bench_protocol.payload.result import Challenge
@@ -49,11 +49,6 @@ class IssuedChallenge:
     fresh_seconds: float
 
 
-def utc_text(moment: datetime) -> str:
-    """A time in the wire's form: RFC 3339, UTC, microseconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 class Client:
     """One server, one key; without a key it can only read.
 
@@ -83,7 +78,9 @@ class Client:
         self.server = self._connection.server
         self._own_key = key
         self._now = now
-        self.checkpoints = CheckpointMemory(home, self.server, self.fetch) if home else None
+        self.checkpoints = (
+            CheckpointMemory(home, self.server, self.fetch, now, say) if home else None
+        )
 
     def close(self) -> None:
         self._connection.close()

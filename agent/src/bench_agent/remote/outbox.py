@@ -168,6 +168,18 @@ class Outbox:
             entry.path.replace(target)
         return Entry(target)
 
+    def put_back(self, entry: Entry) -> None:
+        """Make a sent envelope pending again, without its answer."""
+        with suppress(FileNotFoundError):  # another process has moved it
+            entry.path.replace(private_folder(self.root / "pending") / entry.path.name)
+        entry.path.with_suffix(ANSWER_SUFFIX).unlink(missing_ok=True)
+
+    def mark_withdrawn(self, result_id: str) -> None:
+        """Note in the answers of a sent result that it is never sent again."""
+        for entry in self.sent():
+            if (answer := entry.answer or {}).get("id") == result_id:
+                self.move(entry, "sent", answer | {"withdrawn": True})
+
 
 def file_name(run_id: str, cell: Cell, repeat: int) -> str:
     return f"{run_id}-{cell.digest[:16]}-{repeat}.json"

@@ -13,12 +13,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench_protocol.base import strict_json
-from bench_protocol.base.units import Sha256, UtcTime, Wire
+from bench_protocol.base.units import Sha256, UtcTime, Wire, utc_text
 
 from ..base.errors import HomeProblem
 from ..base.home import Home, write_durably
 from ..base.messages import Probe
-from ..remote.client import utc_text
 from ..worker.environment import worker_environment
 from .interpreters import Interpreter
 from .probe import Answers

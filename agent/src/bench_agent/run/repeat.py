@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bench_protocol.base.units import utc_text
 from bench_protocol.payload import block_times
 from bench_protocol.payload.readings import Conditions
 from bench_protocol.payload.result import SCHEMA_VERSION, Agent, Clocks, Failed, Measured, Result
@@ -13,7 +14,6 @@ from .. import __version__
 from ..base.messages import Answer, FormChoice, Job, WorkerEvent
 from ..plan import estimates
 from ..plan.plan import PlannedCell
-from ..remote.client import utc_text
 from ..remote.outbox import Outbox
 from .context import RunContext
 from .forms import earlier_choice

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import groupby
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,13 +12,14 @@ from sqlmodel import Session, col, select
 from bench_protocol.base import strict_json
 from bench_protocol.payload import acts
 from bench_protocol.signing import envelope, keys
+from bench_protocol.signing.breaks import open_break
 from bench_protocol.signing.receipts import open_checkpoint
 
 from ..checks.verdicts import Finding
 from ..db.lists import among
 from ..db.tables import Challenge, Cosignature, LogCheckpoint, LogEntry, Submission
 from ..ingest import challenges
-from ..log import reader
+from ..log import breaks, reader
 from ..log.server_keys import Authority
 from ..projection import position
 from ..ranking.rows import RESULTS
@@ -30,6 +32,7 @@ from .types.trust import (
     LogAnswer,
     LogPage,
     LogRecord,
+    StatedBreak,
     envelope_document,
 )
 
@@ -50,7 +53,14 @@ def state(session: Session, authority: Authority, license: str) -> LogAnswer:
         challenge_key=challenge_key,
         operator_key=operator_key,
         license=license,
+        breaks=tuple(_stated(note, authority) for note in breaks.notes(session)),
     )
+
+
+def _stated(note: str, authority: Authority) -> StatedBreak:
+    one = open_break(note, authority.log_key)
+    last = None if one.last == "none" else datetime.fromisoformat(one.last)
+    return StatedBreak(one.kept.size, last, datetime.fromisoformat(one.at), one.reason, note)
 
 
 def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:

@@ -47,6 +47,10 @@ COMMANDS = {
         "Copy a backup into an empty, migrated database, SQLite or PostgreSQL.",
     ),
     "create-invite": ("operator:create_invite", "Print an invitation code for one key."),
+    "state-break": (
+        "operator:state_break",
+        "State, signed, that the newest entries of a restored log are lost.",
+    ),
     "verify-log": (
         "verify_log:verify_log",
         "Rebuild the log's tree and the leaderboard from a server's public answers, and compare.",

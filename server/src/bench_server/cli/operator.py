@@ -4,6 +4,7 @@ Every decision is signed with the operator's key and logged.
 """
 
 import os
+import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +18,15 @@ from sqlmodel import col, select
 
 from bench_protocol.base import format as people
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
+from bench_protocol.base.units import utc_text
 from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope
+from bench_protocol.signing.breaks import REASON
 
 from ..db.store import Store, utc_now
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
-from ..log import writer
+from ..log import breaks, writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from .options import DatabaseUrl
 from .setup import open_store, read_settings, remark, stop
@@ -111,7 +114,7 @@ def revoke(
             reason=reason,
             compromised_since_log_index=since,
             server_origin=authority.origin,
-            at=utc_now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            at=utc_text(utc_now()),
         )
         payload = acts.payload(event)
         sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, authority.operator)
@@ -197,6 +200,25 @@ def create_invite(
     """Print an invitation code for one key."""
     with acting(database_url) as (store, _), store.writing() as session:
         print(key_registry.invite(session, utc_now(), owner, timedelta(days=days)))
+
+
+def state_break(
+    reason: Reason,
+    kept: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Entries that are left; without it all present."),
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """State, signed, that the newest entries of a restored log are lost.
+
+    Agents that saw such entries accept the log again, and post their lost results again.
+    """
+    if not re.fullmatch(REASON, reason):
+        raise stop(IDS["reason"])
+    with acting(database_url) as (store, authority), store.writing() as session:
+        size = breaks.state(session, authority, reason, utc_now(), kept)
+    print(f"stated: {people.plural(size, 'entry', 'entries')} are left; shown on the page /log")
 
 
 def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:

@@ -17,6 +17,7 @@ PRIVILEGES = {
     "alembic_version": "SELECT",
     "log_node": ONLY_ADDED,
     "log_checkpoint": ONLY_ADDED,
+    "log_break": ONLY_ADDED,
     "withdrawn": ONLY_ADDED,
     "log_entry": ONLY_ADDED,
     "submission": f"{ONLY_ADDED}, DELETE",

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import BadSignature, InvalidField
+from bench_protocol.base.units import utc_text
 from bench_protocol.payload import acts
 from bench_protocol.payload.acts import ChallengeIssued, ChallengeRequest
 from bench_protocol.payload.result import Result
@@ -98,8 +99,8 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
         nonce=row.nonce,
         key_id=row.key_id,
         server_origin=authority.origin,
-        issued_at=_utc_text(row.issued_at),
-        expires_at=_utc_text(row.expires_at),
+        issued_at=utc_text(row.issued_at),
+        expires_at=utc_text(row.expires_at),
     )
 
 
@@ -134,7 +135,3 @@ def facts(
     if received_at > row.expires_at:
         return SubmissionFacts(received_at, "expired")
     return SubmissionFacts(received_at, "fresh", row.issued_at)
-
-
-def _utc_text(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

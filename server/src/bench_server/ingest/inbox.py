@@ -5,8 +5,7 @@ All pending envelopes are opened and accepted together (:mod:`.batching`, :mod:`
 opened before the transaction, to keep it short, and their keys are looked up in one statement.
 """
 
-import itertools
-import secrets
+import hmac
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -36,8 +35,8 @@ _BITS = 0xFFFF_FFFF
 
 
 def new_id(at: datetime, number: int) -> str:
-    """An id of 16 hex digits for a result: seconds, and a number that its process uses once.
-    Results that arrive together are adjacent in every index and touch few of its pages."""
+    """An id of 16 hex digits for a result: seconds, and a number. Results that are made together
+    are adjacent in every index and touch few of its pages."""
     return f"{int(at.timestamp()) & _BITS:08x}{number & _BITS:08x}"
 
 
@@ -89,8 +88,8 @@ class Inbox:
         self.store = store
         self.authority = authority
         self._group_commit = GroupCommit(self._accept_all)
-        # Processes begin at random, so that their ids of one second hardly ever meet.
-        self._numbers = itertools.count(secrets.randbits(32))
+        # A result that a restore lost has the same id again. Senders cannot choose one.
+        self._id_key = b"result id" + authority.challenge.private_bytes_raw()
         # A key never changes its id and is never removed.
         self._keys: dict[str, Ed25519PublicKey] = {}
 
@@ -113,8 +112,19 @@ class Inbox:
     def _accept_all(self, received: Sequence[Received]) -> list[Accepted | ProtocolError]:
         self._look_up(item.line for item in received)
         opened = [self._open(item) for item in received]
-        outcomes = self._commit([item for item in opened if isinstance(item, Opened)])
-        return [outcomes[item.id] if isinstance(item, Opened) else item for item in opened]
+        first: dict[str, Opened] = {}
+        for item in opened:
+            if isinstance(item, Opened):
+                first.setdefault(item.id, item)
+        outcomes = self._commit([*first.values()])
+        return [
+            item
+            if not isinstance(item, Opened)
+            else outcomes[item.id]
+            if item is first[item.id]
+            else self._commit([item])[item.id]
+            for item in opened
+        ]
 
     def _open(self, received: Received) -> Opened | ProtocolError:
         sealed = received.line
@@ -128,7 +138,9 @@ class Inbox:
             statement.require_author(result.agent.key_id, signature.key_id)
         except ProtocolError as error:
             return error
-        identity = new_id(received.received_at, next(self._numbers))
+        number = hmac.digest(self._id_key, bytes.fromhex(sealed.payload_sha256), "sha256")[:4]
+        signed = datetime.fromisoformat(result.clocks.signed)
+        identity = new_id(signed, int.from_bytes(number))
         return Opened(identity, sealed, result, received.received_at)
 
     def _look_up(self, lines: Iterable[ReadLine]) -> None:

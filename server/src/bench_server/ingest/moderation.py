@@ -17,7 +17,7 @@ from sqlmodel import Session, col, delete, select, update
 
 from bench_protocol.base import strict_json
 from bench_protocol.base.errors import BadSignature, InvalidEnvelope, InvalidField
-from bench_protocol.base.units import Wire
+from bench_protocol.base.units import Wire, utc_text
 from bench_protocol.payload import acts
 from bench_protocol.payload.acts import Act
 from bench_protocol.signing import envelope
@@ -117,7 +117,7 @@ def operators(
         id=secrets.token_hex(16),
         key_id=authority.identity.operator_key_id,
         server_origin=authority.origin,
-        at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        at=utc_text(now),
         **about,
     )
     sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), authority.operator)

@@ -1,7 +1,7 @@
 """Number and text types of the wire, each with its unit and limits."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -65,6 +65,11 @@ UtcTime = Annotated[
     ),
     AfterValidator(_moment),
 ]
+
+
+def utc_text(moment: datetime) -> str:
+    """A time in the wire's form: RFC 3339, UTC, microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def plain_text(text: str, limit: int = 200) -> str:

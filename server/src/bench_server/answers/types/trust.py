@@ -65,6 +65,17 @@ class KeyHistory(KeyAnswer):
 
 
 @dataclass(frozen=True)
+class StatedBreak:
+    """A loss of the log's newest entries, which the server stated."""
+
+    kept_size: int
+    last: datetime | None
+    at: datetime
+    reason: str
+    statement: str
+
+
+@dataclass(frozen=True)
 class LogAnswer:
     """The log and the server's public keys."""
 
@@ -76,6 +87,7 @@ class LogAnswer:
     challenge_key: str
     operator_key: str
     license: str
+    breaks: tuple[StatedBreak, ...]
 
 
 @dataclass(frozen=True)

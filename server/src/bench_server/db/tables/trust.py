@@ -159,6 +159,18 @@ class LogCheckpoint(Table, table=True):
     note: str = Field(sa_type=Text)
 
 
+class LogBreak(Table, table=True):
+    """A signed statement that the entries from ``kept_size`` on were lost before ``stated_at``."""
+
+    __tablename__ = "log_break"
+
+    kept_size: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    stated_at: datetime = Field(primary_key=True, sa_type=UtcDateTime)
+    note: str = Field(sa_type=Text)
+
+
 class Cosignature(Table, table=True):
     """What a witness signed of a checkpoint on a day. ``day``: YYYY-MM-DD in UTC. ``line``: the
     signature line, with its newline."""

@@ -1,0 +1,43 @@
+"""Breaks of the log: the operator states that the newest entries of a restored log are lost."""
+
+from datetime import datetime
+
+from sqlmodel import Session, col, select
+
+from bench_protocol.base.units import utc_text
+from bench_protocol.signing.breaks import LogBreak as Statement
+from bench_protocol.signing.receipts import open_checkpoint
+
+from ..db.tables import LogBreak, LogCheckpoint, LogEntry
+from ..errors import NotFound
+from . import reader
+from .server_keys import Authority
+
+
+def state(
+    session: Session, authority: Authority, reason: str, now: datetime, kept: int | None
+) -> int:
+    """Sign and store that the log lost all entries from ``kept`` on (None: from its size on);
+    returns what is left.
+
+    Raises:
+        NotFound: the log has no checkpoint of this size.
+    """
+    size = reader.newest_checkpoint(session).size if kept is None else kept
+    checkpoint = session.get(LogCheckpoint, size)
+    if checkpoint is None:
+        near = select(LogCheckpoint.size).where(col(LogCheckpoint.size) <= size)
+        below = session.exec(near.order_by(col(LogCheckpoint.size).desc())).first()
+        raise NotFound(f"the log signed no checkpoint of {size} entries; a smaller one has {below}")
+    newest = session.get(LogEntry, size - 1)
+    last = "none" if newest is None else utc_text(newest.logged_at)
+    tree = open_checkpoint(checkpoint.note, authority.log_key)
+    note = Statement(tree, last, utc_text(now), reason).signed(authority.log)
+    session.add(LogBreak(kept_size=size, stated_at=now, note=note))
+    return size
+
+
+def notes(session: Session) -> tuple[str, ...]:
+    """All statements, the newest first."""
+    newest = select(LogBreak.note).order_by(col(LogBreak.stated_at).desc())
+    return tuple(session.exec(newest))
