@@ -156,6 +156,9 @@ screenshots: $(VENV)/set-up ## Take the pictures in docs/screenshots again.
 locks: $(VENV)/installed-dev ## Write locks/ again after a change of requirements (needs the package index; ARGS=--upgrade: newest versions; --check: name what changes).
 	$(BIN)/python -m deploy.locks $(ARGS)
 
+pin-images: ## Write the digest of each container image behind its tag (needs docker and the registries).
+	@deploy/pin_images.sh
+
 check-mac: $(VENV)/installed-dev ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.mac $(ARGS)
 

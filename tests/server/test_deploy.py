@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import plistlib
 import re
 import shutil
@@ -93,6 +94,28 @@ def test_images_are_made_of_what_there_is(program: str) -> None:
     package = tomllib.loads((ROOT / program / "pyproject.toml").read_text())["project"]
     for extras in re.findall(r"EXTRAS=([\w,-]+)", dockerfile):
         assert set(extras.split(",")) <= package["optional-dependencies"].keys()
+
+
+def test_images_are_pinned_by_their_digests(tmp_path: Path) -> None:
+    """``make pin-images``, twice; the second time the registry has other bytes."""
+    files = ("docker-compose.yml", "deploy/server.Dockerfile", "deploy/agent.Dockerfile")
+    (tmp_path / "deploy").mkdir()
+    for name in (*files, "deploy/pin_images.sh"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    docker = tmp_path / "docker"
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for digest, code in (("a" * 64, 0), ("b" * 64, 0), ("", 1)):
+        docker.write_text(f"#!/bin/sh\necho sha256:{digest}\n")
+        docker.chmod(0o755)
+        done = subprocess.run([tmp_path / "deploy" / "pin_images.sh"], env=path, check=False)
+        assert done.returncode == code
+    texts = [(tmp_path / name).read_text() for name in files]
+    used = re.findall(r"^(?: *image:|FROM) (\S+)", "\n".join(texts), re.M)
+    others = [name for name in used if not name.startswith("trainmark-server")]
+    assert len(others) == 8
+    assert all(re.search(rf":[^@]+@sha256:{'b' * 64}$", name) for name in others), others
+    restored = [re.sub("@sha256:b+", "", text) for text in texts]
+    assert restored == [re.sub("@sha256:[0-9a-f]+", "", (ROOT / n).read_text()) for n in files]
 
 
 def test_an_installed_server_has_the_documents_that_its_pages_link() -> None:
