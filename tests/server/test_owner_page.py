@@ -216,7 +216,7 @@ def test_search_finds_ids_and_owners(http: TestClient, lab: dict[str, str]) -> N
         assert {row["machine_id"] for row in listed} == {ids[name] for name in names}, words
         rows = get(http, f"/leaderboard?workload=mnist-cnn&group=machine&q={words}")["rows"]
         assert {row["machine_id"] for row in rows} == {ids[name] for name in names}, words
-    (one,) = get(http, f"/results?q={lab['few'][:8]}")["results"]
+    (one,) = get(http, f"/results?q={lab['few'][:12]}")["results"]
     assert one["id"] == lab["few"]
     moved = http.get("/?q=Basel lab", follow_redirects=False)
     assert (moved.status_code, moved.headers["location"]) == (302, "/owners/Basel%20lab")

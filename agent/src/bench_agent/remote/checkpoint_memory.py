@@ -228,7 +228,7 @@ class CheckpointMemory:
             f"The log of {self.server} lost every entry from number {size} on, and states it "
             f"(signed {stated.at}): {stated.reason}. {plural(len(lost), 'result')} of this machine "
             f"went with them{again if lost else ''}. Lost too: what you hid, showed, withdrew, "
-            f"renamed, rotated or revoked there after {stated.last}; do it again."
+            f"rotated or revoked there after {stated.last}; do it again."
         )
         return seen
 
