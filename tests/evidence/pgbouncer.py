@@ -37,8 +37,7 @@ class Pooler:
                 [self.program, str(self.folder / "ini")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, **postgres.as_user(),
             )  # fmt: skip
-        socket = self.folder / f".s.PGSQL.{PORT}"
-        if not wait_for(socket.exists, START_SECONDS):
+        if not wait_for(lambda: any(self.folder.glob(".s.PGSQL.*")), START_SECONDS):
             raise RuntimeError(f"PgBouncer does not start: {(self.folder / 'log').read_text()}")
 
     def kill(self) -> None:
@@ -50,9 +49,13 @@ class Pooler:
 
 
 def running(
-    cluster: postgres.Cluster, size: int = 3, mode: Mode = "transaction"
+    cluster: postgres.Cluster,
+    size: int = 3,
+    mode: Mode = "transaction",
+    loopback_port: int | None = None,
 ) -> AbstractContextManager[Pooler]:
-    """A pooler of ``size`` connections to each database, until the context ends.
+    """A pooler of ``size`` connections to each database, until the context ends; on its socket
+    without a password, or at a port of loopback with the passwords of PostgreSQL.
 
     Raises:
         FileNotFoundError: there is no PgBouncer.
@@ -60,17 +63,26 @@ def running(
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         raise FileNotFoundError("no PgBouncer; run: apt-get install pgbouncer")
-    return _running(cluster, program, size, mode)
+    listening = f"listen_port = {PORT}\nauth_type = trust\n"
+    if loopback_port is not None:
+        listening = (
+            f"listen_addr = 127.0.0.1\nlisten_port = {loopback_port}\nauth_type = scram-sha-256\n"
+            f"auth_user = {cluster.user}\n"
+            "auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = $1\n"
+        )
+    return _running(cluster, program, size, mode, listening)
 
 
 @contextmanager
-def _running(cluster: postgres.Cluster, program: str, size: int, mode: Mode) -> Iterator[Pooler]:
+def _running(
+    cluster: postgres.Cluster, program: str, size: int, mode: Mode, listening: str
+) -> Iterator[Pooler]:
     folder = postgres.new_folder(cluster.folder.parent)
     users = folder / "users"
     users.write_text(f'"{cluster.user}" ""\n')
     (folder / "ini").write_text(
         f"[databases]\n* = host={cluster.folder} port={cluster.port}\n"
-        f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = trust\n"
+        f"[pgbouncer]\nunix_socket_dir = {folder}\n{listening}"
         f"auth_file = {users}\npool_mode = {mode}\ndefault_pool_size = {size}\n"
         # After a restart of PostgreSQL it is asked again at once, and not after 15 s.
         "server_login_retry = 1\n"
