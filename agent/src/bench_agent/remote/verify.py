@@ -122,9 +122,13 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
             f"{path} is what the server answered to an envelope: bench-agent verify {beside}"
         )
     try:
-        document: Any = strict_json.loads(path.read_bytes(), max_bytes=MAX_BUNDLE_BYTES)
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise OSError(0, "it is no file")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BUNDLE_BYTES + 1)
+        document: Any = strict_json.loads(raw, max_bytes=MAX_BUNDLE_BYTES)
         if "payloadType" in document:
-            envelope.read(path.read_bytes())
+            envelope.read(raw)
             return Entry(path)
         said = {name: document[name] for name in (JUDGED, RECOMPUTATIONS) if name in document}
         return {name: document[name] for name in PARTS} | said
