@@ -71,6 +71,7 @@ def backend(packages: Mapping[str, str]) -> Found:
         (system.check_python, ((3, 10), "Darwin"), "warn", "--python 3.13"),
         (system.check_python, ((3, 15), "Linux"), "warn", "--python 3.13"),
         (system.check_architecture, ("Darwin", "x86_64", True), "fail", "arch -arm64"),
+        (system.check_architecture, ("Linux", "x86_64", True), "fail", "--platform linux/arm64"),
         (system.check_architecture, ("Darwin", "arm64", False), "ok", ""),
         (system.check_architecture, ("Linux", "aarch64", False), "ok", ""),
         (system.check_architecture, ("Darwin", "x86_64", False), "warn", ""),

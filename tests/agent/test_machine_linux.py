@@ -123,6 +123,8 @@ def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
         (("0x41", "0xd0c"), "Amazon EC2 m6g.large", "AWS Graviton2"),
         (("0x41", "0xd40"), "Amazon EC2 c7g.metal", "AWS Graviton3"),
         (("0x41", "0xd4f"), "Amazon EC2 m8g.large", "AWS Graviton4"),
+        (("0x41", "0xd4f"), "Amazon EC2 p6e-gb200.36xlarge", "Neoverse-V2"),
+        (("0x41", "0xd08"), "Amazon EC2 a1.large", "AWS Graviton"),
         (("0x41", "0xd4f"), "Google Google Compute Engine", "Google Axion"),
         (("0x41", "0xd49"), "Microsoft Corporation Virtual Machine", "Microsoft Cobalt 100"),
         *((("0x41", "0xd4f"), board, "Neoverse-V2") for board in ("NVIDIA GH200 P4352", "X1", "")),

@@ -160,6 +160,10 @@ FALLING = supply("BAT0", **OWN, status="Discharging")
             True,
         ),
         (supply("BAT0", **OWN, status="Unknown"), None),
+        *(
+            (supply("BAT0", **OWN, status=said) | supply("ac", type="Mains", online="0"), on)
+            for said, on in (("Full", True), ("Not charging", True), ("Charging", False))
+        ),
         (supply("hid-00:11:22-battery", **OWN, status="Discharging"), None),
         (supply("headset", **OWN, scope="device", status="Discharging"), None),
         (supply("ups0", type="UPS", status="Discharging", online="1"), None),
@@ -273,8 +277,8 @@ def test_heat_and_governor_are_of_this_processs_cores(
         files[f"{CPUS}/cpu{n}/thermal_throttle/core_throttle_count"] = str(count)
     monkeypatch.setattr(sensors, "ROOT", tree(tmp_path, files))
     for own, count, governor in (
-        ({1, 2}, 12, "governor1"),
-        (None, 1712, "governor0"),
+        ({1, 2}, 12, "governor1 and governor2"),
+        (None, 1712, "governor0 and governor1 and governor2 and governor3"),
         ({9}, None, None),
     ):
         monkeypatch.setattr(counters, "own_cores", lambda own=own: own)

@@ -104,6 +104,8 @@ def test_spellings_of_one_product_group_together(name: str) -> None:
 def test_different_products_stay_apart() -> None:
     of_nvidia = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H200", "NVIDIA H200 NVL"]
     assert len({clean(name) for name in of_nvidia}) == 4
+    xeons = ["Intel(R) Xeon(R) CPU @ 2.20GHz", "Intel(R) Xeon(R) CPU @ 2.00GHz", "Intel Xeon"]
+    assert len({clean(name) for name in xeons}) == 3
     assert clean("Intel(R) Core(TM) i7-8700K") != clean("Intel(R) Core(TM) i7-8700")
     assert clean("GeForce RTX 4090") != clean("GeForce RTX 4090 Laptop GPU")
     assert clean("GeForce RTX 2080") != clean("GeForce RTX 2080 with Max-Q Design")
@@ -212,6 +214,7 @@ TRANSLATED: list[dict[str, Any]] = [
         ("Snapdragon(R) X Elite", "AMD64", "Snapdragon X Elite (emulated)"),
         ("Qualcomm Oryon", "x86_64", "Qualcomm Oryon (emulated)"),
         ("AWS Graviton3", "x86_64", "AWS Graviton3 (emulated)"),
+        ("VirtualApple @ 2.50GHz", "x86_64", "VirtualApple (emulated)"),
         ("Intel(R) Xeon(R) Gold 6430", "aarch64", "Intel Xeon Gold 6430 (emulated)"),
         ("AMD EPYC 9654", "x86_64", "AMD EPYC 9654"),
         ("Qualcomm Oryon", "ARM64", "Qualcomm Oryon"),

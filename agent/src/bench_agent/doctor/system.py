@@ -73,11 +73,13 @@ def uv_command(which: Callable[[str], str | None] = shutil.which) -> tuple[str, 
     return f"{python} -m pip install uv && ", f"{python} -m uv"
 
 
-def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
-    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator."""
-    if rosetta:
-        sentence = "this Python is for Intel and runs translated by Rosetta: no GPU, wrong speeds"
-        yield fail(sentence, NATIVE_PYTHON)
+def check_architecture(system: str, machine: str, translated: bool) -> Iterator[Finding]:
+    """Check for Rosetta and QEMU: a Python of another architecture measures the translator."""
+    if translated:
+        native = "arm64" if machine.lower() in ("x86_64", "amd64") else "amd64"
+        image = CONTAINER.replace("run", f"run --platform linux/{native}", 1)
+        sentence = f"this Python is for {machine} and runs translated: no GPU, wrong speeds"
+        yield fail(sentence, NATIVE_PYTHON if system == "Darwin" else image)
     elif system == "Darwin" and machine != "arm64":
         yield warn("an Intel Mac: no framework has current wheels for it")
     elif machine.lower() in ("x86_64", "amd64", "arm64", "aarch64"):

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bench_protocol.catalogue.matrix import Device
+from bench_protocol.payload.hardware import emulated
 
 from .. import machine
 from ..base import names
@@ -182,7 +183,7 @@ CHECKS: Mapping[str, Callable[[Surroundings], Iterable[Finding]]] = {
     "system": lambda s: system.check_system(s.system, s.wsl, s.macos),
     "python": lambda s: system.check_python(s.python, s.system),
     "architecture": lambda s: system.check_architecture(
-        s.system, s.architecture, s.facts.os.rosetta
+        s.system, s.architecture, emulated(s.facts.cpu, s.facts.os)
     ),
     "glibc": lambda s: system.check_glibc(s.system, s.glibc),
     "home": lambda s: storage.check_home(s.home.root, s.unwritable, s.environ),

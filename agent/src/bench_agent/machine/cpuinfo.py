@@ -74,13 +74,14 @@ UNKNOWN_CORE = "Arm core"
 # Chips by all their kinds of cores.
 CHIPS = {frozenset({"Cortex-X925", "Cortex-A725"}): "NVIDIA GB10"}
 # A cloud's own processor, by the text in the machine's DMI. A chip that others build in too has its
-# cores' name everywhere.
+# cores' name everywhere. Amazon's letter "g" tells its own chips from NVIDIA's (p6e-gb200).
+AMAZON = r"amazon ec2 [a-z]+\d+g"
 CLOUD_PRODUCTS = (
-    ("amazon ec2", "Cortex-A72", "AWS Graviton"),
-    ("amazon ec2", "Neoverse-N1", "AWS Graviton2"),
-    ("amazon ec2", "Neoverse-V1", "AWS Graviton3"),
-    ("amazon ec2", "Neoverse-V2", "AWS Graviton4"),
-    ("amazon ec2", "Neoverse-V3", "AWS Graviton5"),
+    (r"amazon ec2 a1\b", "Cortex-A72", "AWS Graviton"),
+    (AMAZON, "Neoverse-N1", "AWS Graviton2"),
+    (AMAZON, "Neoverse-V1", "AWS Graviton3"),
+    (AMAZON, "Neoverse-V2", "AWS Graviton4"),
+    (AMAZON, "Neoverse-V3", "AWS Graviton5"),
     ("google", "Neoverse-V2", "Google Axion"),
     ("microsoft", "Neoverse-N2", "Microsoft Cobalt 100"),
 )
@@ -121,7 +122,7 @@ def brand_of(info: CpuInfo, product: str, lscpu: str) -> str | None:
     if info.brand:
         return info.brand
     for words, core, name in CLOUD_PRODUCTS:
-        if core in info.arm_cores and words in product.lower():
+        if core in info.arm_cores and re.search(words, product.lower()):
             return name
     if chip := CHIPS.get(frozenset(info.arm_cores)):
         return chip

@@ -48,9 +48,13 @@ def power(system: str) -> Power:
 
 
 def governor() -> str | None:
-    """The CPU governor of the first core of this process; None without one (virtual machines)."""
-    core = min(counters.own_cores() or {0})
-    return file_text(ROOT / f"{CPUS}/cpu{core}/cpufreq/scaling_governor").strip() or None
+    """The CPU governors of this process's cores; None without one (virtual machines)."""
+    files = (
+        path
+        for core in counters.own_cores() or "*"
+        for path in (ROOT / CPUS).glob(f"cpu{core}/cpufreq/scaling_governor")
+    )
+    return " and ".join(sorted({file_text(path).strip() for path in files} - {""})) or None
 
 
 def thermal_pressure() -> str | None:
@@ -116,4 +120,6 @@ def _on_battery(system: str, root: Path = ROOT) -> bool | None:
     if any(CHARGER.match(one["type"]) and one["online"] in ("1", "2") for one in own):
         return False
     states = {one["status"] for one in batteries}
-    return True if "Discharging" in states else False if states & CHARGED else None
+    # A full battery is in use when the mains are off.
+    off = "Charging" not in states and any(one["type"] == "Mains" and one["online"] for one in own)
+    return True if off or "Discharging" in states else False if states & CHARGED else None

@@ -105,10 +105,10 @@ RULES: dict[str, Callable[[Machine], bool]] = {
     ),
     # Rosetta and QEMU list those of the processor beside those that are translated, or alone.
     "the instruction sets are of x86-64, the architecture is Arm": lambda m: (
-        _runs(m, ARM) and _has(m, X86_SETS) and not emulated(m)
+        _runs(m, ARM) and _has(m, X86_SETS) and not emulated(m.cpu, m.os)
     ),
     "the instruction sets are of Arm, the architecture is x86-64": lambda m: (
-        _runs(m, X86) and _has(m, ARM_SETS) and not emulated(m)
+        _runs(m, X86) and _has(m, ARM_SETS) and not emulated(m.cpu, m.os)
     ),
     "Metal is a part of macOS alone": lambda m: _gpu(m, "metal") and m.os.name != "macos",
     "CUDA has had no version for macOS since 10.2 (2019)": lambda m: (

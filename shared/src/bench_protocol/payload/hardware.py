@@ -12,12 +12,14 @@ from functools import cache, lru_cache
 from ..base import names
 from ..catalogue import peaks
 from ..catalogue.matrix import Device
-from .machine import Cpu, Machine
+from .machine import Cpu, Machine, OperatingSystem
 
 # Replacements of spellings, applied in order to the names of operating system and driver.
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"\((?:R|TM|C)\)", " "),
     (r" +-(?=\w)", "-"),
+    # Clouds sell processors without a number, which only their clock tells apart.
+    (r"^Intel\s+Xeon\s+(?:CPU|Processor)?\s*@\s*([\d.]+)\s?GHz$", r"Intel Xeon (\1 GHz)"),
     (r"@\s*[\d.]+\s?[GM]Hz$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
     # A number of cores is no part of a name, except Apple's, which also has "GPU".
@@ -86,8 +88,8 @@ ARM = re.compile(r"arm64\w*|aarch64\w*|armv\d\w*|arm", re.IGNORECASE)
 # Cleaned names. Rosetta calls Apple's processors VirtualApple; AMD's Opteron A1100 is an Arm.
 X86_NAMES = re.compile(r"Intel\b|AMD (?:EPYC|Ryzen|Athlon|FX|Phenom)\b", re.IGNORECASE)
 ARM_NAMES = re.compile(
-    r"Apple\b|AWS Graviton|Ampere|Arm\b|Cortex|Google Axion|Microsoft Cobalt|NVIDIA|Qualcomm"
-    r"|Snapdragon",
+    r"(?:Virtual)?Apple\b|AWS Graviton|Ampere|Arm\b|Cortex|Google Axion|Microsoft Cobalt|NVIDIA"
+    r"|Qualcomm|Snapdragon",
     re.IGNORECASE,
 )
 
@@ -107,17 +109,17 @@ def hardware_name(machine: Machine, device: Device) -> str:
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
     if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
         name += " (fanless)"
-    if emulated(machine):
+    if emulated(machine.cpu, machine.os):
         name += " (Rosetta)" if machine.os.rosetta else " (emulated)"
     return name + _nesting(machine, device)
 
 
-def emulated(machine: Machine) -> bool:
+def emulated(cpu: Cpu, system: OperatingSystem) -> bool:
     """Whether the named processor runs programs of the other architecture: under Rosetta, Windows
     on Arm, QEMU."""
     foreign = {X86: ARM_NAMES, ARM: X86_NAMES}
-    return machine.os.rosetta or any(
-        programs.fullmatch(machine.cpu.architecture) and processors.match(clean(machine.cpu.brand))
+    return system.rosetta or any(
+        programs.fullmatch(cpu.architecture) and processors.match(clean(cpu.brand))
         for programs, processors in foreign.items()
     )
 
