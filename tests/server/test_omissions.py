@@ -38,7 +38,7 @@ class Sender:
     def send(self, run: int, repeat: int = 1) -> str:
         self.now += MINUTE
         return self.post.made(
-            key=self.key, run_id=f"{run:032x}", repeat=repeat, step_ns=1_000_000 + run - repeat
+            key=self.key, run_id=f"{run:032x}", repeat=repeat, step_ns=1_000_000 + run + repeat
         )
 
 
