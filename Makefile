@@ -60,7 +60,7 @@ OTHER := .venv-3.$(MINOR)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --ignore tests/documents --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-python test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-asks test-faults test-soak
+.PHONY: help install frameworks demo test test-all test-python test-deploy lint types audit audit-dependencies faults serve migrate screenshots locks check-mac check-gpu release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-asks test-faults test-soak
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -161,6 +161,9 @@ pin-images: ## Write the digest of each container image behind its tag (needs do
 
 check-mac: $(VENV)/installed-dev ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.mac $(ARGS)
+
+check-gpu: $(VENV)/installed-dev ## The first hour on an NVIDIA GPU: packs a folder for a machine without a network (ARGS="pack FOLDER"), runs a step (ARGS="facts"), enters its limits (ARGS="apply FILE").
+	@PYTHONPATH=. $(BIN)/python -m tests.evidence.gpu $(ARGS)
 
 .release/bin/twine: locks/release.txt
 	@$(PYTHON) -m venv .release

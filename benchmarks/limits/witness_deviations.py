@@ -2,6 +2,7 @@
 this."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -85,7 +86,7 @@ def recomputed(workload: str, nonce: str, batch_size: int, kept: Path | None) ->
     found = figures(made, nonce, batch_size)
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
+        part = path.with_suffix(f".{os.getpid()}")
         part.write_text(found.model_dump_json())
         part.replace(path)
     return found

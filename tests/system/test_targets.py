@@ -45,6 +45,7 @@ SMALLEST = {
     "demo": ["--once", "--workload", "mnist-dense", "--framework", "mlx"],
     "test": ["--numprocesses", "2", "-m", "postgresql", *FILES],
     "test-deploy": [],
+    "check-gpu": ["facts", "--device", "cpu", "--frameworks", "mlx", "--workloads", "mnist-dense"],
     "audit": ["--only", "forged"],
     "test-faults": ["--only", "proxy", "--database", "postgresql"],
     "test-soak": ["--database", "postgresql"],
@@ -87,6 +88,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'server.db'}",
         "BENCH_SERVER_PORT": "0",
         "BENCH_HOME": str(tmp_path / "agent"),
+        "OUT": str(tmp_path / "out"),
         "COLUMNS": "80",
     }
 
