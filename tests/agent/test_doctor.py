@@ -3,18 +3,17 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from bench_agent.base.home import Home
 from bench_agent.base.keys import load_or_create_key, machine_hash
+from bench_agent.cli.main import app
 from bench_agent.doctor import table
 from bench_agent.doctor.table import CHECKS, Surroundings, examine
-
-MAIN = "from bench_agent.cli.main import main; main()"
 
 
 class Bench:
@@ -25,18 +24,10 @@ class Bench:
             "BENCH_HOME": str(folder / "home"),
             "COLUMNS": "100",
         }
-        self.environment.pop("BENCH_SERVER", None)
 
     def doctor(self, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
-        done = subprocess.run(
-            [sys.executable, "-c", MAIN, "doctor", "--json", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)["findings"]
+        done = CliRunner(env=self.environment).invoke(app, ["doctor", "--json", *arguments])
+        return done.exit_code, json.loads(done.stdout)["findings"]
 
     def follow(self, hint: str) -> None:
         script = f"{hint}\necho BENCH_HOME=$BENCH_HOME"

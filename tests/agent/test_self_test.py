@@ -1,5 +1,6 @@
 """Self-tests: which faults of a simulated device they find, and that such a device is refused."""
 
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from tests.fakes.results import make_machine
 from typer.testing import CliRunner
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import FoundDevice, Probe, SelfTestTask
+from bench_agent.base.messages import FoundDevice, Probe, SelfTestAnswer, SelfTestTask
 from bench_agent.base.self_test import (
     LEAST_GROWTH,
     MOST_LEFT,
@@ -36,12 +37,15 @@ from bench_agent.run.context import RunContext
 from bench_agent.run.patience import Place
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
+from bench_agent.run.worker_process import run_task
+from bench_agent.worker import main as worker_main
 from bench_agent.worker import self_test as worker_self_test
 from bench_protocol.catalogue.matrix import Device, Precision
 from bench_protocol.payload.result import Failed, Measured
 
 WORKER = Path(__file__).parent.parent / "fakes" / "device_worker.py"
 CPU = Device(kind="cpu")
+DESCRIBED = functools.cache(interpreters.describe)
 FOUND = {"mlx": Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environment=None)}
 RIGHT: dict[Precision, tuple[int, bool]] = {
     "float32": (20, True),
@@ -61,12 +65,21 @@ BROKEN: list[tuple[Fault, str]] = [
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Fault], None]:
-    def place(fault: Fault) -> None:
+def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Puts a device into this process, which answers at once, or into a real worker."""
+
+    def place(fault: Fault, in_worker: bool = False) -> None:
+        def here(task: SelfTestTask, *_: object) -> SelfTestAnswer:
+            engine = DeviceEngine(fault)
+            monkeypatch.setattr(worker_main, "engine_named", lambda name: engine)
+            return worker_main.tested(task, lambda: engine.device.now_ns)
+
         command = [sys.executable, str(WORKER), fault]
         monkeypatch.setattr(self_test, "worker_command", lambda python=None: command)
+        monkeypatch.setattr(self_test, "run_task", run_task if in_worker else here)
 
     answers = {(None, "mlx"): FOUND["mlx"]}
+    monkeypatch.setattr(interpreters, "describe", DESCRIBED)
     monkeypatch.setattr(table, "probe_each", lambda *_: answers)
     monkeypatch.setattr(cli_run, "probe_frameworks", lambda *_: FOUND)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
@@ -96,12 +109,9 @@ def test_each_fault_is_a_problem(fault: Fault, words: str) -> None:
     assert words in "; ".join(problems(measured(fault), "float32", "cpu", 1e15))
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [*(pytest.param(*one, marks=pytest.mark.process) for one in BROKEN[1:]), BROKEN[0]],
-)
-def test_doctor_finds_each_fault(device: Callable[[Fault], None], fault: Fault, words: str) -> None:
-    device(fault)
+@pytest.mark.parametrize(("fault", "words"), [BROKEN[0], BROKEN[-1]])
+def test_doctor_finds_a_fault(device: Callable[..., None], fault: Fault, words: str) -> None:
+    device(fault, in_worker=True)
     code, findings = doctor()
     finding = findings["self-test.mlx-cpu-float32"]
     assert (code, finding["verdict"]) == (1, "fail")
@@ -109,9 +119,7 @@ def test_doctor_finds_each_fault(device: Callable[[Fault], None], fault: Fault, 
     assert "install" in finding["hint"]
 
 
-@pytest.mark.parametrize("fault", ["none", pytest.param("noise", marks=pytest.mark.process)])
-def test_an_honest_device_passes(device: Callable[[Fault], None], fault: Fault) -> None:
-    device(fault)
+def test_an_honest_device_passes(device: Callable[[Fault], None]) -> None:
     _, findings = doctor()
     assert findings["self-test.mlx-cpu-float32"]["verdict"] == "ok"
     # Its numbers are float32's, so it does not compute in bfloat16.
@@ -257,7 +265,6 @@ def test_ab_compares_no_device_that_fails(
     assert compared(*chosen) == (1, [])
 
 
-@pytest.mark.process
 def test_an_outcome_is_kept_until_its_subject_changes(
     device: Callable[[Fault], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
