@@ -12,9 +12,12 @@ import pytest
 from tests.agent.test_plan import HERE, planned
 from tests.agent.test_resume import OPEN, Quiet, measure
 from tests.fakes import results
+from typer.testing import CliRunner
 
+from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.cli.help_others import Help, with_asked
+from bench_agent.cli.main import app
 from bench_agent.plan import asked
 from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
@@ -186,6 +189,29 @@ def test_the_user_decides(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: typed)
     made = with_asked(run_of(1e6), lay_out, "http://s", None, MACHINE, answer)
     assert [p.cell.workload for p in made.asked] == (["mnist-dense"] if helps else [])
+
+
+def test_the_command_plans_what_the_server_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(begun: journal.Journal, *_: object) -> None:
+        cells.extend(one.cell.workload for one in begun.plan().asked)
+        raise UsageProblem("enough")
+
+    cells: list[str] = []
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(remote, "wanted", lambda server, token, slugs: [wanted()])
+    for name, instead in (
+        ("planned", lambda *_: (run_of(1e6), lay_out)),
+        ("consent_before", lambda *_: True),
+        ("idle_or_asked", lambda *_: OPEN),
+        ("measured", measured),
+    ):
+        monkeypatch.setattr(f"bench_agent.cli.run.{name}", instead)
+    arguments = ["run", "--server", "http://server.test", "--help-others", "yes", "--yes"]
+    shown = CliRunner().invoke(app, arguments).stderr
+    assert "http://server.test asks for 1 more:" in shown
+    assert cells == ["mnist-dense"]
 
 
 def test_an_answer_names_its_ask_also_after_a_resume(tmp_path: Path) -> None:

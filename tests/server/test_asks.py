@@ -4,6 +4,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
@@ -12,6 +13,7 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from tests.fakes.waiting import wait_for
 
+from bench_agent.remote import asks as remote
 from bench_protocol.payload.result import Asked
 from bench_protocol.trust import asks
 from bench_protocol.trust.asks import HardwareSetup
@@ -79,6 +81,19 @@ def test_anyone_can_repeat_the_draw(drawn: dict[str, Any], post: Poster) -> None
     assert asks.is_drawn(drawn["root"], setup_of(ask), ask["reason"])
     assert wanted(post, ask["hardware_slug"]) == drawn
     assert wanted(post, "nothing-like-it")["asks"] == []
+
+
+def test_the_agent_answers_what_it_reads_of_the_draw(drawn: dict[str, Any], post: Poster) -> None:
+    def asked_of_server(request: httpx.Request) -> httpx.Response:
+        return post.http.get(request.url.raw_path.decode())
+
+    transport = httpx.MockTransport(asked_of_server)
+    slug = drawn["asks"][0]["hardware_slug"]
+    ((ask, named),) = remote.wanted("http://server", None, [slug, "nothing"], transport=transport)
+    identity = answer(post, drawn, **named.model_dump())
+    assert ask.setup == setup_of(drawn["asks"][0])
+    found = post.http.get(f"/api/v1/results/{identity}").json()
+    assert found["ask_id"] == drawn["asks"][0]["id"]
 
 
 def test_a_sample_is_drawn_at_its_rate() -> None:
