@@ -129,19 +129,10 @@ def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
         (("0x41", "0xd49"), "Microsoft Corporation Virtual Machine", "Microsoft Cobalt 100"),
         *((("0x41", "0xd4f"), board, "Neoverse-V2") for board in ("NVIDIA GH200 P4352", "X1", "")),
         *((("0x41", "0xd0c"), board, "Neoverse-N1") for board in ("Oracle VM", "Gigabyte R272")),
-        (("0x61", "0x023"), "", "Apple M1"),
     ],
 )
 def test_arm_processors_get_a_name(part: tuple[str, str], product: str, brand: str) -> None:
     assert brand_of(parse_cpuinfo(arm(part)), product, "") == brand
-
-
-def test_lscpu_is_the_last_resort() -> None:
-    unknown = parse_cpuinfo(arm(("0x99", "0x999")))
-    lscpu_output = "Vendor ID: X\nModel name:   Odd-1\nBIOS Model name: Real 9 CPU @ 3.0GHz\n"
-    assert brand_of(unknown, "", "Model name: Odd-1\nModel name: -\n") == "Odd-1"
-    assert brand_of(unknown, "", lscpu_output) == "Real 9 CPU @ 3.0GHz"
-    assert brand_of(unknown, "", "") == "Arm core 0x99:0x999"
 
 
 @pytest.mark.parametrize(
@@ -234,10 +225,7 @@ def test_the_tightest_group_counts_in_version_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "parsed"),
     [
-        (cgroup.parse_cpu_max, "200000 100000\n", 2.0),
-        (cgroup.parse_cpu_max, "50000 100000", 0.5),
-        *((cgroup.parse_cpu_max, odd, None) for odd in ("max 100000\n", "-1 100000")),
-        *((cgroup.parse_cpu_max, odd, None) for odd in ("", "1 0", "x y z")),
+        *((cgroup.parse_cpu_max, odd, None) for odd in ("-1 100000", "", "1 0", "x y z")),
         (linux.kernel_without_names, "6.8.0-1017-aws", "6.8.0-1017-aws"),
         (linux.kernel_without_names, EL9, EL9),
         (linux.kernel_without_names, "6.11.4-301.fc41.x86_64", "6.11.4-301.fc41.x86_64"),

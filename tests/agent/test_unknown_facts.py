@@ -12,7 +12,6 @@ from bench_agent.machine import cgroup, counters, linux, sensors
 from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
 from bench_agent.machine.text import text_or_none
 from bench_agent.machine.topology import read_topology
-from bench_protocol.payload.hardware import clean
 
 ARM = "processor\t: {}\nCPU implementer\t: {}\nCPU part\t: {}\n"
 CPUS = "sys/devices/system/cpu"
@@ -51,6 +50,7 @@ def arm(*kinds: str, name: str = "") -> str:
         (["0x41:0xd85", "0x41:0xfff"], "", "", "Cortex-X925 and Arm core 0x41:0xfff"),
         (["0x61:0x022", "0x61:0x023"], "", "", "Apple M1"),
         (["0x99:0x1"], "", "BIOS Model name: U1\nModel name: -", "U1"),
+        (["0x99:0x1"], "", "Model name: Odd-1\nBIOS Model name: U1 @ 3.0GHz", "U1 @ 3.0GHz"),
         *(
             (["0x99:0x1"], name, f"BIOS Model name: {name}\nModel name: Odd-1", "Odd-1")
             for name in (
@@ -70,15 +70,6 @@ def test_a_processor_is_named_by_all_its_cores_and_no_placeholder(
 @pytest.mark.parametrize("board", ["NVIDIA DGX Spark", "Somebody's Desk AI 1", ""])
 def test_one_chip_has_one_name_whatever_the_board_is_called(board: str) -> None:
     assert brand_of(parse_cpuinfo(arm("0x41:0xd85", "0x41:0xd87")), board, "") == "NVIDIA GB10"
-
-
-def test_a_mark_inside_of_a_name_leaves_no_blank() -> None:
-    assert clean("AMD FX(tm)-8350 Eight-Core Processor") == "AMD FX-8350"
-    for name in ("AMD FX™-8350", "AMD FX (TM)-8350", "AMD FX®-8350"):
-        assert clean(name) == "AMD FX-8350"
-    assert clean("VIA C7(R)-M") == "VIA C7-M"
-    assert clean("AMD Turion(tm) 64 Mobile") == "AMD Turion 64 Mobile"
-    assert clean("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz") == "Intel Core i7-8700"
 
 
 def test_a_character_that_the_protocol_refuses_is_left_out_and_said(

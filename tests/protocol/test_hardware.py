@@ -64,6 +64,12 @@ PROCESSORS = {
     "Intel Core Ultra 9 285K": ["Intel® Core™ Ultra 9 285K", "Intel(R) Core(TM) Ultra 9 285K"],
     "AWS Graviton3": ["AWS Graviton3", "Graviton 3", "AWS Graviton 3"],
     "Ampere Altra": ["Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz", "Ampere Altra"],
+    "AMD FX-8350": [
+        *("AMD FX(tm)-8350 Eight-Core Processor", "AMD FX\u2122-8350", "AMD FX (TM)-8350"),
+        "AMD FX\u00ae-8350",
+    ],
+    "VIA C7-M": ["VIA C7(R)-M", "VIA C7-M"],
+    "AMD Turion 64 Mobile": ["AMD Turion(tm) 64 Mobile"],
     "Arm Neoverse-N1": ["Neoverse-N1", "ARM Neoverse-N1", "Arm Neoverse N1"],
 }
 GPUS = {

@@ -45,7 +45,10 @@ def test_a_sorted_board_keeps_its_ranks_and_rows_without_a_value_are_last(filled
     assert ranks(filled) == ranks(filled, sort="-hardware") == in_order
     assert ranks(filled, sort="hardware") == in_order[::-1]
     assert ranks(filled, sort="accuracy") == in_order  # none has one: by speed
-    for field in ("samples_per_second", "epoch_seconds", "speed_up", "price", "memory_bytes"):
+    for field in (
+        *("samples_per_second", "epoch_seconds", "speed_up", "price", "memory_bytes"),
+        *("trust_level", "newest_at", "spread"),
+    ):
         for sign in ("", "-"):
             values = [row[field] for row in rows(filled, sort=f"{sign}{field}")]
             there = sorted((value for value in values if value is not None), reverse=bool(sign))

@@ -205,18 +205,6 @@ def test_a_filter_by_backing_ranks_anew(post: Poster, store: Store) -> None:
     assert (refused.status_code, "backing" in refused.text) == (422, True)
 
 
-@pytest.mark.parametrize("sort", ["samples_per_second", "trust_level", "newest_at", "spread"])
-@pytest.mark.parametrize("sign", ["", "-"])
-def test_every_sort_is_monotone(post: Poster, store: Store, sort: str, sign: str) -> None:
-    for seed in range(2, 7):
-        send(post, seed, 1_000_000 * (7 - seed), f"AMD Ryzen {seed}")
-    decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(2))))
-    address = f"/api/v1/leaderboard?workload=mnist-cnn&sort={sign}{sort}"
-    values = [row[sort] for row in post.http.get(address).json()["rows"]]
-    assert len(values) == 5
-    assert values == sorted(values, reverse=bool(sign))
-
-
 def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store: Store) -> None:
     """Twenty make an outlier of a stranger's result, of nobody's beside a confirmed owner."""
     for seed in range(1, 24):

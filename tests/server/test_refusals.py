@@ -69,9 +69,12 @@ def test_bad_results(post: Poster) -> None:
 
 def test_content_types(post: Poster) -> None:
     body = results.sealed(results.make_result())
-    for kind in ("text/plain", ""):
-        answer = post.http.post("/api/v1/results", content=body, headers={"Content-Type": kind})
-        assert_problem(answer, 415, "wrong_media_type", "Content-Type")
+    for headers, field in (
+        ({"Content-Type": "text/plain"}, "Content-Type"),
+        (JSON | {"Content-Encoding": "gzip"}, "Content-Encoding"),
+    ):
+        answer = post.http.post("/api/v1/results", content=body, headers=headers)
+        assert_problem(answer, 415, "wrong_media_type", field)
     headers = {"Content-Type": "application/vnd.dsse.envelope.v1+json; charset=utf-8"}
     assert post.http.post("/api/v1/results", content=body, headers=headers).status_code == 201
 
@@ -200,18 +203,21 @@ def test_a_list_is_no_document(http: TestClient) -> None:
         assert (400 <= answer.status_code < 500, answer.json()["field"]) == (True, "body"), address
 
 
-def test_other_methods(http: TestClient) -> None:
+def test_allow_names_the_methods_of_an_address(http: TestClient) -> None:
     for method, address, allow in (
         ("DELETE", "/api/v1/results", "GET, HEAD, POST, OPTIONS"),
-        ("PUT", "/api/v1/workloads", "GET, HEAD, OPTIONS"),
+        ("PUT", "/", "GET, HEAD, OPTIONS"),
         ("GET", "/api/v1/challenges", "POST, OPTIONS"),
-        ("HEAD", "/api/v1/challenges", "POST, OPTIONS"),
+        ("HEAD", "/api/v1/acts", "POST, OPTIONS"),
         ("POST", "/static/site.css", "GET, HEAD, OPTIONS"),
     ):
         answer = http.request(method, address)
         assert (answer.status_code, answer.headers["allow"]) == (405, allow)
         if method != "HEAD":
             assert_problem(answer, 405, "method_not_allowed", "method")
+        answer = http.options(address)
+        assert (answer.status_code, answer.headers["allow"]) == (204, allow)
+    assert http.options("/nothing").status_code == 404
 
 
 def test_a_browser_gets_a_page(http: TestClient) -> None:

@@ -17,7 +17,6 @@ from bench_protocol.payload.result import Measurement
 from bench_protocol.payload.witness import LastBlock
 from bench_server.ingest import columns
 from bench_server.ranking import score
-from bench_server.ranking.compare import ranked
 from bench_server.ranking.figures import Setup
 
 pytestmark = pytest.mark.sqlite
@@ -33,17 +32,6 @@ OTHER = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
 )
 def test_the_limits_are_those_of_standard(device: Any, seconds: float, kind: str) -> None:
     assert timing_kind(device, seconds * 1e9) == kind
-
-
-def place(*setups: tuple[float, Setup]) -> tuple[float, int]:
-    (row,) = ranked(figures([repeat(ns, setup=setup) for ns, setup in setups]), one_each=True)
-    return row.figure.ns_per_sample, row.setups
-
-
-def test_a_place_is_the_fastest_whatever_its_data_and_timing() -> None:
-    generated = SETUP._replace(data="generated")
-    assert place((100, SETUP), (10, SHORT)) == (10, 2)
-    assert place((100, SHORT), (10, generated)) == (10, 2)
 
 
 def test_a_score_compares_the_fastest_of_both() -> None:

@@ -62,13 +62,6 @@ def test_weights_of_codings_are_heeded(http: TestClient, accepted: str, coding: 
         assert answer.headers.get("content-encoding") == coding, path
 
 
-def test_a_compressed_body_is_refused_by_name(http: TestClient) -> None:
-    for path in ("/api/v1/results", "/api/v1/keys", "/api/v1/acts"):
-        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        answer = http.post(path, content=gzip.compress(b"{}"), headers=headers)
-        assert (answer.status_code, answer.json()["field"]) == (415, "Content-Encoding"), path
-
-
 @pytest.mark.parametrize(
     ("part", "status"),
     [("bytes=zz", 200), ("bytes=9-2", 200), ("lines=1-2", 200), ("bytes=0-1", 206)],
@@ -193,15 +186,3 @@ def test_no_origin_may_write(http: TestClient) -> None:
             assert answer.headers["access-control-max-age"] == "0"
         plain = ORIGIN | {"Content-Type": "text/plain"}
         assert http.post(path, headers=plain, content=b"x").status_code == 415
-
-
-def test_options_names_the_methods(http: TestClient) -> None:
-    for path, allow in (
-        ("/api/v1/results", "GET, HEAD, POST, OPTIONS"),
-        ("/", "GET, HEAD, OPTIONS"),
-        ("/static/site.css", "GET, HEAD, OPTIONS"),
-        ("/api/v1/acts", "POST, OPTIONS"),
-    ):
-        answer = http.options(path)
-        assert (answer.status_code, answer.headers["allow"]) == (204, allow), path
-    assert http.options("/nothing").status_code == 404
