@@ -10,14 +10,16 @@ import httpx
 import pytest
 from sqlmodel import func, select
 from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import JSON, Poster, get
 from tests.fakes.projected import project
 
 from bench_protocol.payload import statement
 from bench_protocol.signing import envelope
-from bench_server.db.store import Store
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import Measurement, SigningKey, Submission
-from bench_server.ingest.inbox import new_id
+from bench_server.ingest.accept import Accepted
+from bench_server.ingest.inbox import Inbox, new_id
 from bench_server.projection.measurements import machine_id
 
 
@@ -63,6 +65,17 @@ def test_concurrent_posts_are_one_row(live_server: str, store: Store) -> None:
     assert {a.json()["code"] for a in others} == {"conflict"}
     assert all(kept.json()["id"] in a.json()["detail"] for a in others)
     assert counted(store) == (5, 5)
+
+
+def test_one_payload_twice_in_a_batch_is_one_entry(post: Poster, store: Store) -> None:
+    raw = results.sealed(results.make_result())
+    answers = [
+        outcome.result(30) for outcome in Inbox(store, AUTHORITY).accept([raw] * 3, utc_now())
+    ]
+    accepted = [one for one in answers if isinstance(one, Accepted)]
+    assert [one.created for one in accepted] == [True, False, False]
+    assert len({(one.id, one.receipt.proof) for one in accepted}) == 1
+    assert counted(store) == (1, 1)
 
 
 def test_an_id_that_is_taken_is_refused_for_now(

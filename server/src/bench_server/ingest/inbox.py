@@ -117,14 +117,15 @@ class Inbox:
             if isinstance(item, Opened):
                 first.setdefault(item.id, item)
         outcomes = self._commit([*first.values()])
-        return [
-            item
-            if not isinstance(item, Opened)
-            else outcomes[item.id]
-            if item is first[item.id]
-            else self._commit([item])[item.id]
-            for item in opened
-        ]
+
+        def outcome(item: Opened | ProtocolError) -> Accepted | ProtocolError:
+            if isinstance(item, ProtocolError):
+                return item
+            if item is first[item.id]:
+                return outcomes[item.id]
+            return self._commit([item])[item.id]  # the same payload again
+
+        return [outcome(item) for item in opened]
 
     def _open(self, received: Received) -> Opened | ProtocolError:
         sealed = received.line
