@@ -25,9 +25,7 @@ PLACES: dict[str, tuple[str, set[str]]] = {
     # Tables and colours need Rich; a report is bytes; a worker's log is no terminal.
     "text": (
         r"typer\.echo|\bprint\(|\.print\(|sys\.std(out|err)\b|get_binary_stream",
-        ALONE
-        | {"base/terminal.py", "output/console.py", "cli/report.py", "cli/run.py"}
-        | {"worker/repeat.py"},
+        ALONE | {"base/terminal.py", "output/console.py", "cli/report.py"} | {"worker/repeat.py"},
     ),
     "JSON from outside": (r"(?<!strict_)json\.loads?\(|orjson|\.json\(\)", set()),
 }

@@ -184,6 +184,7 @@ def test_a_line_without_an_answer_waits(tmp_path: Path, text: str) -> None:
         httpx.Response(207, json={"line": 1}),
         httpx.Response(207, json={"line": 1, "status": "201", "result": {}}),
         httpx.Response(207, json={"line": 1, "status": 201, "result": None}),
+        httpx.Response(207, json={"line": 1, "status": 201, "result": {"name": "registry"}}),
         httpx.Response(403, json={"detail": "a proxy says no"}),
         httpx.Response(301, headers={"Location": "http://elsewhere.test/"}),
     ],

@@ -166,7 +166,7 @@ FALLING = supply("BAT0", **OWN, status="Discharging")
 def test_a_mouse_is_no_battery_of_the_machine(
     tmp_path: Path, files: dict[str, str], on_battery: bool | None
 ) -> None:
-    assert sensors._on_battery("Linux", tree(tmp_path, files)) is on_battery
+    assert sensors._on_battery(tree(tmp_path, files)) is on_battery
 
 
 Heat = namedtuple("Heat", "label current high critical")

@@ -90,9 +90,3 @@ def page_bytes() -> int | None:
 def temperatures() -> dict[str, list[Any]]:
     """Readings by driver; none on macOS and in most containers."""
     return _read(lambda: psutil.sensors_temperatures()) or {}
-
-
-def plugged_in() -> bool | None:
-    """Whether the machine with a battery has power; None without one."""
-    battery = _read(lambda: psutil.sensors_battery())
-    return None if battery is None else battery.power_plugged

@@ -38,13 +38,12 @@ class Power:
 
 
 def power(system: str) -> Power:
-    on_battery = _on_battery(system)
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
         low, mode = apple_state.parse_power_mode(command_output("pmset", "-g"))
         return Power(on_battery, low, mode)
     profile = file_text("/sys/firmware/acpi/platform_profile").strip()
-    return Power(on_battery, profile == "low-power" if profile else None)
+    return Power(_on_battery(), profile == "low-power" if profile else None)
 
 
 def governor() -> str | None:
@@ -101,12 +100,9 @@ def cpu_heat() -> tuple[float | None, bool]:
     return max((one.current for one in found), default=None), near
 
 
-def _on_battery(system: str, root: Path = ROOT) -> bool | None:
-    """Whether the machine's own battery drives it; None without one. On Linux a mouse, a pen and a
+def _on_battery(root: Path = ROOT) -> bool | None:
+    """Whether the own battery of a Linux machine drives it; None without one. A mouse, a pen and a
     headset have batteries too: their scope is the device, or they hang on USB or Bluetooth."""
-    if system != "Linux":
-        plugged = counters.plugged_in()
-        return None if plugged is None else not plugged
     own = [
         {name: file_text(folder / name).strip() for name in SUPPLY}
         for folder in sorted((root / "sys/class/power_supply").glob("*"))

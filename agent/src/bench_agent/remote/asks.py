@@ -4,9 +4,7 @@ A server that does not answer in time asks for nothing: a run never waits for it
 computed again here, so a server cannot choose whom it asks for what.
 """
 
-import threading
 from collections.abc import Iterable
-from contextlib import suppress
 from urllib.parse import quote
 
 import httpx
@@ -19,7 +17,7 @@ from bench_protocol.trust import asks
 from bench_protocol.trust.asks import HardwareSetup, Reason
 
 from ..base.errors import ServerUnreachable
-from .connection import Connection, reading
+from .connection import Connection, reading, within
 
 # Time limit of all requests together.
 WAIT_SECONDS = 5.0
@@ -63,25 +61,24 @@ def wanted(
 ) -> list[tuple[ServerAsk, Asked]]:
     """What a server wants of this hardware, the most wanted first, each with what its result names;
     none where it does not answer within ``wait_seconds``, or not as a server does."""
-    found: list[tuple[ServerAsk, Asked]] = []
 
-    def fetch() -> None:
+    def fetch() -> list[tuple[ServerAsk, Asked]]:
         connection = Connection(
             server, token, transport=transport, timeout=wait_seconds, patience_seconds=0.0
         )
         try:
-            with suppress(ServerUnreachable, ProtocolError), reading(server):
-                for slug in hardware_slugs:
-                    path = f"/api/v1/asks?hardware={quote(slug)}"
-                    found.extend(_drawn(connection.content(path), slug))
+            with reading(server):
+                paths = ((slug, f"/api/v1/asks?hardware={quote(slug)}") for slug in hardware_slugs)
+                return [
+                    one for slug, path in paths for one in _drawn(connection.content(path), slug)
+                ]
         finally:
             connection.close()
 
-    # A thread, because a server can answer a byte at a time for as long as it likes.
-    thread = threading.Thread(target=fetch, daemon=True)
-    thread.start()
-    thread.join(wait_seconds)
-    return [] if thread.is_alive() else found
+    try:
+        return within(wait_seconds, fetch)
+    except (TimeoutError, ServerUnreachable, ProtocolError):
+        return []
 
 
 def _drawn(raw: bytes, slug: str) -> list[tuple[ServerAsk, Asked]]:

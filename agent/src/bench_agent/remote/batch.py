@@ -90,8 +90,9 @@ def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer
             continue
         line = strict_json.loads(text)
         status, document = line["status"], line["result" if "result" in line else "problem"]
-        if not isinstance(status, int) or not isinstance(document, dict):
-            raise TypeError("a line has a status and a document")
+        named = "problem" in line or isinstance(document["id"], str)
+        if not (named and isinstance(status, int) and isinstance(document, dict)):
+            raise TypeError("a line has a status and a document, a result has an id")
         waits = wait_seconds if status in ASKS_TO_WAIT else None
         answers[line["line"]] = LineAnswer(status, document, waits)
     return [answers.get(number, NO_ANSWER) for number in range(1, count + 1)]

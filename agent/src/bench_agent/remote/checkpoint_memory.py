@@ -27,6 +27,7 @@ from bench_protocol.signing.receipts import Checkpoint
 from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
 from ..base.home import Home, private_folder, read_json, write_durably
 from .log_breaks import explaining, sent_to
+from .log_receipts import parse_receipt
 from .outbox import Outbox
 
 
@@ -146,9 +147,9 @@ class CheckpointMemory:
         shown = []
         for raw, receipt in sent:
             try:
-                proof = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+                proof = parse_receipt(receipt)
                 receipts.verify_receipt(proof, envelope.read(raw), key)
-            except (ProtocolError, AttributeError, KeyError, TypeError, ValueError) as error:
+            except ProtocolError as error:
                 raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
             shown.append(proof.checkpoint)
         self._follow(shown)

@@ -15,7 +15,7 @@ def parse_receipt(document: Any) -> Receipt:
     """
     try:
         return receipts.parse_proof(bytes.fromhex(document["salt"]), document["proof"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ProtocolError):
             raise
         raise InvalidProof(f"the receipt lacks something: {error}", field="receipt") from None

@@ -18,7 +18,7 @@ class Delivery:
 
     @property
     def result_id(self) -> str:
-        return str(self.answer.get("id"))
+        return str(self.answer["id"])
 
     def address(self, server: str) -> str:
         return f"{server}/results/{self.result_id}"
