@@ -1,4 +1,4 @@
-"""Intervals and verdicts: computed by hand, and their coverage in simulations."""
+"""Intervals and verdicts: by hand, in simulations, and quantiles compared with SciPy."""
 
 import math
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from statistics import median
 
 import numpy as np
 import pytest
+from scipy.special import stdtr, stdtrit
 
-from bench_protocol.statistics import comparison
+from bench_protocol.statistics import comparison, student_t
 
 PROCESS_SPREAD = 0.03
 BLOCK_SPREAD = 0.02
@@ -198,3 +199,21 @@ def test_among_twelve_equal_things_a_false_verdict_is_rare() -> None:
         corrected += min(comparison.holm(p_values)) <= comparison.SIGNIFICANCE
     assert alone / FEW_DRAWS > 0.12
     assert corrected / FEW_DRAWS <= 0.05
+
+
+FREEDOM = (1, 1.0001, 1.3, 2, 2.5, 3, 4, 5, 7.3, 10, 20, 50, 99.5, 200, 299.9, 300, 1000, 1e4, 1e8)
+CONFIDENCE = (0.001, 0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999)
+
+
+@pytest.mark.parametrize("freedom", FREEDOM)
+def test_as_scipy(freedom: float) -> None:
+    for confidence in CONFIDENCE:
+        expected = float(stdtrit(freedom, (1 + confidence) / 2))
+        assert math.isclose(student_t.quantile(freedom, confidence), expected, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("freedom", FREEDOM[:-1])
+def test_tails_as_scipy(freedom: float) -> None:
+    for t in (0, 1e-9, 0.1, 0.7, 1, 2, 3.3, 10, 1e3, 1e9):
+        expected = 2 * float(stdtr(freedom, -t))
+        assert math.isclose(student_t.tails(freedom, t), expected, rel_tol=1e-7, abs_tol=1e-8)
