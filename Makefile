@@ -133,7 +133,7 @@ audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin 
 	@$(BIN)/python -m deploy.audit_dependencies $(ARGS)
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes and requests; ARGS="--only forged").
-	@MUTATIONS=$(or $(MUTATIONS),10000) PYTHONPATH=. $(BIN)/python -m tests.evidence.audit $(ARGS)
+	@MUTATIONS=$(or $(MUTATIONS),10000) PYTHONPATH=. $(BIN)/python -W ignore -m tests.evidence.audit $(ARGS)
 
 test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (KILLS=1000; ARGS="--only proxy").
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.outages $(ARGS)
