@@ -34,8 +34,8 @@ def unranked(backing: Backing | None, published: bool = False, **changes: Any) -
 
 def test_the_best_score_is_the_finding() -> None:
     assert heading(BEST, BASE) == "NVIDIA H200 trains 31.0 times as fast as Intel Core i7-8700"
-    found = heading(BEST, BASE, kind="gpu")
-    assert found.startswith("GPUs: NVIDIA H200 trains 31.0 times as fast as")
+    found = heading(BEST, BASE, family="data-centre")
+    assert found.startswith("Data-centre GPUs: NVIDIA H200 trains 31.0 times as fast as")
 
 
 PART = {"covered": 3, "missing": ("a", "b")}
@@ -72,7 +72,7 @@ def test_the_baseline_itself() -> None:
     ("filters", "begins"),
     [
         ({"device": "metal", "recipe": "tuned"}, "On Metal, tuned: NVIDIA H200 trains"),
-        ({"kind": "gpu", "framework": "mlx"}, "GPUs, with mlx: NVIDIA H200 trains"),
+        ({"family": "apple-m", "framework": "mlx"}, "Apple M, with mlx: NVIDIA H200 trains"),
         ({"batch_size": 1024, "data": "real"}, "Batch 1,024, real data: NVIDIA H200 trains"),
         ({"timing": "long", "precision": "tf32"}, "In tf32, long timings: NVIDIA H200 trains"),
         ({"batch_size": "any", "precision": "any"}, "NVIDIA H200 trains"),
@@ -134,7 +134,7 @@ def test_a_score_that_rests_on_one_owner_in_part_says_so(both_kinds: Poster) -> 
 
 @ON_SQLITE
 def test_one_hardware_is_charted_against_the_baseline(both_kinds: Poster) -> None:
-    for query in ("device=metal", "framework=mlx", "kind=gpu"):
+    for query in ("device=metal", "framework=mlx", "family=apple-m"):
         page = both_kinds.http.get(f"/?{query}").text
         assert "trains about 2.00 times as fast as" in page
         assert '<figure class="dots">' in page

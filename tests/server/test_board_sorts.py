@@ -1,4 +1,4 @@
-"""Rows of a board sorted by a column, and kinds of hardware: ranks stay."""
+"""Rows of a board sorted by a column, and families of hardware: ranks stay."""
 
 import json
 import re
@@ -10,12 +10,28 @@ from tests.fakes import results
 from tests.fakes.client import Poster, get, pages
 
 from bench_protocol.catalogue.matrix import Device
+from bench_server.answers.families import FAMILIES, contains
 
 GROUPS = ("hardware", "setup", "machine")
 CUDA, METAL, CPU = Device(kind="cuda"), Device(kind="metal"), Device(kind="cpu")
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 RTX = results.make_machine("AMD Ryzen 9", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=8)
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+NAMES = {
+    "Apple M2 Max (30-core GPU)": "apple-m",
+    "Apple M10 (10-core CPU)": "apple-m",
+    "NVIDIA GeForce GTX 1080 Ti": "geforce",
+    "NVIDIA A100-SXM4-80GB": "data-centre",
+    "NVIDIA H20": "data-centre",
+    "NVIDIA T4": "data-centre",
+    "NVIDIA Tesla V100-SXM2-16GB": "data-centre",
+    "NVIDIA L40S": "data-centre",
+    "AMD Instinct MI300X": "data-centre",
+    "NVIDIA T400 4GB": "workstation",
+    "NVIDIA RTX A6000": "workstation",
+    "NVIDIA Quadro P2000": "workstation",
+    "AMD Radeon RX 7900 XTX": "radeon",
+}
 
 
 @pytest.fixture
@@ -73,44 +89,61 @@ def test_pages_and_export_have_the_same_order(filled: Poster) -> None:
         assert [json.loads(line)["hardware"] for line in lines] == order
 
 
-def test_unknown_sorts_and_kinds_are_refused_with_what_there_is(filled: Poster) -> None:
+def test_unknown_sorts_and_families_are_refused_with_what_there_is(filled: Poster) -> None:
     board = "/api/v1/leaderboard?workload=mnist-cnn"
     for query, there in (
         *(("sort=nope", "samples_per_second"), ("sort=--spread", "trust_level")),
-        ("kind=nope", "'gpu' or 'cpu'"),
+        ("family=nope", "data-centre"),
     ):
         answer = filled.http.get(f"{board}&{query}")
         assert (answer.status_code, answer.json()["field"]) == (422, query.partition("=")[0])
         assert there in answer.json()["detail"]
-    assert filled.http.get("/api/v1/results?kind=nope").status_code == 422
+    assert filled.http.get("/api/v1/results?family=nope").status_code == 422
     cursor = filled.http.get(f"{board}&sort=hardware&limit=1").json()["next_cursor"]
     assert filled.http.get(f"{board}&sort=spread&cursor={cursor}").status_code == 422
 
 
-def test_a_kind_is_a_search(filled: Poster) -> None:
-    m2, processor = "Apple M2 Max (30-core GPU)", "Apple M2 Max (12-core CPU)"
-    gpus = ["NVIDIA H200", "NVIDIA GeForce RTX 4090", m2]
-    for (kind, names), group in product((("gpu", gpus), ("cpu", [processor])), GROUPS):
-        found = rows(filled, kind=kind, group=group)
-        assert [row["hardware"] for row in found] == names, (kind, group)
-    assert ranks(filled, kind="cpu") == ranks(filled, kind="cpu", group="setup") == [4]
-    assert ranks(filled, kind="cpu", group="machine") == [None]
-    (row,) = get(filled.http, "/results?kind=cpu")["results"]
-    assert row["hardware"] == processor
-    every, scores = (
-        get(filled.http, f"/leaderboard?include=scores{more}")["scores"]
-        for more in ("", "&kind=cpu")
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_of_one_family(name: str) -> None:
+    device = "metal" if name.startswith("Apple") else "cuda"
+    assert [one for one in FAMILIES if contains(one, name, device)] == [NAMES[name], "gpu"]
+    assert contains("cpu", name, "cpu")
+
+
+def test_a_family_is_a_search(filled: Poster) -> None:
+    apple = ["Apple M2 Max (30-core GPU)", "Apple M2 Max (12-core CPU)"]
+    nvidia = ["NVIDIA H200", "NVIDIA GeForce RTX 4090"]
+    of_family = dict.fromkeys(FAMILIES, apple[:0]) | {
+        "apple-m": apple,
+        "geforce": nvidia[1:],
+        "data-centre": nvidia[:1],
+        "gpu": [*nvidia, *apple[:1]],
+        "cpu": apple[1:],
+    }
+    for (family, names), group in product(of_family.items(), GROUPS):
+        found = rows(filled, family=family, group=group)
+        assert [row["hardware"] for row in found] == names, (family, group)
+    assert (
+        ranks(filled, family="apple-m") == ranks(filled, family="apple-m", group="setup") == [3, 4]
     )
-    assert {one["hardware"] for one in scores} <= {processor}
-    assert len(scores) < len(every)
+    assert ranks(filled, family="apple-m", group="machine") == [None, None]
+    (row,) = get(filled.http, "/results?family=geforce")["results"]
+    assert row["hardware"] == nvidia[1]
+    every, apples = (
+        get(filled.http, f"/leaderboard?include=scores{more}")["scores"]
+        for more in ("", "&family=apple-m")
+    )
+    assert {one["hardware_slug"].split("-")[0] for one in apples} <= {"apple"}
+    assert len(apples) < len(every)
 
 
 HEADINGS = {
     "workload=mnist-cnn": "mnist-cnn: NVIDIA H200 is fastest, 320,000 images/s",
     "group=setup": "NVIDIA H200 trains mnist-cnn fastest, measured by one owner",
-    "workload=mnist-cnn&kind=cpu": "mnist-cnn, CPUs: Apple M2 Max (12-core CPU) is fastest, "
+    "workload=mnist-cnn&family=cpu": "mnist-cnn, CPUs: Apple M2 Max (12-core CPU) is fastest, "
     "32,000 images/s",
-    "workload=fashion-lstm&kind=gpu": "GPUs: no ranked results yet",
+    "workload=mnist-cnn&family=radeon": "Radeon: no ranked results yet",
+    "family=radeon": "Radeon: no ranked results yet",
     "workload=fashion-lstm": "Who trains fashion-lstm fastest?",
     "workload=mnist-cnn&q=4090": "NVIDIA GeForce RTX 4090 is 2nd of 4 on mnist-cnn",
     "workload=mnist-cnn&q=m2&group=setup": "Apple M2 Max (30-core GPU), tensorflow naive, is 3rd "
@@ -118,6 +151,7 @@ HEADINGS = {
     "workload=mnist-cnn&q=radeon": "No ranked hardware matches the search",
     "q=m2&group=machine": "Machines of the hardware that is searched for",
     "workload=mnist-cnn&group=machine": "Machines that train mnist-cnn",
+    "group=machine&family=radeon": "Radeon: no ranked results yet",
     "group=machine&workload=mnist-cnn&device=cuda": "On CUDA: machines that train mnist-cnn",
 }
 

@@ -113,8 +113,8 @@ def test_every_page_has_the_search_in_its_header(measured: Poster) -> None:
         header = shown.partition("<header")[2].partition("</header>")[0]
         assert header.count('<form method="get" action="/" role="search"') == 1, address
         assert header.count('name="q" value=""') == 1, address
-    header = page(measured, "/?kind=gpu&q=h200").partition("</header>")[0]
-    assert '<input type="hidden" name="kind" value="gpu">' in header
+    header = page(measured, "/?family=gpu&q=h200").partition("</header>")[0]
+    assert '<input type="hidden" name="family" value="gpu">' in header
     assert 'name="q" value="h200"' in header
 
 
@@ -122,10 +122,10 @@ def test_home_has_switch_and_boxes_and_only_boards_with_results(measured: Poster
     home = page(measured, "/")
     assert 'class="board"' not in home
     assert home.count('name="ids"') == 3
-    cpus = page(measured, "/?kind=cpu")
+    cpus = page(measured, "/?family=cpu")
     assert 'aria-current="true">CPU</a>' in cpus
     assert "/hardware/nvidia-h200" not in cpus
-    assert 'name="kind" value="gpu"' in page(measured, "/?kind=gpu")
+    assert 'name="family" value="gpu"' in page(measured, "/?family=gpu")
     boards = page(measured, "/?group=setup")
     assert boards.count('class="board"') == 2
     assert boards.count("Not measured yet:") == 1

@@ -42,7 +42,7 @@ def properties(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]
 
 def test_a_filter_has_the_name_of_the_field_that_it_filters() -> None:
     """What has no such field chooses hardware, boards, an order or a page."""
-    page, of_hardware = {"sort", "limit", "cursor"}, {"hardware", "q", "kind", "owner"}
+    page, of_hardware = {"sort", "limit", "cursor"}, {"hardware", "q", "family", "owner"}
     further = {"where", "verdicts", "received_after"}
     for filters, row, others in (
         (ResultPageFilters, ResultAnswer, further),

@@ -13,7 +13,7 @@ from bench_protocol.catalogue.workloads import Workload
 from ..db.tables import Owner, table_of
 from ..ranking.figures import Figure
 from ..ranking.rows import RESULTS, TABLE
-from .parameters import HardwareKind
+from . import families
 
 OWNERS = table_of(Owner)
 MACHINES = TABLE.alias("of_machines")
@@ -28,28 +28,30 @@ class Search:
 
     name: str | None = None
     slug: str | None = None
-    kind: HardwareKind | None = None
+    family: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.name or self.slug or self.kind)
+        return bool(self.name or self.slug or self.family)
 
     @property
     def is_of_one(self) -> bool:
-        """Whether some hardware is named, not only its kind: where is it on the board?"""
+        """Whether some hardware is named, not only its family: where is it on the board?"""
         return bool(self.name or self.slug)
 
     def names(self, slug: str, owner: str = "", machine_id: str = "") -> bool:
-        """Whether a row has this name and this slug, whatever its kind."""
+        """Whether a row has this name and this slug, whatever its family."""
         wanted = (self.name or "").casefold()
         named = wanted in owner.casefold() or any(words in f"-{slug}" for words in self._words)
         named = named or (self._is_id and machine_id.startswith(wanted))
         return named and self.slug in (None, slug)
 
     def finds(self, figure: Figure) -> bool:
-        if self.kind and (self.kind == "cpu") != (figure.setup.device == "cpu"):
-            return False
+        family = not self.family or families.contains(
+            self.family, figure.hardware, figure.setup.device
+        )
         subject = figure.subject
-        return self.names(figure.hardware_slug, subject.owner, subject.machine_id)
+        names = self.names(figure.hardware_slug, subject.owner, subject.machine_id)
+        return family and names
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
         """For tables of aggregates, results (by their ids too) and withdrawn ones (no owner)."""
@@ -65,9 +67,8 @@ class Search:
             conditions.append(or_(*named))
         if self.slug:
             conditions.append(table.c.hardware_slug == self.slug)
-        if self.kind:
-            device = table.c.device
-            conditions.append(device == "cpu" if self.kind == "cpu" else device != "cpu")
+        if self.family:
+            conditions.append(families.condition(table, self.family))
         return conditions
 
     def hardware_of_machines(self) -> Select[tuple[str]]:

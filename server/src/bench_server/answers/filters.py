@@ -19,7 +19,7 @@ from .parameters import (
     AWorkload,
     Chosen,
     Cursor,
-    HardwareKind,
+    FamilyName,
     KeyId,
     Limit,
     MachineId,
@@ -57,8 +57,8 @@ class CellFilters(SetupFilters):
 
     hardware: AHardware = None
     q: PartOfName = None
-    kind: Chosen[HardwareKind] = Field(None, examples=["gpu"])
-    """GPUs or CPUs"""
+    family: Chosen[FamilyName] = Field(None, examples=["apple-m"])
+    """a family of hardware"""
     machine_id: Chosen[MachineId] = Field(None, examples=["0f1e2d3c4b5a6978"])
     """a machine's id"""
     owner: AnOwner = None
@@ -69,7 +69,7 @@ class CellFilters(SetupFilters):
     def criteria(self) -> Criteria:
         return Criteria(
             self.model_dump(include=COLUMNS, exclude_none=True),
-            search=Search(self.q, self.hardware, self.kind),
+            search=Search(self.q, self.hardware, self.family),
             trust_level=self.trust_level,
         )
 

@@ -98,7 +98,7 @@ def leaderboard(
     )
     scored = filters.group in (None, "hardware") and filters.rank_by != "energy"
     asked = scored and "scores" in parts
-    scores = _scores(found, Search(kind=filters.kind)) if asked else ()
+    scores = _scores(found, Search(family=filters.family)) if asked else ()
     return Leaderboard(boards, scores, tuple(found))
 
 
@@ -153,7 +153,7 @@ def _board(
     )
 
 
-def _scores(rankings: Sequence[Ranking], kind: Search) -> tuple[HardwareScore, ...]:
+def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore, ...]:
     """A rank needs a place on every board that the baseline is on, else the best rank could be had
     by measuring one workload alone."""
     bests: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
@@ -166,7 +166,7 @@ def _scores(rankings: Sequence[Ranking], kind: Search) -> tuple[HardwareScore, .
                 continue
             key = (figure.hardware_slug, figure.hardware, figure.published)
             bests[key][ranking.workload.name] = figure
-            if kind.finds(figure):
+            if family.finds(figure):
                 found.add(figure.hardware_slug)
         if ranking.baseline:
             baselines[ranking.workload.name] = ranking.baseline

@@ -11,6 +11,8 @@ from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import DataKind, DeviceKind, Precision, Recipe
 from bench_protocol.payload.figures import TimingKind
 
+from .families import FAMILIES
+
 
 class NotListed(ValueError):
     """A word that is none of a fixed list. ``wanted``: it; ``names``: the list."""
@@ -33,7 +35,6 @@ KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Cursor = Annotated[str, StringConstraints(max_length=1000)]
 Group = Literal["hardware", "machine", "setup"]
-HardwareKind = Literal["gpu", "cpu"]
 RankBy = Literal["time", "throughput", "energy", "mfu"]
 SORT_FIELDS = (
     *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
@@ -73,6 +74,16 @@ def _in_catalogue(name: str | None) -> str | None:
         raise NotListed("workload", name, WORKLOADS)
     return name
 
+
+def _in_families(name: str) -> str:
+    if name not in FAMILIES:
+        raise NotListed("family", name[:40], tuple(FAMILIES))
+    return name
+
+
+FamilyName = Annotated[
+    str, AfterValidator(_in_families), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
+]
 
 Part = Literal["others", "scores", "unranked"]
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -1,7 +1,8 @@
 """Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlmodel import Session
@@ -11,6 +12,9 @@ from bench_protocol.catalogue.workloads import SIZES, Size
 
 from ...answers import query_names
 from ...answers.board_filters import BoardFilters
+from ...answers.criteria import Search
+from ...answers.families import FAMILIES, contains
+from ...answers.leaderboard import Ranking
 from ...answers.types.leaderboard import Board
 from . import board_form
 from .board_links import KINDS, METRICS, VIEW, Chip, chips, hidden_fields, with_value
@@ -34,7 +38,7 @@ class Controls:
     groups: tuple[Choice, ...]
     fields: tuple[tuple[board_form.Field, tuple[Choice, ...]], ...]
     kept: tuple[tuple[str, str], ...]
-    chips: tuple[Chip, ...]
+    chips: tuple[tuple[Chip, ...], ...]
     narrowed: bool
     unfolded: bool
     clear_href: str
@@ -45,8 +49,9 @@ def controls(
     filters: BoardFilters,
     chosen: dict[str, Any],
     boards: Sequence[Board],
+    rankings: Sequence[Ranking],
 ) -> Controls:
-    """``chosen``: this address's parameters."""
+    """``chosen``: this address's parameters; ``rankings``: the rows that ``boards`` are of."""
     sizes = sorted({size for board in boards for size in board.workload.batch_sizes})
     further = {
         "framework": [(name, name) for name in query_names.frameworks(session)],
@@ -73,7 +78,7 @@ def controls(
     only = "" if filters.backing == "confirmed" else "confirmed"
     return Controls(
         workloads=_workloads(chosen, filters),
-        kinds=links("kind", KINDS, filters.kind or ""),
+        kinds=links("family", KINDS, filters.family or ""),
         confirmed=Choice(with_value(chosen, "backing", only), "Only confirmed", not only),
         metrics=links("rank_by", metrics, None if filters.sort in sorts else by)
         + links("sort", sorts, filters.sort),
@@ -81,9 +86,9 @@ def controls(
         groups=links("group", GROUPS, "" if filters.group == "hardware" else filters.group or ""),
         fields=board_form.filled(filters, further),
         kept=tuple(hidden_fields(chosen)),
-        chips=tuple(chips(chosen)),
+        chips=tuple(chips(chosen, _families(rankings, filters.criteria.search))),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
-        unfolded=bool(chosen.keys() - VIEW - {"cursor", "kind", "backing"}),
+        unfolded=bool(chosen.keys() - VIEW - {"cursor", "family", "backing"}),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
     )
 
@@ -117,3 +122,22 @@ def _size_words(size: Size) -> str:
 
 def _short(count: int) -> str:
     return f"{count / 1e6:g} M" if count >= 1e6 else f"{count / 1e3:g} k"
+
+
+def _families(rankings: Sequence[Ranking], search: Search) -> dict[str, int]:
+    """Numbers of hardware models by family, whatever family is searched for."""
+    any_family = replace(search, family=None)
+    rows = (row for one in rankings for row in one.rows if any_family.finds(row.figure))
+    models = {
+        (figure.hardware_slug, figure.hardware, figure.setup.device)
+        for row in rows
+        for figure in (row.figure, *row.others)
+    }
+    found = {
+        (name, slug)
+        for slug, hardware, device in models
+        for name in FAMILIES
+        if contains(name, hardware, device)
+    }
+    counts = Counter(name for name, _ in found)
+    return {name: counts[name] for name in FAMILIES if counts[name]}

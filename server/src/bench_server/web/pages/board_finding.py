@@ -152,7 +152,7 @@ def _by(metric: Metric) -> str:
 
 
 def _firsts(rankings: Sequence[leaderboard.Ranking]) -> dict[str, Figure]:
-    """The figure with the best rank on each board, of the kind if one is asked for."""
+    """The figure with the best rank on each board, of the family if there is one."""
     ranked = {
         ranking.workload.name: {row.rank: row.figure for row in ranking.shown if row.rank}
         for ranking in rankings

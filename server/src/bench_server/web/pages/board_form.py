@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...answers.board_filters import BoardFilters
+from ...answers.families import FAMILIES
 from .common import Choice, choices
 
 Options = Sequence[tuple[str, str]]
@@ -72,12 +73,12 @@ def filled(
 
 
 def words(filters: BoardFilters, sentence: bool = True) -> str:
-    """``GPUs, on Metal, tuned``: the rows that are asked for, but for hardware by its name."""
-    kind = [f"{filters.kind.upper()}s"] if filters.kind else []
+    """``Apple M, on Metal, tuned``: the rows that are asked for, but for hardware by its name."""
+    family = [FAMILIES[filters.family].label] if filters.family else []
     chosen = ((field.words, getattr(filters, field.name)) for field in FIELDS)
     setup = [say(value) for say, value in chosen if say and value not in (None, "any")]
     machine = [f"machine {filters.machine_id}"] if filters.machine_id else []
     owner = [f"machines of {filters.owner}"] if filters.owner else []
     trust = [f"trust level {filters.trust_level} or more"] if filters.trust_level else []
-    found = ", ".join([*kind, *setup, *machine, *owner, *trust])
+    found = ", ".join([*family, *setup, *machine, *owner, *trust])
     return found[:1].upper() + found[1:] if sentence else found

@@ -1,9 +1,10 @@
 """Links of the leaderboard: metrics, heads that sort, chips that filter. Each keeps the address."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...answers.board_filters import BoardFilters
+from ...answers.families import FAMILIES
 from ..heads import HEADS
 from . import board_form
 from .common import address
@@ -14,7 +15,7 @@ FIELDS = frozenset(("q", *(field.name for field in board_form.FIELDS)))
 VIEW = frozenset(
     ("workload", "size", "group", "baseline", "rank_by", "sort", "energy_scope", "limit")
 )
-# Kinds of hardware, as a switch has them.
+# Families that a switch has, and not the chips.
 KINDS = {"": "GPU & CPU", "gpu": "GPU", "cpu": "CPU"}
 # The head of a row's columns; the metric's and the one beside it are between.
 BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "evidence")
@@ -61,10 +62,12 @@ class SortHead(NamedTuple):
 
 
 class Chip(NamedTuple):
-    """A chosen filter; ``href`` is the address without it."""
+    """``hardware``: the number of hardware that it leaves, null where that is not counted."""
 
     href: str
     label: str
+    hardware: int | None
+    chosen: bool
 
 
 def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iterator[SortHead]:
@@ -85,11 +88,27 @@ def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iter
         yield SortHead(key, href, direction)
 
 
-def chips(chosen: dict[str, Any]) -> Iterator[Chip]:
-    """The chosen filters but for the kind, which a switch has."""
-    for name, value in chosen.items():
-        if name not in VIEW | {"kind", "cursor"}:
-            yield Chip(with_value(chosen, name, ""), _chip_label(name, value))
+def chips(chosen: dict[str, Any], families: Mapping[str, int]) -> Iterator[tuple[Chip, ...]]:
+    """The chosen filters but for the family, then the families."""
+    yield tuple(
+        Chip(with_value(chosen, name, ""), _chip_label(name, value), None, True)
+        for name, value in chosen.items()
+        if name not in VIEW | {"family", "cursor"}
+    )
+    current = chosen.get("family")
+    counts = {name: count for name, count in families.items() if name not in KINDS}
+    if current is not None and current not in KINDS:
+        counts = {current: 0} | counts
+    yield tuple(
+        Chip(
+            with_value(chosen, "family", "" if name == current else name),
+            FAMILIES[name].label,
+            count,
+            name == current,
+        )
+        for name, count in counts.items()
+        if len(counts) > 1 or name == current
+    )
 
 
 def _chip_label(name: str, value: Any) -> str:

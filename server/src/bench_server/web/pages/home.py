@@ -73,7 +73,7 @@ def home_page(
         backed=backed(found.rankings),
         kept=tuple(hidden_fields(parameters, {"q"})),
         chart=chart,
-        controls=controls(session, filters, parameters, found.boards),
+        controls=controls(session, filters, parameters, found.boards, found.rankings),
     )
 
 

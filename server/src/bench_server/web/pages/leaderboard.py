@@ -93,7 +93,7 @@ def leaderboard_page(
         heading=finding(filters, metric, rankings, scores, any(board.rows for board in boards)),
         rests_on=rests_on(rankings, filters),
         filters=filters,
-        controls=controls(session, filters, chosen, boards),
+        controls=controls(session, filters, chosen, boards, rankings),
         results=results,
         boards=_boards(boards, filters, metric, chosen),
     )
