@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from . import table
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--nonces", type=int, default=5, help="sessions of each cell of readings")
     made.add_argument("--seconds", type=float, default=3.0, help="of steps in each timed part")
     made.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds of a step")
+    made.add_argument("--patience", type=float, default=1.0, help="times the seconds of each part")
     return made
 
 
@@ -76,7 +78,11 @@ def main() -> int:
             out=asked.out.resolve(),
             kept=(asked.kept or asked.out / "kept").resolve(),
         )
-        run(asked.what, STEPS[asked.what](cells), cells.out, asked.limit)
+        parts = [
+            replace(part, seconds=part.seconds * asked.patience)
+            for part in STEPS[asked.what](cells)
+        ]
+        run(asked.what, parts, cells.out, asked.limit)
     for line in table.write(asked.out):
         print(line)
     return 0

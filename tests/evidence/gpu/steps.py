@@ -32,8 +32,8 @@ LARGE_BATCH = {"cuda": 49_152, "cpu": 512}
 
 @dataclass(frozen=True)
 class Asked:
-    """What a step is about. ``seconds``: of steps in each timed part; ``share``: of each part's
-    limit, below 1 in a dry run."""
+    """What a step is about. ``seconds``: of steps in each timed part. ``kept``: the folder of
+    recomputations."""
 
     device: str
     frameworks: tuple[str, ...]

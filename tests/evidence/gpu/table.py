@@ -12,6 +12,9 @@ from bench_protocol.catalogue.peaks import mfu, peak_flops
 from bench_protocol.training.reading import convolves
 
 Row = Mapping[str, Any]
+# The verdicts of doctor that are not shown: those of self-tests, which are what a session is for,
+# and of other checks.
+_QUIET = {True: ("skip",), False: ("ok", "skip")}
 
 
 def write(out: Path) -> list[str]:
@@ -79,7 +82,7 @@ def _findings(path: Path) -> list[str]:
     return [
         f"{one['id']} {one['verdict']}: {one['sentence']}"
         for one in (_document(path) or {}).get("findings", ())
-        if one["verdict"] not in ("ok", "skip") or one["id"].startswith("self-test")
+        if one["verdict"] not in _QUIET[one["id"].startswith("self-test")]
     ]
 
 
@@ -141,7 +144,8 @@ def _table(figures: Mapping[str, Any]) -> Iterator[str]:
         for result in (told or {}).get("results", ()):
             left = told.get("left_on_the_gpu")
             end = f"; left on the GPU: {left}" if left else ""
-            yield f"| {name} | {result['status']} {_words(result['failure'])}{end} |"
+            cell = f"{result['cell']['framework']}, batch {result['cell']['batch_size']}"
+            yield f"| {name}, {cell} | {result['status']} {_words(result['failure'])}{end} |"
 
 
 def _several(values: list[float]) -> str:
