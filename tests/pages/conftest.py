@@ -109,7 +109,7 @@ def fill_with_one_machine(address: str) -> None:
 
 
 def _fill(post: Poster, address: str) -> Site:
-    post.enroll(name="A friend")
+    post.enroll()
     m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
     h200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
     xeon = results.make_machine(

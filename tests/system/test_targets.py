@@ -26,6 +26,7 @@ OTHERS = {
     "test-all": "make test with all tests",
     "test-python": "pip and pytest",
     "lint": "ruff, import-linter, pytest",
+    "pin-images": "a shell script that asks docker",
     "types": "mypy",
     "clean": "rm",
 }
@@ -68,7 +69,9 @@ def command_of(target: str) -> list[str]:
     if found := re.search(r"\$\(BIN\)/bench-server (\w+)", recipe[1]):
         main = "from bench_server.cli.main import main; main()"
         return [sys.executable, "-c", main, found[1]]
-    found = re.search(r"(?:\$\(BIN\)|\.release/bin)/python ((?:-m )?[\w./]+)", recipe[1])
+    found = re.search(
+        r"(?:\$\(BIN\)|\.release/bin)/python ((?:-W \w+ )?(?:-m )?[\w./]+)", recipe[1]
+    )
     assert found is not None, f"{target} has no program: name it in OTHERS, with the reason"
     return [sys.executable, *found[1].split()]
 
