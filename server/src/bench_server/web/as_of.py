@@ -1,6 +1,5 @@
 """Middleware: each answer names the log entries that it follows from."""
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,6 +8,7 @@ from ..db.store import UNAVAILABLE, Store
 from ..projection import position
 from ..projection.position import Position
 from . import problems
+from .threads import in_own_thread
 
 AS_OF_HEADER = "trainmark-as-of"
 # Paths whose answers follow from no log entry, or name the entries themselves.
@@ -27,7 +27,7 @@ class AsOf:
             await self.app(scope, receive, send)
             return
         try:
-            at = await run_in_threadpool(projected, scope["app"].state.store)
+            at = await in_own_thread(projected, scope["app"].state.store)
         except UNAVAILABLE as error:  # the application's handlers are inside of this middleware
             await problems.unavailable(Request(scope), error)(scope, receive, send)
             return

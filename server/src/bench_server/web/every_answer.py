@@ -2,10 +2,14 @@
 ``Accept-Encoding`` and ``Range`` mean what RFC 9110 says."""
 
 import re
+from asyncio import CancelledError
 from collections.abc import Sequence
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import problems
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -23,8 +27,9 @@ RANGE = re.compile(rb"bytes=([0-9]{1,15})-([0-9]{0,15})")
 
 
 class EveryAnswer:
-    """HEAD is answered as GET without the body (RFC 9110, section 9.3.2). Unexpected errors are
-    answered outside of all middleware; :mod:`.problems` adds the headers there."""
+    """HEAD is answered as GET without the body (RFC 9110, section 9.3.2). A request that is
+    cancelled, because the server ends, gets a 503. Unexpected errors are answered outside of all
+    middleware; :mod:`.problems` adds the headers there."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -37,8 +42,12 @@ class EveryAnswer:
         asked = {**scope, "headers": _plain(scope["headers"])}
         asked |= {"method": "GET"} if is_head else {}
 
+        has_begun = False
+
         async def completed(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
             elif is_head:
                 message = {**message, "body": b""}
@@ -46,6 +55,9 @@ class EveryAnswer:
 
         try:
             await self.app(asked, receive, completed)
+        except CancelledError:
+            if not has_begun:
+                await problems.ending(Request(asked))(asked, receive, completed)
         finally:
             scope["route"] = asked.get("route")  # for the metrics
 

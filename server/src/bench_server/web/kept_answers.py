@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..db.store import UNAVAILABLE
 from .as_of import projected
+from .threads import in_own_thread
 
 PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
 STALE_SECONDS = 1.0
@@ -138,7 +138,7 @@ class KeptAnswers:
     async def _renewed(self, app: Any) -> dict[Key, Kept]:
         now, answers = self.clock(), cast(dict[Key, Kept], app.state.kept)
         with suppress(*UNAVAILABLE):
-            as_of = (await run_in_threadpool(projected, app.state.store)).next_index
+            as_of = (await in_own_thread(projected, app.state.store)).next_index
             for key, kept in list(answers.items()):
                 if kept.as_of == as_of and now - kept.made_at < LONGEST_SECONDS:
                     answers[key] = kept._replace(current_at=max(now, kept.current_at))

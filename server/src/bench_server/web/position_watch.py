@@ -4,10 +4,10 @@ import asyncio
 from contextlib import suppress
 
 from anyio.lowlevel import RunVar
-from starlette.concurrency import run_in_threadpool
 
 from ..db.store import UNAVAILABLE, Store
 from .as_of import projected
+from .threads import in_own_thread
 
 POLL_SECONDS = 0.05
 
@@ -34,7 +34,7 @@ class PositionWatch:
     async def _watch(self, store: Store) -> None:
         while self._waiting:
             with suppress(*UNAVAILABLE):
-                at = (await run_in_threadpool(projected, store)).next_index
+                at = (await in_own_thread(projected, store)).next_index
                 for waiting, log_index in self._waiting.items():
                     if log_index < at and not waiting.done():
                         waiting.set_result(None)

@@ -146,6 +146,11 @@ def unavailable(request: Request, error: Exception) -> Response:
     return answer(request, document, {"Retry-After": "5"})
 
 
+def ending(request: Request) -> Response:
+    document = problem(503, "server_ends", "the server ends", hint="try again in some seconds")
+    return answer(request, document, {"Retry-After": "5"})
+
+
 def _addresses_with(request: Request, field: str, names: Sequence[str]) -> list[str]:
     """The address of the request with each of these names instead of the field's value."""
     if wanted := request.path_params.get(field):

@@ -34,6 +34,7 @@ from ..client_networks import host_of, network
 from ..position_watch import watch
 from ..problems import problem_of
 from ..rate_limit import Rate
+from ..threads import in_own_thread
 from .deps import (
     MEDIA_TYPES,
     NDJSON,
@@ -146,11 +147,11 @@ async def get_result(
         Query(ge=0, le=30, description="seconds to wait while its status is pending", examples=[5]),
     ] = 0,
 ) -> ResultDetail:
-    detail, request.state.as_of = await run_in_threadpool(_detail, store, result_id)
+    detail, request.state.as_of = await in_own_thread(_detail, store, result_id)
     if detail.status == "pending" and wait:
-        log_index = await run_in_threadpool(_log_index, store, result_id)
+        log_index = await in_own_thread(_log_index, store, result_id)
         await watch().applied(store, log_index, wait)
-        detail, request.state.as_of = await run_in_threadpool(_detail, store, result_id)
+        detail, request.state.as_of = await in_own_thread(_detail, store, result_id)
     return detail
 
 
