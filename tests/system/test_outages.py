@@ -97,6 +97,16 @@ def test_a_loss_is_noticed(tmp_path: Path) -> None:
     assert "a reindex gives other rows" in wrong.wrong
 
 
+@pytest.mark.parametrize(
+    ("acknowledged", "unasked", "is_right"), [(1, {}, True), (0, {}, False), (1, {500: 1}, False)]
+)
+def test_an_outage_without_results_or_with_errors_is_wrong(
+    acknowledged: int, unasked: dict[int, int], is_right: bool
+) -> None:
+    verdict = Verdict(acknowledged, lost=0, doubled=0, left=0, wrong=())
+    assert scene.Outcome("crowd", "sqlite", 1, verdict, (), (), unasked).is_right == is_right
+
+
 def test_a_start_is_judged_by_the_processor_time_of_its_packages() -> None:
     reference = starts.reference_seconds()
     assert reference > 0

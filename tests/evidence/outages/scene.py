@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        return self.verdict.is_right and self.failure is None
+        return self.verdict.is_right and not self.unasked and self.failure is None
 
 
 def play(

@@ -38,7 +38,9 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        return not (self.lost or self.doubled or self.left or self.wrong)
+        """Where nothing was acknowledged, nothing could be lost."""
+        failed = self.lost or self.doubled or self.left or self.wrong
+        return self.acknowledged > 0 and not failed
 
 
 def settle(database_url: str) -> None:
