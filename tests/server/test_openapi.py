@@ -147,7 +147,7 @@ def recipes_of(post: Poster) -> list[str]:
 
 def test_a_shared_parameter_is_written_once_and_each_type_has_a_page(http: TestClient) -> None:
     page = http.get("/docs").text
-    assert page.count("part of the name or slug of the hardware") == 1
+    assert page.count("name or slug, the last or its beginning") == 1
     anchors = set(re.findall(r'id="(parameter-\d+)"', page))
     assert anchors == set(re.findall(r'href="#(parameter-\d+)"', page))
     document = http.get("/openapi.json").json()

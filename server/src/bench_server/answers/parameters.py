@@ -131,8 +131,8 @@ AnOwner = Annotated[
 PartOfName = Annotated[
     Chosen[Words],
     Field(
-        description="part of the name or slug of the hardware, or of its owner's name; the first "
-        "four or more digits of a machine's or result's id",
+        description="words of the hardware's name or slug, the last or its beginning; a part of "
+        "its owner's name; the first four or more digits of a machine's or result's id",
         examples=["m2 max"],
     ),
 ]
