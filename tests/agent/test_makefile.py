@@ -16,7 +16,9 @@ SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
 
 
 def make(*arguments: str, folder: Path = ROOT, programs: str = "") -> str:
-    environ = os.environ | ({"PATH": f"{programs}:/usr/bin:/bin"} if programs else {})
+    # Nothing of a "make test PYTHON=..." that runs this test.
+    path = f"{programs}:/usr/bin:/bin" if programs else os.environ["PATH"]
+    environ = {"PATH": path, "HOME": os.environ["HOME"]}
     command = ["make", "--no-print-directory", *arguments]
     return subprocess.check_output(command, cwd=folder, env=environ, text=True)
 
