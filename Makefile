@@ -156,13 +156,13 @@ screenshots: $(VENV)/set-up ## Take the pictures in docs/screenshots again.
 locks: $(VENV)/installed-dev ## Write locks/ again after a change of requirements (needs the package index; ARGS=--upgrade: newest versions; --check: name what changes).
 	$(BIN)/python -m deploy.locks $(ARGS)
 
-pin-images: ## Write the digest of each container image behind its tag (needs docker and the registries).
+pin-images: ## Pin each container image to the digest that its tag has now (needs docker and the registries).
 	@deploy/pin_images.sh
 
 check-mac: $(VENV)/installed-dev ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.mac $(ARGS)
 
-check-gpu: $(VENV)/installed-dev ## The first hour on an NVIDIA GPU: packs a folder for a machine without a network (ARGS="pack FOLDER"), runs a step (ARGS="facts"), enters its limits (ARGS="apply FILE").
+check-gpu: $(VENV)/installed-dev ## The first hour on an NVIDIA GPU: pack a folder for a machine without a network (ARGS="pack FOLDER"), run a step (ARGS="facts"), write the measured limits into source and documents (ARGS="apply FILE").
 	@PYTHONPATH=. $(BIN)/python -m tests.evidence.gpu $(ARGS)
 
 .release/bin/twine: locks/release.txt

@@ -4,8 +4,8 @@ Two tables, in Markdown. The first: each recipe beside ``naive``, per workload a
 equal batch in float32 on generated data, with achieved FLOP/s and their share of a matrix product
 measured in the same process. The second: ``tuned`` beside the best hand-written loop: in JAX and
 PyTorch one from each workload's list of layers (``bare_loops/layers_*.py``), and for fashion-mlp on
-a CPU in float32 two more (``bare_loops/*_loops.py``). With ``--forms`` it has every form of
-``tuned``. Every figure is from a fresh process of the agent's own worker. A side that fails is one
+a CPU in float32 two more (``bare_loops/*_loops.py``). ``--forms`` gives this table every form
+of ``tuned``. Every figure is from a fresh process. A side that fails prints one
 line. The sides of a round live at the same time and time their blocks in turns
 (:mod:`bench_agent.worker.lockstep`), so that what else the machine does meets them
 all; a round's ratio is the median of its turns', and those printed are medians over the
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", default="float32", help="tf32, mixed_bfloat16, ...")
     parser.add_argument("--bare", action="store_true", help="only the second table")
-    parser.add_argument("--forms", action="store_true", help="every form of tuned in it")
+    parser.add_argument("--forms", action="store_true", help="every form of tuned in table two")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add a line for each side")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended

@@ -23,7 +23,7 @@ from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Measurement
 
 BARE_RECIPES: tuple[Recipe, ...] = ("naive", "tuned")
-# The forms of bare_loops/layers_*.py; those of a GPU alone last.
+# The forms of bare_loops/layers_*.py; below, those that need a GPU.
 LAYERS = {"torch": ("eager",), "jax": ("step", "fori", "scan")}
 CUDA_LAYERS = {"torch": ("graph", "compiled", "compiled-graph")}
 
@@ -69,7 +69,7 @@ def speed(
     form: str,
     turns: str,
 ) -> Speed:
-    """Of one fresh worker."""
+    """The speed of one fresh worker."""
     cell = cell_of(framework, workload, recipe, "generated", asked.device, asked.precision)
     measurement = measured(cell, workload, timing, asked.clock, turns=turns, form=form)
     samples = measurement.blocks.steps_per_block * cell.batch_size
@@ -82,7 +82,7 @@ def speed(
 def written(
     asked: Asked, framework: str, workload: Workload, timing: Timing, form: str, turns: str
 ) -> Speed:
-    """Of a loop by hand that follows the list of layers."""
+    """The speed of a hand-written loop that follows the list of layers."""
     command = [sys.executable, str(BARE_LOOPS / f"layers_{framework}.py"), form]
     command += ["--workload", workload.name, "--device", asked.device.kind, "--turns", turns]
     command += ["--precision", asked.precision, "--clock", asked.clock]
@@ -95,18 +95,18 @@ def _epoch_samples(workload: Workload) -> int:
 
 
 def of_fidelity(framework: str, recipe: Recipe, timing: Timing, clock: str, turns: str) -> Speed:
-    """Of a loop of the fidelity benchmark."""
+    """The speed of a loop of the fidelity benchmark."""
     found = bare(Loop(framework, recipe, timing.budget_seconds, clock), turns)
     return Speed([seconds / _epoch_samples(WORKLOAD) for seconds in found])
 
 
 def or_none(name: str, side: Side, turns: str) -> Speed | None:
-    """A side's speed; where it fails, a line, and the others go on."""
+    """A side's speed; if it fails, None and a printed line, and the others go on."""
     try:
         return side(turns)
     except SystemExit as problem:
         with suppress(OSError):
-            Client(turns).close()  # in its place, if it never came
+            Client(turns).close()  # takes its turn if it never connected
         print(f"{name}: {_last_line(str(problem))}", file=sys.stderr, flush=True)
         return None
 
@@ -131,7 +131,7 @@ def tuned_forms(asked: Asked, framework: str, workload: Workload, *, all_forms: 
 def bare_sides(
     asked: Asked, framework: str, workload: Workload, timing: Timing
 ) -> Iterator[tuple[str, Side]]:
-    """Names and sides of the loops by hand."""
+    """Names and sides of the hand-written loops."""
     if asked.is_of_fidelity(workload):
         for recipe in BARE_RECIPES:
             yield recipe, partial(of_fidelity, framework, recipe, timing, asked.clock)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the digest of each base image behind its tag, so that every build and start uses the same
-# bytes; again, it takes the digests that the tags have by then. It needs a registry and docker.
+# Pins each base image to the digest that its tag has now, so that every build and start uses the
+# same bytes. Run it again to update the digests. It needs docker and access to the registries.
 set -eu
 cd "$(dirname "$0")/.."
 files="docker-compose.yml deploy/server.Dockerfile deploy/agent.Dockerfile"

@@ -62,7 +62,7 @@ def time_blocks(
     Args:
         train: trains so many steps and returns when the device has done them.
         epoch: steps in an epoch.
-        unit: a block is a multiple of so many steps.
+        unit: a block is a multiple of this many steps.
     """
     most = max(unit, epoch // unit * unit)
 
@@ -93,7 +93,7 @@ def meet() -> None:
 
 
 def arguments(recipes: Iterable[str]) -> argparse.ArgumentParser:
-    """What every loop is asked for."""
+    """The options of every loop."""
     parser = argparse.ArgumentParser()
     parser.add_argument("recipe", choices=recipes)
     parser.add_argument("--seconds", type=float, default=3.0)
@@ -103,7 +103,7 @@ def arguments(recipes: Iterable[str]) -> argparse.ArgumentParser:
 
 
 def layers_arguments(forms: Iterable[str]) -> argparse.ArgumentParser:
-    """What a loop of any workload is asked for besides."""
+    """The options of a loop for any workload."""
     parser = arguments(forms)
     parser.add_argument("--workload", default=WORKLOAD.name)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")

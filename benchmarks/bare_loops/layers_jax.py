@@ -1,8 +1,8 @@
-"""Any workload in JAX, written from its list of layers and nothing else of the project:
+"""Train any workload in JAX from its list of layers, without the agent's engines:
 ``python benchmarks/bare_loops/layers_jax.py scan --workload mnist-cnn --device cuda``.
 
-``step`` is one program a step. ``fori`` and ``scan`` are programs of a number of steps that is
-known when they are compiled.
+``step`` calls one compiled program for each step. ``fori`` and ``scan`` compile a loop of a fixed
+number of steps into one program.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SCALE = 1024.0
 
 
 def weights(layers: Sequence[Any], shape: Any) -> list[Any]:
-    """Starting weights of some layers, a dictionary each."""
+    """Initial weights of some layers, one dictionary each."""
     made: list[Any] = []
     for layer in layers:
         if layer.kind == "residual":
@@ -157,7 +157,7 @@ def step(workload: Workload, precision: str, carry: Any, rows: Any, t: Any, data
 
 
 def program(form: str, one: Callable[..., Any], steps: int) -> Callable[..., Any]:
-    """Some steps from step ``t`` on, compiled."""
+    """A compiled program that trains from step ``t`` on: one step or ``LENGTH``."""
 
     def single(carry: Any, order: Any, t: Any, data: Any) -> Any:
         return one(carry, order[t % steps], t, data)

@@ -1,4 +1,4 @@
-"""Any workload in PyTorch, written from its list of layers and nothing else of the project:
+"""Train any workload in PyTorch from its list of layers, without the agent's engines:
 ``python benchmarks/bare_loops/layers_torch.py graph --workload mnist-cnn --device cuda``."""
 
 import argparse
@@ -93,7 +93,7 @@ def chain(layers: Sequence[Any], shape: Any) -> nn.Sequential:
 
 
 def optimizer_of(workload: Workload, weights: list[Any], *, captured: bool) -> Any:
-    """PyTorch's own, with its own epsilon."""
+    """PyTorch's own optimizer, with epsilon where PyTorch adds it."""
     wanted = workload.optimizer
     fixed: dict[str, Any] = {"capturable": True} if captured else {}
     if wanted.kind == "adam":
@@ -107,7 +107,7 @@ def optimizer_of(workload: Workload, weights: list[Any], *, captured: bool) -> A
 
 
 class Loop:
-    """Data, model and one step of a workload on a device, all of it there before the timing."""
+    """Data, model and training step of a workload, on the device before timing starts."""
 
     def __init__(self, workload: Workload, device: str, precision: str, form: str) -> None:
         self.device, self.batch = torch.device(device), workload.batch_size
@@ -142,7 +142,7 @@ class Loop:
         self.next = 0
 
     def parameter_count(self) -> int:
-        """As the catalogue counts: ``nn.LSTM`` has a second bias."""
+        """As the catalogue counts: without the second bias of ``nn.LSTM``."""
         named = [item for net in (self.frozen, self.trained) for item in net.state_dict().items()]
         return sum(value.numel() for name, value in named if "bias_hh" not in name)
 
@@ -168,14 +168,14 @@ class Loop:
             torch.cuda.synchronize()
 
     def eager(self, count: int) -> None:
-        """Train so many steps, requested one by one."""
+        """Train ``count`` steps, requested one by one."""
         for _ in range(count):
             self.step(self.order[self.next % self.steps])
             self.next += 1
         self.sync()
 
     def captured(self, length: int) -> Callable[[int], None]:
-        """Capture so many steps in a CUDA graph; what it returns trains a multiple of them."""
+        """Capture ``length`` steps in a CUDA graph; the result trains a multiple of them."""
         rows, stream = self.order[:length].clone(), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--nonces", type=int, default=5, help="sessions of each workload")
     parser.add_argument("--only", choices=("readings", "figures"))
-    parser.add_argument("--form", default="", help="of the recipe's step; all: each")
+    parser.add_argument("--form", default="", help="form of the recipe's step; all: every form")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--kept", type=Path, metavar="FOLDER")
     parser.add_argument("--fault", choices=learning_curves.FAULTS)

@@ -1,4 +1,4 @@
-"""A log that lost entries: accepted where it states so, signed; a silently shorter one never."""
+"""A log that lost entries is accepted with a signed statement of the loss, and never without."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -96,7 +96,7 @@ def test_who_saw_nothing_of_the_loss_is_not_told(machine: Machine) -> None:
 
 
 def older(machine: Machine) -> Log:
-    """It would excuse what this machine saw later, as often as the server likes."""
+    """Its statement would excuse the loss of later entries, as often as the server likes."""
     after = restored(machine.log, 5, 0)
     after.statements = [after.state_break(5, BEFORE)]
     return after
@@ -139,7 +139,7 @@ def of_another_tree(machine: Machine) -> Log:
 
 
 def keeps_another_past(machine: Machine) -> Log:
-    """A receipt of this machine, for the entry 4, shows it."""
+    """This machine's receipt for entry 4 shows the change."""
     after = Log([bytes(32), *machine.log.entries[1:5]])
     after.statements = [after.state_break(5, AFTER)]
     return after

@@ -44,8 +44,8 @@ from bench_protocol.training.recomputed import Figures
     [
         ("nonsense", r"nonsense cannot be read \(No such file .*address"),
         ("other", "neither a bundle nor an envelope"),
-        ("/dev/zero", r"cannot be read \(it is no file\)"),
-        (".", r"cannot be read \(it is no file\)"),
+        ("/dev/zero", r"cannot be read \(it is not a regular file\)"),
+        (".", r"cannot be read \(it is not a regular file\)"),
     ],
 )
 def test_what_is_neither_bundle_nor_envelope(tmp_path: Path, name: str, says: str) -> None:

@@ -93,7 +93,7 @@ def test_a_part_that_fails_or_takes_too_long_is_one_line_and_the_others_go_on(
         ("works", 0),
     ]
     assert lines[0]["line"] == "why"
-    assert lines[1]["line"] == "its time ended; up"
+    assert lines[1]["line"] == "timed out; up"
     assert (tmp_path / "works.txt").read_text() == "1\n"
     assert "fails | exit 1: why" in "\n".join(table.write(tmp_path))
 

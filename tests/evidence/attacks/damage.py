@@ -50,7 +50,7 @@ class Missed(NamedTuple):
 
 
 def flips(folder: Path, count: int = 200, seed: int = 53) -> Iterator[Line]:
-    """Flip bits of a database. What its server logs of them is not shown: findings are."""
+    """Flip bits of a database. Findings are shown; the server's log messages are not."""
     logging.disable()
     try:
         yield from _flips(folder, count, seed)

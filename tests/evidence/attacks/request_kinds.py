@@ -1,4 +1,4 @@
-"""Kinds of mutation of a request: each makes another request of one."""
+"""Kinds of mutation: each turns a request into another."""
 
 import json
 import random
@@ -92,7 +92,7 @@ class Request:
         return replace(self, headers=(*others, (name, value)))
 
     def framed(self) -> "Request":
-        """With the length of its body, where no mutation gave it a framing."""
+        """The request with the length of its body, unless a mutation framed it."""
         named = {name for name, _ in self.headers}
         if not self.body or named & {"Content-Length", "Transfer-Encoding"}:
             return self

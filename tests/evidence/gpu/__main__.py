@@ -30,19 +30,19 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("what", choices=("pack", *STEPS, "table", "apply"))
-    made.add_argument("path", nargs="?", type=Path, help="of pack and apply")
+    made.add_argument("path", nargs="?", type=Path, help="the folder of pack or the file of apply")
     made.add_argument("--no-wheels", action="store_true", help="pack: sources alone")
     made.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or "/tmp/out"))
     kept = Path(os.environ["KEPT"]) if os.environ.get("KEPT") else None
-    made.add_argument("--kept", type=Path, default=kept, help="recomputations made before")
+    made.add_argument("--kept", type=Path, default=kept, help="folder of recomputations")
     made.add_argument("--device", choices=("cuda", "cpu"), default=os.environ.get("DEVICE", "cuda"))
     made.add_argument("--frameworks", type=words, default=("torch", "jax"))
     made.add_argument("--workloads", type=words, default=NAMES)
     made.add_argument("--precisions", type=words, default=PRECISIONS)
     made.add_argument("--nonces", type=int, default=5, help="sessions of each cell of readings")
     made.add_argument("--seconds", type=float, default=3.0, help="of steps in each timed part")
-    made.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds of a step")
-    made.add_argument("--patience", type=float, default=1.0, help="times the seconds of each part")
+    made.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="most seconds of a step")
+    made.add_argument("--patience", type=float, default=1.0, help="factor of each part's limit")
     return made
 
 

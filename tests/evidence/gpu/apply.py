@@ -1,7 +1,8 @@
 """Turn ``figures.json`` into the limits of readings and the tables that state them.
 
 A limit is three times the largest deviation, rounded up to one digit, and never tighter than it
-was: it must hold for every machine that was measured. Nothing is derived for what had no session.
+was: it must hold for every machine that was measured. Nothing is written for a device
+and precision without a session.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Products by precision, and the stopwatch beside the slope of n and 2n steps and CUDA events:
+"""Matrix products by precision; step times by stopwatch, by the slope of n and 2n steps, by events:
 ``python -m tests.evidence.gpu.clock FRAMEWORK DEVICE FILE PRECISION...``. One line of JSON each."""
 
 import json

@@ -1,7 +1,7 @@
 """Pack what a CUDA machine without a network needs: sources, and wheels of what it lacks.
 
-It has Python 3.12, PyTorch and JAX for CUDA, NumPy, SciPy and pyarrow. Their versions are not those
-of the locks, so wheels are installed there without a check of requirements.
+The machine has Python 3.12, PyTorch and JAX for CUDA, NumPy, SciPy and pyarrow. Their versions are
+not those of the locks, so wheels are installed there without a check of requirements.
 """
 
 import re
@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 MOST_BYTES = 55_000_000
 LOCKS = ("agent", "server", "energy")
 PROJECT = ("shared", "agent", "server")
-# Of the sources what the steps run.
+# The sources that the steps run.
 SOURCES = ("benchmarks", "deploy", "locks", "tests/evidence/gpu", "tests/evidence/__init__.py")
 ENVIRONMENT = {
     "os_name": "posix",
@@ -39,10 +39,10 @@ class NotPacked(Exception):
 
 
 def pack(folder: Path, *, wheels: bool = True, kept: Path | None = None) -> str:
-    """Fill an empty or missing folder; what came of it.
+    """Fill an empty or missing folder; returns a line about it.
 
     Args:
-        wheels: leave them out if false, which needs no index.
+        wheels: if false, leave them out; then no package index is needed.
         kept: the folder of recomputations of ``python -m benchmarks.limits --only figures``.
 
     Raises:
@@ -58,7 +58,7 @@ def pack(folder: Path, *, wheels: bool = True, kept: Path | None = None) -> str:
         download(folder / "wheels")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MOST_BYTES:
-        raise NotPacked(f"{folder} has {size / 1e6:.1f} MB, at most {MOST_BYTES / 1e6:.0f}")
+        raise NotPacked(f"{folder} has {size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}")
     count = len(list(folder.glob("wheels/*.whl")))
     return f"{folder}: {size / 1e6:.1f} MB, {count} wheels; there: python3 start.py facts"
 
@@ -80,7 +80,7 @@ def wanted() -> dict[str, str]:
 
 
 def download(folder: Path) -> None:
-    """Download the wheels of others and build the project's."""
+    """Download the wheels of dependencies and build the project's."""
     folder.mkdir()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:

@@ -1,4 +1,4 @@
-"""Run the parts of a step one after the other, each with a limit of time; a part that fails is one
+"""Run the parts of a step one after the other, each with a time limit; a part that fails prints one
 line, and the others go on."""
 
 import json
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 POLL_SECONDS, PROGRESS_SECONDS = 0.2, 15.0
-# A part without so much time is left out; the last seconds are for the table.
+# A part with less time than this is left out; the last seconds are for the table.
 LEAST_SECONDS, TABLE_SECONDS = 20.0, 10.0
-# What a part may take to end when it is told to.
+# How long a part may take to end after a signal.
 GRACE_SECONDS = 8.0
 
 
@@ -64,7 +64,7 @@ def _run(part: Part, out: Path, name: str, room: float, ends: float) -> dict[str
         target = out / part.output if part.output and index == 0 else None
         with log.open("wb") as errors:
             output = target.open("wb") if target else errors
-            # env says in the log that there is no such program, and ends with 127.
+            # Through env, a missing program is a line in the log and exit code 127.
             command = ["env", *command]
             processes.append(
                 subprocess.Popen(
@@ -82,7 +82,7 @@ def _run(part: Part, out: Path, name: str, room: float, ends: float) -> dict[str
     worst = next((code for code in codes if code), 0)
     line = told[codes.index(worst)] if worst or not part.output else f"see {part.output}"
     if worst == 124:
-        line = f"its time ended; {line}"
+        line = f"timed out; {line}"
     if worst and worst != 124 and part.may_fail:
         worst, line = 0, f"exit {worst}: {line}"
     return {"exit": worst, "seconds": time.monotonic() - began, "line": line}

@@ -2,7 +2,7 @@
 PyTorch and JAX, once and without a network, and run a step.
 
 ``OUT`` names the folder of the results (``/tmp/out``), ``SITE`` that of the environment
-(``/tmp/trainmark-site``). It needs Python 3.12 with pip, and nothing else.
+(``/tmp/trainmark-site``). Besides PyTorch and JAX it needs Python 3.12 with pip.
 """
 
 import os

@@ -13,7 +13,7 @@ from .parts import Part
 PYTHON = sys.executable
 NAMES = tuple(workload.name for workload in CATALOGUE)
 PRECISIONS = ("float32", "tf32", "mixed_bfloat16", "mixed_float16")
-# What matters most first: the time may end before the last.
+# The most important first: the time may run out before the last.
 LOOPS = (
     ("fashion-mlp", "float32"),
     ("mnist-cnn", "float32"),
@@ -26,13 +26,13 @@ LOOPS = (
     ("resnet50-transfer", "tf32"),
     ("cifar100-vgg16", "mixed_float16"),
 )
-# Of cifar100-vgg16: about 150 GB of activations in float32. A CPU only has to end.
+# Of cifar100-vgg16: about 150 GB of activations in float32. On a CPU the run must only end.
 LARGE_BATCH = {"cuda": 49_152, "cpu": 512}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a step is about. ``seconds``: of steps in each timed part. ``kept``: the folder of
+    """What a step measures. ``seconds``: of training in each timed part. ``kept``: the folder of
     recomputations."""
 
     device: str
@@ -53,7 +53,7 @@ class Asked:
         ]
 
     def agent(self, *words: str) -> list[str]:
-        """A command of the agent's."""
+        """A command of the agent."""
         return [str(Path(PYTHON).with_name("bench-agent")), *words]
 
     def chosen(self) -> list[str]:
@@ -62,7 +62,7 @@ class Asked:
 
 
 def facts(asked: Asked) -> list[Part]:
-    """What the machine is, and whether a run works, beside the CPU, up to a server."""
+    """What the machine is, and whether a run on device and CPU works, up to a server."""
     machine = ["nvidia-smi", "-q"] if asked.device == "cuda" else ["uname", "-a"]
     smoke = [PYTHON, "deploy/demo.py", "--once", *asked.chosen(), "--recipe", "tuned"]
     smoke += ["--device", asked.device, *(["--device", "cpu"] * (asked.device != "cpu"))]
@@ -141,7 +141,7 @@ def loops(asked: Asked) -> list[Part]:
 
 
 def speeds(asked: Asked) -> list[Part]:
-    """All workloads by the agent, long enough for energy."""
+    """All workloads, measured by the agent for long enough to read energy."""
     return [
         Part(
             f"{name}, {framework}",

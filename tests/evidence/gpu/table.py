@@ -12,8 +12,7 @@ from bench_protocol.catalogue.peaks import mfu, peak_flops
 from bench_protocol.training.reading import convolves
 
 Row = Mapping[str, Any]
-# The verdicts of doctor that are not shown: those of self-tests, which are what a session is for,
-# and of other checks.
+# Verdicts of doctor that are not shown: of its self-tests (True), and of its other checks.
 _QUIET = {True: ("skip",), False: ("ok", "skip")}
 
 
@@ -94,7 +93,7 @@ def _levels(path: Path) -> list[str]:
 
 
 def _hardware(out: Path) -> str | None:
-    """The GPU's name as peaks are listed."""
+    """The GPU's name, as in the list of peaks."""
     text = (out / "machine.txt").read_text() if (out / "machine.txt").exists() else ""
     names = (line.split(":", 1)[1].strip() for line in text.splitlines() if "Product Name" in line)
     return next(names, None)

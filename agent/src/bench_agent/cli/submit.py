@@ -37,7 +37,7 @@ Not sent: names of host and user, serial numbers, network addresses, folders.
 Key:      results are signed by a key that never leaves this machine.
 Undo:     bench-agent results hide | show | withdraw; a withdrawn result is
           erased there."""
-# What an enrollment answers with, in words.
+# The states of a key in an enrollment's answer, in words.
 KEY_STATES = {
     "pending": "waits for approval",
     "active": "is enrolled",

@@ -179,7 +179,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     try:
         log = client.checkpoints.meet() if client.checkpoints else log
         if entry.answer is None:
-            stop(Exit.SOME_FAILED, "Its entry is lost with those above, so it is in no log.")
+            stop(Exit.SOME_FAILED, "This result's entry is among the lost ones, so no log has it.")
         sealed = strict_json.loads(entry.raw)
         with reading(server):
             bundle = complete_bundle(sealed, answer["receipt"], client.read)

@@ -74,7 +74,7 @@ UNKNOWN_CORE = "Arm core"
 # Chips by all their kinds of cores.
 CHIPS = {frozenset({"Cortex-X925", "Cortex-A725"}): "NVIDIA GB10"}
 # A cloud's own processor, by the text in the machine's DMI. A chip that others build in too has its
-# cores' name everywhere. Amazon's letter "g" tells its own chips from NVIDIA's (p6e-gb200).
+# cores' name everywhere. A "g" after the number marks Amazon's own chips; p6e-gb200 has NVIDIA's.
 AMAZON = r"amazon ec2 [a-z]+\d+g"
 CLOUD_PRODUCTS = (
     (r"amazon ec2 a1\b", "Cortex-A72", "AWS Graviton"),

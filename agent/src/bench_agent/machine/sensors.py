@@ -101,7 +101,7 @@ def cpu_heat() -> tuple[float | None, bool]:
 
 
 def _on_battery(root: Path = ROOT) -> bool | None:
-    """Whether the own battery of a Linux machine drives it; None without one. A mouse, a pen and a
+    """Whether a Linux machine runs on its own battery; None without one. A mouse, a pen and a
     headset have batteries too: their scope is the device, or they hang on USB or Bluetooth."""
     own = [
         {name: file_text(folder / name).strip() for name in SUPPLY}

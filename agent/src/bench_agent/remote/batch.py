@@ -99,5 +99,5 @@ def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer
 
 
 def is_problem(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a server's refusal: its code and detail are texts."""
+    """Whether a document is a server's refusal: its code and detail are strings."""
     return all(isinstance(document.get(name), str) for name in ("code", "detail"))

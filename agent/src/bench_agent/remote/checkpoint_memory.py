@@ -2,8 +2,8 @@
 
 The agent accepts a newer checkpoint only with a proof that the log grew from the stored one. A
 server that rewrites its past, or shows different pasts to different clients, is detected by the
-first client that returns. The one exception is a loss that the server states, signed
-(:mod:`.log_breaks`).
+first client that returns. The one exception is a loss that the server states in a signed
+note (:mod:`.log_breaks`).
 """
 
 import hashlib
@@ -33,8 +33,9 @@ from .outbox import Outbox
 
 @dataclass(frozen=True)
 class ServerState:
-    """Origin and key from the first contact, and the newest checkpoint. ``seen_at``: when it was
-    seen first, by this machine's clock. ``license``: the licence that the user agreed to, or None.
+    """Origin and key from the first contact, and the newest checkpoint. ``seen_at``: when the
+    agent first saw it, by this machine's clock. ``license``: the licence that the user agreed to,
+    or None.
     """
 
     origin: str
@@ -205,8 +206,8 @@ class CheckpointMemory:
     def _resume(
         self, seen: ServerState, shown: Checkpoint, stated: LogBreak, statement: str
     ) -> ServerState:
-        """Accept a log after the loss that it states: it and each receipt of before lead to the
-        tree that is left. Results whose entries are lost return to the outbox."""
+        """Accept a log after the loss that it states, if it and each receipt of a kept entry agree
+        with the tree that is left. Results whose entries are lost return to the outbox."""
         size, outbox = stated.kept.size, Outbox(self._home.outbox)
         sent = [*sent_to(outbox, note.parse_key(seen.key))]
         texts = {tree: receipt.checkpoint for _, receipt, tree in sent if receipt.index < size}
@@ -225,11 +226,12 @@ class CheckpointMemory:
         write_durably(self._path.with_suffix(".break"), statement.encode())
         self._remember(seen)
         again = f"; to post them again: {self._home.command(f'submit --server {self.server}')}"
+        since = "before" if stated.last == "none" else f"after {stated.last}"
         self._say(
-            f"The log of {self.server} lost every entry from number {size} on, and states it "
+            f"The log of {self.server} lost every entry from number {size} on, as it states "
             f"(signed {stated.at}): {stated.reason}. {plural(len(lost), 'result')} of this machine "
-            f"went with them{again if lost else ''}. Lost too: what you hid, showed, withdrew, "
-            f"rotated or revoked there after {stated.last}; do it again."
+            f"went with them{again if lost else ''}. What you hid, showed, withdrew, rotated or "
+            f"revoked there {since} is lost too: do it again."
         )
         return seen
 
@@ -247,7 +249,7 @@ class CheckpointMemory:
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
             f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "
-            "server, and to others. An operator who restored a backup states the loss by "
-            "bench-server state-break, and this machine goes on. If the server was reinstalled on "
-            f"purpose, remove {self._path}"
+            "server, and to others. If the operator restored a backup, bench-server state-break "
+            "states the loss, and this machine accepts the log again. If the server was "
+            f"reinstalled on purpose, remove {self._path}"
         )

@@ -1,7 +1,7 @@
-"""Breaks of a log: which statement explains that entries are gone, and what went with them.
+"""Breaks of a log: which statement explains missing entries, and which results they take along.
 
-A statement explains the loss of what was seen before it was made, and of nothing later. So a server
-cannot use it twice.
+A statement explains only the loss of entries that were seen before it was made, so a server cannot
+use it twice.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,11 +25,11 @@ AHEAD = timedelta(minutes=5)
 def explaining(
     statements: Iterable[str], key: NoteKey, seen: Checkpoint, seen_at: str, now: datetime
 ) -> tuple[LogBreak, str] | None:
-    """The statement, made after this checkpoint was seen, that keeps fewer entries than it has; of
-    several the one that keeps fewest.
+    """The statement that was made after this checkpoint was seen and keeps fewer entries than the
+    checkpoint has; of several, the one that keeps the fewest.
 
     Raises:
-        InvalidProof: one is not signed by this log, or says something else.
+        InvalidProof: a text is not this log's signed statement of a break.
     """
     opened = [(open_break(text, key), text) for text in statements]
     latest = utc_text(now + AHEAD)
@@ -42,7 +42,7 @@ def explaining(
 
 
 def sent_to(outbox: Outbox, key: NoteKey) -> Iterator[tuple[Entry, Receipt, Checkpoint]]:
-    """What was sent to this log, with its receipts and their checkpoints."""
+    """What was sent to this log, each with its receipt and the receipt's checkpoint."""
     for entry in outbox.sent():
         answer = entry.answer or {}
         if "receipt" in answer:

@@ -175,7 +175,7 @@ class Outbox:
         entry.path.with_suffix(ANSWER_SUFFIX).unlink(missing_ok=True)
 
     def mark_withdrawn(self, result_id: str) -> None:
-        """Note in the answers of a sent result that it is never sent again."""
+        """Mark a sent result as withdrawn, so that it is never sent again."""
         for entry in self.sent():
             if (answer := entry.answer or {}).get("id") == result_id:
                 self.move(entry, "sent", answer | {"withdrawn": True})
@@ -186,7 +186,7 @@ def file_name(run_id: str, cell: Cell, repeat: int) -> str:
 
 
 def problem_text(problem: dict[str, Any], otherwise: str = "it gives no reason") -> str:
-    """The detail of a problem document and its hint; ``otherwise`` if its detail is no text."""
+    """The detail of a problem document and its hint; ``otherwise`` without a detail."""
     detail, hint = problem.get("detail"), problem.get("hint")
     words = detail if detail and isinstance(detail, str) else otherwise
     return f"{words} ({hint})" if hint and isinstance(hint, str) else words

@@ -123,7 +123,7 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
         )
     try:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a regular file")
         with path.open("rb") as file:
             raw = file.read(MAX_BUNDLE_BYTES + 1)
         document: Any = strict_json.loads(raw, max_bytes=MAX_BUNDLE_BYTES)

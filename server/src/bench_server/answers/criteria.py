@@ -23,8 +23,9 @@ ID = re.compile("[0-9a-f]{4,16}")
 
 @dataclass(frozen=True)
 class Search:
-    """``name``: words of hardware (the last may be a beginning: "m4" is no part of "SXM4"), a part
-    of an owner's name, or the beginning of an id. All must fit; None fits everything."""
+    """``name``: words of a hardware's name (of the last one a beginning; "m4" does not find
+    "SXM4"), a part of an owner's name, or the beginning of an id. All must fit; None fits
+    everything."""
 
     name: str | None = None
     slug: str | None = None
@@ -81,7 +82,7 @@ class Search:
 
     @property
     def _words(self) -> tuple[str, ...]:
-        """What a slug after a dash contains: the words as a slug has them, or a slug as given."""
+        """Texts to find in ``-SLUG``, from a word's start: the name as a slug, and as given."""
         name = self.name or ""
         return (f"-{slug_of(name)}", f"-{name.casefold()}")
 

@@ -49,7 +49,7 @@ COMMANDS = {
     "create-invite": ("operator:create_invite", "Print an invitation code for one key."),
     "state-break": (
         "operator:state_break",
-        "State, signed, that the newest entries of a restored log are lost.",
+        "Sign a statement that the newest entries of a restored log are lost.",
     ),
     "verify-log": (
         "verify_log:verify_log",

@@ -206,11 +206,11 @@ def state_break(
     reason: Reason,
     kept: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Entries that are left; without it all present."),
+        typer.Option(min=0, metavar="N", help="Entries that are left (default: all present)."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """State, signed, that the newest entries of a restored log are lost.
+    """Sign a statement that the newest entries of a restored log are lost.
 
     Agents that saw such entries accept the log again, and post their lost results again.
     """

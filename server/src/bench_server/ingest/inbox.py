@@ -35,7 +35,7 @@ _BITS = 0xFFFF_FFFF
 
 
 def new_id(at: datetime, number: int) -> str:
-    """An id of 16 hex digits for a result: seconds, and a number. Results that are made together
+    """An id of 16 hex digits for a result: its time in seconds, and a number. Results made together
     are adjacent in every index and touch few of its pages."""
     return f"{int(at.timestamp()) & _BITS:08x}{number & _BITS:08x}"
 
@@ -88,7 +88,8 @@ class Inbox:
         self.store = store
         self.authority = authority
         self._group_commit = GroupCommit(self._accept_all)
-        # A result that a restore lost has the same id again. Senders cannot choose one.
+        # Ids follow from payloads, so a result that a restore lost gets its id again. The key keeps
+        # senders from choosing one.
         self._id_key = b"result id" + authority.challenge.private_bytes_raw()
         # A key never changes its id and is never removed.
         self._keys: dict[str, Ed25519PublicKey] = {}

@@ -178,7 +178,7 @@ def require_possible(session: Session, act: Act) -> None:
 
 
 def change_keys(session: Session, act: Act) -> None:
-    """Apply what an act changes of keys: an approval, an owner; other acts change none.
+    """Apply an act's changes to keys: an approval or an owner; other acts change none.
 
     Raises:
         UnknownKey, InvalidField: the act is impossible.
@@ -246,7 +246,7 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
 
 
 def _changes_nothing(session: Session, act: Act) -> bool:
-    """Whether a sender's act asks for what is so already."""
+    """Whether a sender's act asks for the present state."""
     newest = newest_act(session, _needed(act.result, "result"))
     return act.act == newest or (act.act == "show" and newest is None)
 

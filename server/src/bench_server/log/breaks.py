@@ -17,8 +17,8 @@ from .server_keys import Authority
 def state(
     session: Session, authority: Authority, reason: str, now: datetime, kept: int | None
 ) -> int:
-    """Sign and store that the log lost all entries from ``kept`` on (None: from its size on);
-    returns what is left.
+    """Sign and store the statement that all entries from ``kept`` on (None: from the log's size on)
+    are lost; returns the number of entries that are left.
 
     Raises:
         NotFound: the log has no checkpoint of this size.

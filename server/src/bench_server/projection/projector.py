@@ -89,7 +89,7 @@ class Projector:
         except UNAVAILABLE:
             raise
         except Exception as error:
-            logger.info("%d entries from %d together: %s", self.batch, start, error)
+            logger.info("cannot apply %d entries from %d at once: %s", self.batch, start, error)
         try:
             return self._apply(start, 1)
         except UNAVAILABLE:

@@ -1,8 +1,8 @@
 """Reindex: clear every projected table, so that the projector applies the log from entry 0.
 
 Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Two things
-are not in the log and do not change: pending approvals, and the findings of the
-outlier check. Environments stay too: those of withdrawn results cannot be read from the log any
+are not in the log and do not change: pending approvals, and the findings of the outlier check.
+Environments stay too: those of withdrawn results cannot be read from the log any
 more, and name nobody.
 """
 

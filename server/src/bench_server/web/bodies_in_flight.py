@@ -15,7 +15,7 @@ from .client_networks import host_of, network
 
 NETWORK_BYTES = 16 * 1024 * 1024
 PROCESS_BYTES = 32 * 1024 * 1024
-# The last of these are for networks that hold little: what a few send takes no other's place.
+# The last 8 MiB are for networks that hold at most 512 KiB: a few large senders leave them free.
 LAST_BYTES, LITTLE_BYTES = 8 * 1024 * 1024, 512 * 1024
 
 

@@ -136,8 +136,8 @@ def _placed(point: Point, x: "Scale", y: "Scale") -> Point:
 
 def _labels(series: Sequence[Series], width: int, height: int) -> tuple[Label, ...]:
     """Each label is beside, above or below its point, or left out where it would leave the plot or
-    cover a point or another label. The first point has its label in any case, where it covers the
-    fewest."""
+    cover a point or another label. The first point always has its label, where it covers the
+    fewest of them."""
     labels: list[Label] = []
     points = [point for line in series for point in line.points]
     dots = [(point.x / 100 * width, point.y / 100 * height) for point in points]

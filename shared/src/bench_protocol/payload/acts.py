@@ -60,10 +60,10 @@ AREAS = 256
 class Act(Wire):
     """An act of a machine's key on its own results, or of the operator on any.
 
-    ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``list`` and ``export``; of the
-    operator: ``flag``, ``quarantine`` and ``restore`` a ``result`` for a ``reason``, ``approve`` a
-    ``key``, ``assign`` a ``key`` to an ``owner``, ``confirm`` or ``doubt`` an ``owner``, ``locate``
-    one in an ``area``.
+    A key may ``hide``, ``show``, ``withdraw`` a ``result``, ``list`` and ``export``. The operator
+    may ``flag``, ``quarantine`` and ``restore`` a ``result`` for a ``reason``, ``withdraw`` one,
+    ``approve`` a ``key``, ``assign`` a ``key`` to an ``owner``, ``confirm`` or ``doubt`` an
+    ``owner``, and ``locate`` one in an ``area``.
     """
 
     act: OwnAct | OperatorAct

@@ -18,7 +18,7 @@ from .machine import Cpu, Machine, OperatingSystem
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"\((?:R|TM|C)\)", " "),
     (r" +-(?=\w)", "-"),
-    # Clouds sell processors without a number, which only their clock tells apart.
+    # Clouds have Xeons without a model number, which only the clock tells apart.
     (r"^Intel\s+Xeon\s+(?:CPU|Processor)?\s*@\s*([\d.]+)\s?GHz$", r"Intel Xeon (\1 GHz)"),
     (r"@\s*[\d.]+\s?[GM]Hz$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),

@@ -1,6 +1,6 @@
-"""Statements of a break: a log whose newest entries are lost, as after a restore, says so.
+"""Statements of a break: a log states that its newest entries are lost, as after a restore.
 
-A statement is a signed note of the log's key that names the tree which is left. Its lines differ
+A statement is a note signed with the log's key that names the tree that is left. Its lines differ
 from those of a checkpoint, so neither is taken for the other.
 """
 
@@ -25,7 +25,7 @@ FORM = re.compile(
 @dataclass(frozen=True)
 class LogBreak:
     """``kept``: what is left of the log. ``last``: when the newest kept entry was logged, or
-    ``none``. ``at``: when the break was stated. Both are times of the wire, by the server's clock.
+    ``none``. ``at``: when the break was stated. Both are in the wire's form, by the server's clock.
     """
 
     kept: Checkpoint

@@ -66,7 +66,7 @@ class KeyHistory(KeyAnswer):
 
 @dataclass(frozen=True)
 class StatedBreak:
-    """A loss of the log's newest entries, which the server stated."""
+    """A statement that the log's newest entries were lost."""
 
     kept_size: int
     last: datetime | None

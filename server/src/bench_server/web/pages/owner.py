@@ -54,8 +54,7 @@ class MachineRow:
 
 @dataclass(frozen=True)
 class OwnerPage:
-    """``/owners/{owner}``: what did the last update change? ``left_out``: machines not
-    shown."""
+    """``/owners/{owner}``: what did the last update change? ``left_out``: machines not shown."""
 
     title: str
     heading: str
