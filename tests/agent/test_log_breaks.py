@@ -12,6 +12,7 @@ from tests.fakes.results import private_key
 from bench_agent.base.errors import LogContradiction
 from bench_agent.base.home import Home
 from bench_agent.remote.checkpoint_memory import CheckpointMemory
+from bench_agent.remote.log_receipts import parse_receipt
 from bench_agent.remote.outbox import Outbox
 from bench_protocol.base.errors import InvalidProof
 from bench_protocol.base.units import utc_text
@@ -88,8 +89,21 @@ def test_a_withdrawn_result_is_not_sent_again(machine: Machine) -> None:
     assert machine.is_pending() == 1
 
 
-def test_who_saw_nothing_of_the_loss_is_not_told(machine: Machine) -> None:
-    machine.log.statements = [machine.log.state_break(7, AFTER)]
+def test_the_log_has_no_receipt_of_a_lost_entry(machine: Machine) -> None:
+    machine.outbox.mark_withdrawn(f"{2:016x}")
+    answers = [entry.answer or {} for entry in machine.outbox.sent()]
+    shown = [parse_receipt(answer["receipt"]).checkpoint for answer in answers]
+    assert [machine.memory().has(checkpoint) for checkpoint in shown] == [True, True, True]
+    machine.log = restored(machine.log, 5, 9)
+    machine.log.statements = [machine.log.state_break(5, AFTER)]
+    machine.meet_a_day_later()
+    assert [machine.memory().has(checkpoint) for checkpoint in shown] == [True, False, False]
+
+
+@pytest.mark.parametrize("kept", [7, 4])
+def test_who_saw_nothing_of_the_loss_is_not_told(machine: Machine, kept: int) -> None:
+    """The log has all that this machine saw, whatever a statement says."""
+    machine.log.statements = [machine.log.state_break(kept, AFTER)]
     machine.log.add(RAWS[9])
     assert machine.meet_a_day_later() == machine.log.checkpoint(8)
     assert (machine.said, machine.is_pending()) == ([], 0)
@@ -182,6 +196,21 @@ def test_a_statement_is_used_once(machine: Machine) -> None:
     machine.log.statements = stated
     with pytest.raises(LogContradiction, match="had 9 entries and shows 6"):
         machine.meet_a_day_later()
+
+
+def test_a_slow_clock_gives_a_statement_no_second_use(machine: Machine) -> None:
+    machine.log = restored(machine.log, 5, 4)
+    machine.log.statements = stated = [machine.log.state_break(5, AFTER)]
+    machine.now = START + timedelta(minutes=56)
+    machine.memory().meet()
+    machine.log.add(RAWS[19])
+    machine.now += timedelta(minutes=1)
+    machine.memory().meet()
+    machine.log = restored(machine.log, 6, 0)
+    machine.log.statements = stated
+    machine.now += timedelta(minutes=1)
+    with pytest.raises(LogContradiction, match="had 10 entries and shows 6"):
+        machine.memory().meet()
 
 
 def test_of_two_losses_the_one_that_kept_less_counts(machine: Machine) -> None:

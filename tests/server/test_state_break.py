@@ -87,7 +87,7 @@ def test_acknowledged_results_come_back_after_a_restore(
         verified = run(program, ("verify", str(gone.path)), environment)
         assert verified.code == 1
         assert f"lost every entry from number {size} on" in verified.stderr
-        assert "it is in no log" in verified.stderr
+        assert "no log has it" in verified.stderr
         again = run(program, ("submit", "--server", address), environment)
         assert again.stdout.startswith("1 sent, 0 refused"), again.stderr
         assert not before.said

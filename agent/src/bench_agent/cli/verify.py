@@ -178,7 +178,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     client = open_reader(server, home)
     try:
         log = client.checkpoints.meet() if client.checkpoints else log
-        if entry.answer is None:
+        if client.checkpoints and not client.checkpoints.has(receipt.checkpoint):
             stop(Exit.SOME_FAILED, "This result's entry is among the lost ones, so no log has it.")
         sealed = strict_json.loads(entry.raw)
         with reading(server):

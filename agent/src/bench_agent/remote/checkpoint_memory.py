@@ -45,6 +45,10 @@ class ServerState:
     license: str | None = None
 
 
+def _size(checkpoint: Checkpoint) -> int:
+    return checkpoint.size
+
+
 def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
     """Find the server whose log signed a checkpoint: its address and stored state.
 
@@ -127,7 +131,7 @@ class CheckpointMemory:
             found = explaining(statements, key, remembered, stored.seen_at, self._now())
         except ProtocolError as error:
             raise self._contradiction(error.detail, "\n".join(statements)) from None
-        if found is not None:
+        if found is not None and not self._continues(remembered, shown):
             return self._resume(replace(seen, license=stored.license), shown, *found)
         if shown.size < remembered.size:
             had = plural(remembered.size, "entry", "entries")
@@ -135,6 +139,11 @@ class CheckpointMemory:
                 f"the log had {had} and shows {shown.size} now", seen.checkpoint
             )
         return self._follow([seen.checkpoint])
+
+    def has(self, checkpoint: str) -> bool:
+        """Whether the log, as it was seen last, continues a checkpoint of a receipt."""
+        server = self._server_state()
+        return self._continues(*(self._open(server, c) for c in (checkpoint, server.checkpoint)))
 
     def check(self, sent: Sequence[tuple[bytes, Any]]) -> None:
         """Check the receipts of posted envelopes' bytes, by one growth proof for all.
@@ -179,28 +188,44 @@ class CheckpointMemory:
         newest = self._require_one_history(texts)
         server = self._server_state()  # another process may have seen more meanwhile
         if newest.size > self._open(server, server.checkpoint).size:
-            server = replace(server, checkpoint=texts[newest], seen_at=utc_text(self._now()))
+            # Never before an accepted statement, or a slow clock would let it be used again.
+            seen_at = max(server.seen_at, utc_text(self._now()))
+            server = replace(server, checkpoint=texts[newest], seen_at=seen_at)
             self._remember(server)
         return server
 
+    def _continues(self, old: Checkpoint, new: Checkpoint) -> bool:
+        if new.size < old.size:
+            return False
+        try:
+            self._newest_of_one_history({old, new})
+        except ProtocolError:
+            return False
+        return True
+
     def _require_one_history(self, texts: Mapping[Checkpoint, str]) -> Checkpoint:
         """The largest of some checkpoints, if each continues the next smaller one."""
-        history = sorted(texts, key=lambda checkpoint: checkpoint.size)
+        try:
+            return self._newest_of_one_history(texts)
+        except ProtocolError as error:
+            stored = self._server_state().checkpoint
+            others = "\n".join(
+                texts[each] for each in sorted(texts, key=_size) if texts[each] != stored
+            )
+            raise self._contradiction(error.detail, others) from None
+
+    def _newest_of_one_history(self, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
+        history = sorted(checkpoints, key=_size)
         newest = history[-1]
         steps = [
             (old, new, merkle.consistency_ranges(old.size, new.size))
             for old, new in pairwise(history)
         ]
         wanted = [node for _, _, ranges in steps for node in merkle.nodes_of(ranges)]
-        try:
-            nodes = tiles.fetch_nodes(self._fetch, newest.size, wanted)
-            for old, new, ranges in steps:
-                proof = [merkle.range_hash(nodes, *each) for each in ranges]
-                receipts.verify_growth(old, new, proof)
-        except ProtocolError as error:
-            stored = self._server_state().checkpoint
-            others = "\n".join(texts[each] for each in history if texts[each] != stored)
-            raise self._contradiction(error.detail, others) from None
+        nodes = tiles.fetch_nodes(self._fetch, newest.size, wanted)
+        for old, new, ranges in steps:
+            proof = [merkle.range_hash(nodes, *each) for each in ranges]
+            receipts.verify_growth(old, new, proof)
         return newest
 
     def _resume(
@@ -224,6 +249,7 @@ class CheckpointMemory:
         for entry in lost:
             outbox.put_back(entry)
         write_durably(self._path.with_suffix(".break"), statement.encode())
+        seen = replace(seen, seen_at=max(seen.seen_at, stated.at))
         self._remember(seen)
         again = f"; to post them again: {self._home.command(f'submit --server {self.server}')}"
         since = "before" if stated.last == "none" else f"after {stated.last}"
