@@ -16,7 +16,7 @@ from tests.fakes.fleet.filling import START
 from tests.fakes.fleet.hardware import BESIDE, CPUS, CUDA, METAL, Kind, environment_of, machine_of
 
 from bench_protocol.catalogue.matrix import Cell, Device
-from bench_server.answers import leaderboard
+from bench_server.answers import criteria, leaderboard
 from bench_server.answers.board_filters import BoardFilters
 from bench_server.answers.orders import RANK_BY
 from bench_server.answers.types.leaderboard import Board, BoardRow
@@ -79,6 +79,11 @@ def test_a_search_finds_whole_words(
     names = {row.hardware for row in boards(session, q=query)["mnist-cnn"].rows}
     assert found in names
     assert not_found not in names
+
+
+def test_a_search_for_no_letter_finds_nothing(session: Session) -> None:
+    assert not boards(session, q="+")
+    assert not criteria.Search("+").names("unknown")
 
 
 def speeds(rows: Sequence[BoardRow]) -> list[float]:

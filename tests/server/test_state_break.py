@@ -75,7 +75,7 @@ def test_acknowledged_results_come_back_after_a_restore(
         empty_database_url, "state-break", "--reason", "a", "--kept", "99", code=2
     )
     stated = operator(empty_database_url, "state-break", "--reason", "The <disk> failed")
-    assert stated == f"stated: {size} entries are left; shown on the page /log\n"
+    assert stated == f"stated: the log keeps {size} entries; see the page /log\n"
     with serving(empty_database_url):
         assert "The &lt;disk&gt; failed" in httpx.get(f"{address}/log").text
         (shown,) = httpx.get(f"{address}/api/v1/log").json()["breaks"]

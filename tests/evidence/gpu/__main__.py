@@ -64,8 +64,11 @@ def main() -> int:
     if asked.what == "apply":
         from .apply import apply
 
-        for line in apply(asked.path):
-            print(line)
+        try:
+            print("\n".join(apply(asked.path)))
+        except (OSError, ValueError, KeyError) as problem:
+            print(f"NOT APPLIED: {asked.path}: {problem!r}")
+            return 1
         return 0
     if asked.what in STEPS:
         cells = Asked(

@@ -84,7 +84,8 @@ class Search:
     def _words(self) -> tuple[str, ...]:
         """Texts to find in ``-SLUG``, from a word's start: the name as a slug, and as given."""
         name = self.name or ""
-        return (f"-{slug_of(name)}", f"-{name.casefold()}")
+        slugs = [slug_of(name)] if any(map(str.isalnum, name)) else []
+        return tuple(f"-{words}" for words in (*slugs, name.casefold()))
 
     @property
     def _is_id(self) -> bool:

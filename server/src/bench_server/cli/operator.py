@@ -18,6 +18,7 @@ from sqlmodel import col, select
 
 from bench_protocol.base import format as people
 from bench_protocol.base.errors import ProtocolError, first_invalid_field
+from bench_protocol.base.names import unseen
 from bench_protocol.base.units import utc_text
 from bench_protocol.payload import acts, statement
 from bench_protocol.signing import envelope
@@ -214,11 +215,11 @@ def state_break(
 
     Agents that saw such entries accept the log again, and post their lost results again.
     """
-    if not re.fullmatch(REASON, reason):
+    if not re.fullmatch(REASON, reason) or unseen(reason):
         raise stop(IDS["reason"])
     with acting(database_url) as (store, authority), store.writing() as session:
         size = breaks.state(session, authority, reason, utc_now(), kept)
-    print(f"stated: {people.plural(size, 'entry', 'entries')} are left; shown on the page /log")
+    print(f"stated: the log keeps {people.plural(size, 'entry', 'entries')}; see the page /log")
 
 
 def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:
