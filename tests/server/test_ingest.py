@@ -2,9 +2,11 @@
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -67,7 +69,17 @@ def test_concurrent_posts_are_one_row(live_server: str, store: Store) -> None:
     assert counted(store) == (5, 5)
 
 
-def test_one_payload_twice_in_a_batch_is_one_entry(post: Poster, store: Store) -> None:
+def test_one_payload_twice_in_a_batch_is_one_entry(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it comes, two transactions do."""
+    commits, commit = Counter[int](), Inbox._commit
+
+    def counting(inbox: Inbox, opened: Any) -> Any:
+        commits[len(opened)] += 1
+        return commit(inbox, opened)
+
+    monkeypatch.setattr(Inbox, "_commit", counting)
     raw = results.sealed(results.make_result())
     answers = [
         outcome.result(30) for outcome in Inbox(store, AUTHORITY).accept([raw] * 3, utc_now())
@@ -76,6 +88,7 @@ def test_one_payload_twice_in_a_batch_is_one_entry(post: Poster, store: Store) -
     assert [one.created for one in accepted] == [True, False, False]
     assert len({(one.id, one.receipt.proof) for one in accepted}) == 1
     assert counted(store) == (1, 1)
+    assert commits == {1: 2}
 
 
 def test_an_id_that_is_taken_is_refused_for_now(

@@ -114,19 +114,17 @@ class Inbox:
         self._look_up(item.line for item in received)
         opened = [self._open(item) for item in received]
         first: dict[str, Opened] = {}
+        again: dict[str, Opened] = {}
         for item in opened:
-            if isinstance(item, Opened):
-                first.setdefault(item.id, item)
-        outcomes = self._commit([*first.values()])
-
-        def outcome(item: Opened | ProtocolError) -> Accepted | ProtocolError:
-            if isinstance(item, ProtocolError):
-                return item
-            if item is first[item.id]:
-                return outcomes[item.id]
-            return self._commit([item])[item.id]  # the same payload again
-
-        return [outcome(item) for item in opened]
+            if isinstance(item, Opened) and first.setdefault(item.id, item) is not item:
+                again[item.id] = item  # the same payload: all of these get the first receipt
+        outcomes, repeated = self._commit([*first.values()]), self._commit([*again.values()])
+        return [
+            item
+            if isinstance(item, ProtocolError)
+            else (outcomes if item is first[item.id] else repeated)[item.id]
+            for item in opened
+        ]
 
     def _open(self, received: Received) -> Opened | ProtocolError:
         sealed = received.line
