@@ -69,8 +69,9 @@ def show_result(result: ResultId, server: NamedServer = None) -> None:
 def withdraw(result: ResultId, server: NamedServer = None, yes: Yes = False) -> None:
     """Erase a result: its payload, its link to the key, and the salt. This cannot be undone."""
     ask(f"Erase result {result} for good?", yes)
-    _change(server, "withdraw", result)
+    # First: whatever becomes of the answer, it is never sent again.
     Outbox(open_home().outbox).mark_withdrawn(result)
+    _change(server, "withdraw", result)
 
 
 def _change(server: str | None, kind: OwnAct, result: str) -> None:

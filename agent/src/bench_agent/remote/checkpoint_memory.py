@@ -256,8 +256,9 @@ class CheckpointMemory:
         self._say(
             f"The log of {self.server} lost every entry from number {size} on, as it states "
             f"(signed {stated.at}): {stated.reason}. {plural(len(lost), 'result')} of this machine "
-            f"went with them{again if lost else ''}. What you hid, showed, withdrew, rotated or "
-            f"revoked there {since} is lost too: do it again."
+            f"went with them{again if lost else ''}. What you hid, showed, withdrew or revoked "
+            f"there {since} is lost too: do it again. For a key that you rotated or enrolled "
+            f"then, ask the operator."
         )
         return seen
 
