@@ -96,7 +96,7 @@ def test_slow_readers_of_exports_leave_others_their_connections(
 
 @pytest.fixture
 def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As behind a pooler: fewer than the requests that may hold one."""
+    """A small pooler gives a server fewer connections than the requests that may hold one."""
     few = {"pool_size": 3, "max_overflow": 0, "pool_timeout": FOREVER_SECONDS / 5}
     monkeypatch.setattr(store, "_POOL", few)
 

@@ -73,7 +73,7 @@ PYTHON = f"""#!/bin/bash -e
 [ "$1 $2" = "-m venv" ] || exec {BIN}/python "$@"
 mkdir -p "$3/bin"; cp "$(dirname "$0")/pip" "$3/bin/pip"
 """
-# As another user first: that fails, and changes nothing.
+# Another user runs it first, which fails and changes nothing.
 PSQL = """#!/bin/bash
 setpriv --reuid=USER --clear-groups PSQL "$@" 2> refused && exit 1
 grep -q "let this user read it" refused || { cat refused >&2; exit 1; }
@@ -235,7 +235,7 @@ def counted(cluster: postgres.Cluster, statement: str) -> int:
     return int(row[0])
 
 
-# What each engine does with its file before anything else.
+# Each stand-in checks the file that its engine is given.
 ENGINES = {
     "sbatch": 'bash -n "$1" && grep -q "^#SBATCH --nodes=4" "$1"',
     "kubectl": '[ "$1 $2" = "create --filename" ] && grep -q "^  generateName:" "$3"',

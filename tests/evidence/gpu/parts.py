@@ -74,13 +74,14 @@ def _run(part: Part, out: Path, name: str, room: float, ends: float) -> dict[str
             output.close()
     try:
         too_long = _wait(processes, room, ends)
-        told = [_last_line(log) for log in logs]  # before it is told to end
+        # A process that is ended below may print more, which is not its result.
+        last_lines = [_last_line(log) for log in logs]
     finally:
         for process in processes:
             _end(process)
     codes = [124 if process in too_long else process.returncode for process in processes]
     worst = next((code for code in codes if code), 0)
-    line = told[codes.index(worst)] if worst or not part.output else f"see {part.output}"
+    line = last_lines[codes.index(worst)] if worst or not part.output else f"see {part.output}"
     if worst == 124:
         line = f"timed out; {line}"
     if worst and worst != 124 and part.may_fail:

@@ -77,7 +77,7 @@ def _document(path: Path) -> Any:
 
 
 def _findings(path: Path) -> list[str]:
-    """What doctor finds wrong, and its self-tests."""
+    """Return a line for each problem that doctor found, and for each self-test."""
     return [
         f"{one['id']} {one['verdict']}: {one['sentence']}"
         for one in (_document(path) or {}).get("findings", ())

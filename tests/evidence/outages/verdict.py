@@ -38,7 +38,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Where nothing was acknowledged, nothing could be lost."""
+        """A fault without an acknowledged result proves nothing, so it counts as wrong."""
         failed = self.lost or self.doubled or self.left or self.wrong
         return self.acknowledged > 0 and not failed
 
