@@ -1,10 +1,5 @@
-"""Layers of a workload as data: output shapes, parameters, FLOPs of matrix products.
-
-Shapes are without the batch dimension and channels-last: ``(height, width, channels)`` for
-pictures, ``(steps, features)`` for sequences, ``(features,)`` for vectors.
-FLOPs count two per multiply-add of convolutions and matrix products; element-wise work is left
-out, as is usual for model FLOPs (Chowdhery et al. 2022, "PaLM", appendix B).
-"""
+"""Layers of a workload as data: output shapes, parameters, FLOPs of matrix products. Shapes and
+FLOPs are those of :mod:`.layer`."""
 
 import math
 from typing import Annotated, Literal, NamedTuple
@@ -12,85 +7,42 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from ..base.units import Wire
+from .layer import Activation, Bias, Shape, Size, Weightless
+from .picture_layers import (
+    MOMENTUM,
+    BatchNorm,
+    Conv2D,
+    GlobalAveragePool2D,
+    MaxPool2D,
+    ZeroPad2D,
+)
+from .sequence_layers import LSTM, CausalAttention, Embedding, LayerNorm
 
-Shape = tuple[int, ...]
-Activation = Literal["linear", "relu"]
-Size = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class _Weightless(Wire):
-    """A layer that holds no weights and multiplies no matrices."""
-
-    def weight_shapes(self, shape: Shape) -> dict[str, Shape]:
-        return {}
-
-    def product_flops(self, shape: Shape) -> int:
-        return 0
-
-    def input_product_flops(self, shape: Shape) -> int:
-        return 0
-
-
-class Conv2D(Wire):
-    """Convolution, one stride for both directions. Kernel layout: height, width, in, out."""
-
-    kind: Literal["conv2d"] = "conv2d"
-    filters: Size
-    kernel: Size
-    padding: Literal["valid", "same"]
-    stride: Size = 1
-    activation: Activation = "relu"
-
-    def output_shape(self, shape: Shape) -> Shape:
-        height, width, _ = shape
-        return (self._positions(height), self._positions(width), self.filters)
-
-    def weight_shapes(self, shape: Shape) -> dict[str, Shape]:
-        return {
-            "kernel": (self.kernel, self.kernel, shape[2], self.filters),
-            "bias": (self.filters,),
-        }
-
-    def product_flops(self, shape: Shape) -> int:
-        height, width, _ = self.output_shape(shape)
-        return 2 * height * width * self.kernel**2 * shape[2] * self.filters
-
-    def input_product_flops(self, shape: Shape) -> int:
-        return self.product_flops(shape)
-
-    def padding_zeros(self, shape: Shape) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Zeros (top, bottom) and (left, right) around a picture; odd ones go bottom and right."""
-        if self.padding == "valid":
-            return (0, 0), (0, 0)
-        missing = [
-            max(0, (self._positions(size) - 1) * self.stride + self.kernel - size)
-            for size in shape[:2]
-        ]
-        top, left = (zeros // 2 for zeros in missing)
-        return (top, missing[0] - top), (left, missing[1] - left)
-
-    def _positions(self, size: int) -> int:
-        span = size if self.padding == "same" else size - self.kernel + 1
-        return -(-span // self.stride)
+__all__ = [
+    "LSTM",
+    "MOMENTUM",
+    "Activation",
+    "BatchNorm",
+    "Branch",
+    "CausalAttention",
+    "Conv2D",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GlobalAveragePool2D",
+    "Layer",
+    "LayerNorm",
+    "MaxPool2D",
+    "Part",
+    "PlainLayer",
+    "Residual",
+    "Shape",
+    "ZeroPad2D",
+]
 
 
-class MaxPool2D(_Weightless):
-    """Maximum over squares, no padding."""
-
-    kind: Literal["max_pool2d"] = "max_pool2d"
-    size: Size = 2
-    stride: Size = 2
-
-    def output_shape(self, shape: Shape) -> Shape:
-        height, width, channels = shape
-        return (
-            (height - self.size) // self.stride + 1,
-            (width - self.size) // self.stride + 1,
-            channels,
-        )
-
-
-class Flatten(_Weightless):
+class Flatten(Weightless):
     """All dimensions into one, rows of the channels-last array after each other."""
 
     kind: Literal["flatten"] = "flatten"
@@ -99,7 +51,7 @@ class Flatten(_Weightless):
         return (math.prod(shape),)
 
 
-class Dropout(_Weightless):
+class Dropout(Weightless):
     """Zero a share of the values in training and scale the rest by 1 / (1 - rate)."""
 
     kind: Literal["dropout"] = "dropout"
@@ -109,93 +61,26 @@ class Dropout(_Weightless):
         return shape
 
 
-class ZeroPad2D(_Weightless):
-    """``size`` zeros on all four sides."""
-
-    kind: Literal["zero_pad2d"] = "zero_pad2d"
-    size: Size
-
-    def output_shape(self, shape: Shape) -> Shape:
-        height, width, channels = shape
-        return (height + 2 * self.size, width + 2 * self.size, channels)
-
-
-class GlobalAveragePool2D(_Weightless):
-    """Mean over height and width."""
-
-    kind: Literal["global_average_pool2d"] = "global_average_pool2d"
-
-    def output_shape(self, shape: Shape) -> Shape:
-        return (shape[-1],)
-
-
-class BatchNorm(_Weightless):
-    """Batch normalisation in inference mode (Ioffe & Szegedy 2015): its statistics do not change.
-
-    ``activation(gamma (x - mean) / sqrt(variance + epsilon) + beta)``; one number a channel each.
-    ``gamma``: the value every gamma starts at. ``epsilon``: that of Keras' ResNet50.
-    """
-
-    kind: Literal["batch_norm"] = "batch_norm"
-    gamma: Annotated[float, Field(gt=0, le=10)] = 1.0
-    epsilon: Annotated[float, Field(gt=0, lt=1)] = 1.001e-5
-    activation: Activation = "relu"
-
-    def output_shape(self, shape: Shape) -> Shape:
-        return shape
-
-    def weight_shapes(self, shape: Shape) -> dict[str, Shape]:
-        return dict.fromkeys(("gamma", "beta", "mean", "variance"), shape[-1:])
-
-
 class Dense(Wire):
     """``activation(x @ kernel + bias)``; kernel layout: in, out."""
 
     kind: Literal["dense"] = "dense"
     units: Size
     activation: Activation = "relu"
+    bias: Bias = True
 
     def output_shape(self, shape: Shape) -> Shape:
         return (*shape[:-1], self.units)
 
     def weight_shapes(self, shape: Shape) -> dict[str, Shape]:
-        return {"kernel": (shape[-1], self.units), "bias": (self.units,)}
+        kernel = {"kernel": (shape[-1], self.units)}
+        return kernel | ({"bias": (self.units,)} if self.bias else {})
 
     def product_flops(self, shape: Shape) -> int:
         return 2 * math.prod(shape) * self.units
 
     def input_product_flops(self, shape: Shape) -> int:
         return self.product_flops(shape)
-
-
-class LSTM(Wire):
-    """Long short-term memory, last step's output only.
-
-    Gates in the order i, f, g, o along the last axis, one bias, forget bias starts at 1, tanh and
-    sigmoid as in Hochreiter & Schmidhuber 1997 with forget gates (Gers et al. 2000).
-    """
-
-    kind: Literal["lstm"] = "lstm"
-    units: Size
-
-    def output_shape(self, shape: Shape) -> Shape:
-        return (self.units,)
-
-    def weight_shapes(self, shape: Shape) -> dict[str, Shape]:
-        gates = 4 * self.units
-        return {
-            "kernel": (shape[1], gates),
-            "recurrent_kernel": (self.units, gates),
-            "bias": (gates,),
-        }
-
-    def product_flops(self, shape: Shape) -> int:
-        steps, features = shape
-        return 2 * steps * 4 * self.units * (features + self.units)
-
-    def input_product_flops(self, shape: Shape) -> int:
-        steps, features = shape
-        return 2 * steps * 4 * self.units * features
 
 
 PlainLayer = Annotated[
@@ -207,7 +92,10 @@ PlainLayer = Annotated[
     | Flatten
     | Dropout
     | Dense
-    | LSTM,
+    | LSTM
+    | Embedding
+    | LayerNorm
+    | CausalAttention,
     Field(discriminator="kind"),
 ]
 
@@ -224,11 +112,17 @@ Branch = Literal["main", "shortcut"]
 
 
 class Residual(Wire):
-    """``relu(main(x) + shortcut(x))`` (He et al. 2015); without shortcut layers it is ``x``."""
+    """``activation(main(x) + shortcut(x))`` (He et al. 2015); without shortcut layers it is ``x``.
+
+    Its activation is left out of the digest where it is a ReLU.
+    """
 
     kind: Literal["residual"] = "residual"
     main: tuple[PlainLayer, ...] = Field(min_length=1)
     shortcut: tuple[PlainLayer, ...] = ()
+    activation: Literal["linear", "relu"] = Field(
+        default="relu", exclude_if=lambda activation: activation == "relu"
+    )
 
     def branch(self, name: Branch, shape: Shape) -> list[Part]:
         """Layers of one branch, each with its input shape."""

@@ -1,9 +1,6 @@
 """Seeded numbers, equal on every machine: initial weights, sample order, generated data.
 
-Everything derives from the raw 64-bit output of Philox4x64-10 (Salmon et al. 2011) by the
-arithmetic below; NumPy's distributions are not used, because they may change between versions.
-A stream's key is the first 16 bytes, little-endian, of SHA-256("trainmark/v1/" purpose "/" seed);
-its counter starts at zero.
+Everything derives from the words of :mod:`.streams`.
 """
 
 import hashlib
@@ -14,10 +11,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .layers import LSTM, BatchNorm, Conv2D, Layer, Part, PlainLayer, Residual, Shape
+from .layers import (
+    LSTM,
+    BatchNorm,
+    CausalAttention,
+    Conv2D,
+    Dense,
+    Embedding,
+    Layer,
+    LayerNorm,
+    Part,
+    PlainLayer,
+    Residual,
+    Shape,
+)
+from .streams import raw_words, stream, unit_interval
+from .tokens import generated_tokens
 from .workloads import DataSet, Workload
 
+__all__ = [
+    "DATA_SEED",
+    "DEFAULT_SEED",
+    "Split",
+    "Weights",
+    "data_digest",
+    "generated_data",
+    "generated_rows",
+    "initial_weights",
+    "order",
+    "raw_words",
+    "reading_order",
+    "unit_interval",
+    "weights_of",
+]
+
 Weights = list[dict[str, NDArray[np.float32]]]
+# Inputs (samples, *sample_shape): pictures uint8, or tokens uint16; labels int32.
+Split = tuple[NDArray[Any], NDArray[np.int32]]
 DEFAULT_SEED = "0" * 32
 # The generated data is one fixed data set, independent of a repeat's seed.
 DATA_SEED = "data"
@@ -28,23 +58,9 @@ LIT, BRIGHTNESS = 32, 6
 NOISE_SHIFT = 5
 WRONG_LABELS = 32
 PIECE = 1 << 15
-
-
-def raw_words(purpose: str, seed: str, count: int, first: int = 0) -> NDArray[np.uint64]:
-    """``count`` raw 64-bit words of one stream, from word ``first`` on."""
-    # A counter makes four words.
-    words = _stream(purpose, seed, first // 4).random_raw(first % 4 + count)
-    return np.asarray(words, dtype=np.uint64)[first % 4 :]
-
-
-def _stream(purpose: str, seed: str, counter: int = 0) -> np.random.Philox:
-    key = hashlib.sha256(f"trainmark/v1/{purpose}/{seed}".encode()).digest()[:16]
-    return np.random.Philox(key=int.from_bytes(key, "little"), counter=counter)
-
-
-def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Upper 24 bits of each word as a multiple of 2**-24 in [0, 1)."""
-    return (words >> np.uint64(40)).astype(np.float64) * 2.0**-24
+# Weights of embeddings, and kernels without a bias, have this standard deviation (Radford et al.
+# 2019, GPT-2).
+DEVIATION = 0.02
 
 
 def initial_weights(workload: Workload, seed: str = DEFAULT_SEED) -> Weights:
@@ -54,7 +70,8 @@ def initial_weights(workload: Workload, seed: str = DEFAULT_SEED) -> Weights:
     convolutions without activation, before a normalisation, in
     +-sqrt(6 / fan_in) (He et al. 2015), recurrent kernels in +-sqrt(3 / units). Biases are 0,
     except the LSTM's forget gate, which starts at 1. Normalisations have mean 0, variance 1, beta 0
-    and their layer's gamma.
+    and their layer's gamma, 1 in a LayerNorm. Weights of embeddings and attention, and of dense
+    layers without bias, are uniform in +-sqrt(3) 0.02, whose standard deviation is 0.02.
 
     Returns:
         float32 arrays in the layouts of :mod:`.layers`.
@@ -95,6 +112,8 @@ def _tensor(
     if isinstance(layer, BatchNorm):
         start = {"gamma": layer.gamma, "beta": 0.0, "mean": 0.0, "variance": 1.0}[name]
         return np.full(shape, start, np.float32)
+    if isinstance(layer, LayerNorm):
+        return np.ones(shape, np.float32)
     if name == "bias":
         bias = np.zeros(shape, np.float32)
         if isinstance(layer, LSTM):
@@ -102,16 +121,20 @@ def _tensor(
         return bias
     if name == "recurrent_kernel":
         limit = math.sqrt(3 / shape[0])
+    elif isinstance(layer, Embedding | CausalAttention) or (
+        isinstance(layer, Dense) and not layer.bias
+    ):
+        limit = math.sqrt(3) * DEVIATION
     else:
         normalised = isinstance(layer, Conv2D) and layer.activation == "linear"
         fan_in, fan_out = (math.prod(shape[:-2]) * channels for channels in shape[-2:])
         limit = math.sqrt(6 / (fan_in if normalised else fan_in + fan_out))
     values = np.empty(math.prod(shape), np.float32)
-    stream = _stream(purpose, seed)
+    words = stream(purpose, seed)
     # Draw piece by piece, because a large kernel's words do not fit into a cache.
     for start in range(0, values.size, PIECE):
         piece = values[start : start + PIECE]
-        piece[:] = (2 * unit_interval(stream.random_raw(piece.size)) - 1) * limit
+        piece[:] = (2 * unit_interval(words.random_raw(piece.size)) - 1) * limit
     return values.reshape(shape)
 
 
@@ -121,9 +144,33 @@ def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int3
     return np.argsort(words, kind="stable").astype(np.int32)
 
 
+def reading_order(
+    samples: int, epoch: int, seed: str, batch_size: int, distinct: int
+) -> NDArray[np.int32]:
+    """The order of a reading: as :func:`order`, but a batch repeats a few of its samples.
+
+    Each batch keeps its first ``distinct`` samples and fills all its places with them: place i of
+    the epoch has sample ``w_i mod distinct`` of its batch, with the words w of the stream
+    ``repeats/{epoch}``. So a large batch is trained whole, and recomputed from a few samples with
+    the numbers of their places as weights. With ``distinct = batch_size`` it is :func:`order`.
+
+    Returns:
+        int32 of shape (samples,); the samples beyond the last full batch stay as they are.
+    """
+    rows = order(samples, epoch, seed)
+    if distinct >= batch_size:
+        return rows
+    whole = samples // batch_size * batch_size
+    words = raw_words(f"repeats/{epoch}", seed, whole)
+    places = (words % np.uint64(distinct)).astype(np.intp).reshape(-1, batch_size)
+    batches = rows[:whole].reshape(-1, batch_size)
+    batches[:] = np.take_along_axis(batches, places, axis=1)
+    return rows
+
+
 def generated_data(
     data_set: DataSet, split: str, samples: int | None = None, seed: str = DATA_SEED
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+) -> Split:
     """A learnable stand-in of a data set's shape: many patterns, some rare, some labels wrong.
 
     Each pattern belongs to a class. Rare patterns are learned late, so accuracy and loss depend on
@@ -139,7 +186,7 @@ def generated_data(
         seed: of labels, noise and patterns.
 
     Returns:
-        Pictures, uint8 of shape (samples, *sample_shape), and labels, int32 of shape (samples,).
+        As :func:`generated_rows`.
     """
     if samples is None:
         samples = int(getattr(data_set, f"{split}_samples"))
@@ -148,7 +195,7 @@ def generated_data(
 
 def generated_rows(
     data_set: DataSet, split: str, rows: NDArray[np.integer[Any]], seed: str = DATA_SEED
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+) -> Split:
     """The samples of :func:`generated_data` at these places, in this order, without the others.
 
     Args:
@@ -156,8 +203,11 @@ def generated_rows(
         seed: as in :func:`generated_data`.
 
     Returns:
-        Pictures, uint8 of shape (n, *sample_shape), and labels, int32 of shape (n,).
+        Pictures, uint8 of shape (n, *sample_shape), and labels, int32 of shape (n,); tokens,
+        uint16 of shape (n, *sample_shape), and the tokens after them, int32 of the same shape.
     """
+    if data_set.tokens:
+        return generated_tokens(data_set, split, rows, seed)
     prefix = f"data/{data_set.name}/{'x'.join(map(str, data_set.sample_shape))}"
     words = raw_words(f"{prefix}/{split}/labels", seed, int(rows.max(initial=-1)) + 1)[rows]
     labels = (words % np.uint64(data_set.classes)).astype(np.int32)
@@ -221,18 +271,18 @@ def _stream_bytes(
     return drawn
 
 
-def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
+def data_digest(*splits: Split) -> str:
     """SHA-256 over the raw arrays of a data set, lower-case hex: identifies the training data.
 
     Args:
-        splits: pictures and labels, in the order train, validation (if there is one), test.
+        splits: inputs and labels, in the order train, validation (if there is one), test.
 
     For each array the shape as text (``60000x28x28x1``) and a line feed, then its values row by
-    row: pictures as uint8, labels as little-endian int32.
+    row: pictures as uint8, tokens as little-endian uint16, labels as little-endian int32.
     """
     sha = hashlib.sha256()
-    for pictures, labels in splits:
-        for array, kind in ((pictures, "u1"), (labels, "<i4")):
+    for inputs, labels in splits:
+        for array, kind in ((inputs, f"<u{inputs.itemsize}"), (labels, "<i4")):
             sha.update(f"{'x'.join(map(str, array.shape))}\n".encode())
             sha.update(np.ascontiguousarray(array, dtype=kind).data)
     return sha.hexdigest()

@@ -16,6 +16,8 @@ Size = Literal["small", "medium", "large"]
 # The fewest weights of a model of each size.
 SIZES: dict[Size, int] = {"large": 10_000_000, "medium": 250_000, "small": 0}
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Left out of the digest where nothing decays.
+Decay = Annotated[float, Field(ge=0, lt=1, exclude_if=lambda decay: decay == 0)]
 
 
 class RMSprop(Wire):
@@ -31,6 +33,8 @@ class Adam(Wire):
     """Keras' Adam (Kingma & Ba 2014, the efficient form before section 2.1).
 
     alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); w <- w - alpha m / (sqrt(v) + epsilon).
+    ``weight_decay``: before the update, w <- w - lr weight_decay w, of tensors with two or more
+    dimensions only (Loshchilov & Hutter 2019, AdamW).
     """
 
     kind: Literal["adam"] = "adam"
@@ -38,14 +42,16 @@ class Adam(Wire):
     beta_1: Rate = 0.9
     beta_2: Rate = 0.999
     epsilon: Positive = 1e-7
+    weight_decay: Decay = 0.0
 
 
 class SGD(Wire):
-    """u <- momentum u - lr g; w <- w + u."""
+    """u <- momentum u - lr (g + weight_decay w); w <- w + u."""
 
     kind: Literal["sgd"] = "sgd"
     learning_rate: Positive = 0.01
     momentum: Rate = 0.9
+    weight_decay: Decay = 0.0
 
 
 Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
@@ -54,6 +60,8 @@ Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
 class DataSet(Wire):
     """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1].
 
+    ``tokens``: samples are sequences of tokens, uint16 below ``classes``, which reach the first
+    layer as whole numbers; a sample's label is the token after each of its tokens.
     ``generation``: number of the arithmetic behind generated data (docs/protocol.md). It is
     in every workload's digest, so results on data of another arithmetic are never compared.
     ``patterns``: how many patterns generated data shows; more take longer to learn.
@@ -71,12 +79,24 @@ class DataSet(Wire):
     patterns: Annotated[int, Field(ge=1, le=2**16)] = 4_096
     # Left out of the digest where false.
     noise: bool = Field(default=False, exclude_if=lambda noise: not noise)
+    tokens: bool = Field(default=False, exclude_if=lambda tokens: not tokens)
+
+    @property
+    def unit(self) -> Literal["sample", "token"]:
+        """What a speed counts."""
+        return "token" if self.tokens else "sample"
+
+    @property
+    def units_per_sample(self) -> int:
+        """Tokens of a sample; 1 where a sample is the unit."""
+        return math.prod(self.sample_shape) if self.tokens else 1
 
 
 class Workload(Wire):
     """One training: data set shape, layers, loss, optimiser, default batch size, epochs.
 
-    The loss is softmax cross-entropy of the last layer's outputs, averaged over the batch.
+    The loss is softmax cross-entropy of the last layer's outputs, averaged over the batch, and over
+    the tokens of each sample.
     ``batch_sizes`` and ``summary`` are for plans and people; they are not part of the identity.
     """
 
@@ -132,7 +152,8 @@ class Workload(Wire):
         """FLOPs of one sample's forward and backward pass in convolutions and matrix products.
 
         Forward F; the gradient of the weights F; the gradient of the input F, which the first
-        trained layer does not need. Frozen layers only run forward.
+        trained layer does not need. Frozen layers only run forward. An embedding is trained without
+        a product.
         """
         total = 0
         first_trained = True
@@ -144,7 +165,8 @@ class Workload(Wire):
                 total += 3 * forward
                 if first_trained:
                     total -= layer.input_product_flops(inputs)
-                    first_trained = False
+            if index >= self.frozen_layers and layer.weight_shapes(inputs):
+                first_trained = False
         return total
 
     def steps_per_epoch(self, batch_size: int) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ..base.units import Count, DurationNs, Finite, PositiveCount, Wire
-from ..catalogue.layers import Layer, PlainLayer, Residual, Shape
+from ..catalogue.layers import BatchNorm, Layer, PlainLayer, Residual, Shape
 from ..catalogue.matrix import Precision
 from ..catalogue.workloads import Workload
 
@@ -22,8 +22,8 @@ MOST_CALLS = 512
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Movements = Annotated[tuple[NonNegative | None, ...], Field(max_length=MOST_TENSORS)]
 """|w_end - w_0| of each of :func:`trained_tensors`; None where it is not finite."""
-# Statistics of a normalisation are weights that no training changes.
-NOT_TRAINED = ("mean", "variance")
+# Statistics of a normalisation are weights that no gradient changes.
+STATISTICS = ("mean", "variance")
 
 
 class Reading(Wire):
@@ -81,6 +81,11 @@ class TrainedTensor:
         """The name without a residual block's prefix: ``kernel``, ``bias``, ``gamma``, ..."""
         return self.name.rpartition(".")[2]
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the optimiser changes it; running statistics are changed by the batches."""
+        return self.own_name not in STATISTICS
+
 
 def may_skip_updates(recipe_settings: Mapping[str, str], precision: Precision) -> bool:
     """Whether an honest session may update its weights in fewer steps than it trains: Keras'
@@ -92,14 +97,15 @@ def trained_tensors(workload: Workload) -> Iterator[TrainedTensor]:
     """The weights that training changes, in the catalogue's order.
 
     Layers in their order, in a residual block ``main`` before ``shortcut``; the weights of a layer
-    in the order of its ``weight_shapes``. Frozen layers and the statistics of normalisations are
-    left out.
+    in the order of its ``weight_shapes``. Frozen layers and stored statistics of normalisations
+    are left out; running statistics are there, because training changes them too.
     """
     layers = list(zip(workload.layers, workload.shapes[:-1], strict=True))
     for index, (layer, inputs) in list(enumerate(layers))[workload.frozen_layers :]:
         for prefix, part, part_inputs in _parts(layer, inputs):
             for name, shape in part.weight_shapes(part_inputs).items():
-                if name not in NOT_TRAINED:
+                stored = isinstance(part, BatchNorm) and part.statistics == "stored"
+                if not (stored and name in STATISTICS):
                     yield TrainedTensor(index, prefix + name, part, shape)
 
 

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from ..catalogue.layers import (
     LSTM,
     BatchNorm,
+    CausalAttention,
     Conv2D,
     Dense,
     Dropout,
+    Embedding,
     Flatten,
     GlobalAveragePool2D,
     Layer,
+    LayerNorm,
     MaxPool2D,
     Part,
     Residual,
@@ -60,6 +63,8 @@ def forward(layer: Layer, values: Values, x: Array, mask: Array | None = None) -
             return lstm(values, x)
         case Residual():
             return _residual(layer, values, x)
+        case Embedding() | LayerNorm() | CausalAttention():
+            raise LookupError(f"the recomputation has no layer {layer.kind}")
 
 
 def softmax_cross_entropy(logits: Array, labels: NDArray[np.int32]) -> tuple[Array, Array]:

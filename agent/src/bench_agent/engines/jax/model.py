@@ -72,6 +72,8 @@ def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, fast: 
             x = x @ values["kernel"] + values["bias"]
         case layers.LSTM():
             return _lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
+        case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
+            raise LookupError(f"the engine has no layer {layer.kind}")
         case _:
             assert_never(layer)
     return jax.nn.relu(x) if layer.activation == "relu" else x

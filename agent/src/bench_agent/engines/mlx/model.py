@@ -96,6 +96,8 @@ def _parts(layer: layers.Layer, shape: tuple[int, ...], values: Any) -> list[Any
             lstm.Wh = mx.array(values["recurrent_kernel"].T)
             lstm.bias = mx.array(values["bias"])
             parts = [lstm, lambda outputs: outputs[0][..., -1, :]]
+        case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
+            raise LookupError(f"the engine has no layer {layer.kind}")
         case _:
             assert_never(layer)
     if getattr(layer, "activation", "linear") == "relu":

@@ -182,5 +182,7 @@ def _layer(layer: layers.PlainLayer, safe: bool) -> Any:
             return kind(layer.units, activation=layer.activation)
         case layers.LSTM():
             return keras.layers.LSTM(layer.units)
+        case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
+            raise LookupError(f"the engine has no layer {layer.kind}")
         case _:
             assert_never(layer)

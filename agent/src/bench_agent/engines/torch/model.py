@@ -172,6 +172,8 @@ class _Builder:
                 parts = [_normalisation(layer, values)]
             case layers.Residual():
                 return [self._block(layer, shape, values)]
+            case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
+                raise LookupError(f"the engine has no layer {layer.kind}")
             case _:
                 assert_never(layer)
         if layer.activation == "relu":
