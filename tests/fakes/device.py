@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 
-from bench_agent.engines.common import as_floats
+from bench_agent.engines.common import as_inputs
 from bench_agent.engines.seam import Data
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
@@ -100,14 +100,14 @@ class DeviceSession(FakeSession):
     def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
         assert self.data
         rows = np.split(self.data.order[: count * BATCH], count)
-        batches = [as_floats(self.data.train_x[some]) for some in rows]
+        batches = [as_inputs(self.data.train_x[some]) for some in rows]
         if self.fault == "corrupt copy":  # the start of the next batch
             batches[3].reshape(-1)[:8] = batches[4].reshape(-1)[:8]
         return batches
 
     def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         if self.evaluated is None:
-            self.logits = self._logits(as_floats(x[:1]))
+            self.logits = self._logits(as_inputs(x[:1]))
             self.evaluated = 0.0
         return float(np.log(np.exp(self.logits).sum()) - self.logits[y[0]]), 0.0
 

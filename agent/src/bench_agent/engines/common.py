@@ -1,10 +1,11 @@
-"""Shared by all engines: legal devices, pictures as floats, evaluation batches, the score."""
+"""Shared by all engines: legal devices, a first layer's inputs, evaluation batches, the score."""
 
 import math
 import os
 import platform
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ EVALUATION_BATCH = 1000
 FRAMEWORK_SEED = 0
 # Large pictures use smaller batches: their activations must fit beside the training.
 EVALUATION_VALUES = 2_000_000
+# A token has thousands of activations and as many logits as there are tokens.
+EVALUATION_TOKENS = 2_048
 # Larger data sets stay uint8 on the device and become floats batch by batch.
 LARGEST_FLOAT_DATA_BYTES = 2**30
 
@@ -58,44 +61,56 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Pictures as the first layer needs them: float32 in [0, 1], same shape."""
-    floats = pictures.astype(np.float32)
+def are_tokens(samples: NDArray[Any]) -> bool:
+    return samples.dtype == np.uint16
+
+
+def as_inputs(samples: NDArray[Any]) -> NDArray[Any]:
+    """Samples as the first layer needs them, same shape: pictures as float32 in [0, 1], tokens as
+    int32."""
+    if are_tokens(samples):
+        return samples.astype(np.int32)
+    floats = samples.astype(np.float32)
     # Divide, because multiplying by 1/255 differs in the last bit, and engines must agree.
     floats /= np.float32(255)
     return floats
 
 
-def resident(pictures: NDArray[np.uint8]) -> NDArray[np.float32] | NDArray[np.uint8]:
-    """Pictures as they are stored on the device: floats, or bytes if floats are too large."""
-    return pictures if pictures.size * 4 > LARGEST_FLOAT_DATA_BYTES else as_floats(pictures)
+def resident(samples: NDArray[Any]) -> NDArray[Any]:
+    """Samples as they are stored on the device: :func:`as_inputs`, but pictures stay bytes where
+    their floats are too large."""
+    too_large = samples.size * 4 > LARGEST_FLOAT_DATA_BYTES and not are_tokens(samples)
+    return samples if too_large else as_inputs(samples)
 
 
 def evaluation_batches(
-    x: NDArray[np.uint8], y: NDArray[np.int32]
-) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
-    """Samples in order, at most ``EVALUATION_BATCH`` at a time."""
-    batch = max(1, min(EVALUATION_BATCH, EVALUATION_VALUES // (x[:1].size or 1)))
+    x: NDArray[Any], y: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[Any], NDArray[np.int32]]]:
+    """Inputs and labels in order, at most ``EVALUATION_BATCH`` samples at a time."""
+    values = EVALUATION_TOKENS if are_tokens(x) else EVALUATION_VALUES
+    batch = max(1, min(EVALUATION_BATCH, values // (x[:1].size or 1)))
     for start in range(0, len(y), batch):
         rows = slice(start, start + batch)
-        yield as_floats(x[rows]), y[rows]
+        yield as_inputs(x[rows]), y[rows]
 
 
 class Score:
-    """Mean loss and accuracy, accumulated over batches of logits (samples, classes)."""
+    """Mean loss and accuracy, accumulated over batches of logits (samples, classes), or (samples,
+    steps, classes) for tokens; each label counts alike."""
 
     def __init__(self) -> None:
         self._loss = 0.0
         self._right = 0
-        self._samples = 0
+        self._labels = 0
 
     def add(self, logits: NDArray[np.float32], labels: NDArray[np.int32]) -> None:
-        wide = logits.astype(np.float64)
+        labels = labels.reshape(-1)
+        wide = logits.astype(np.float64).reshape(len(labels), -1)
         wide -= wide.max(axis=1, keepdims=True)
         picked = wide[np.arange(len(labels)), labels]
         self._loss += float((np.log(np.exp(wide).sum(axis=1)) - picked).sum())
         self._right += int((wide.argmax(axis=1) == labels).sum())
-        self._samples += len(labels)
+        self._labels += len(labels)
 
     def result(self) -> tuple[float, float]:
-        return self._loss / self._samples, self._right / self._samples
+        return self._loss / self._labels, self._right / self._labels

@@ -17,7 +17,7 @@ from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.training.reading import drops, restarted
 
 from ..base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
-from .common import FRAMEWORK_SEED, Score, as_floats, evaluation_batches
+from .common import FRAMEWORK_SEED, Score, as_inputs, evaluation_batches
 from .seam import Data, Start
 
 
@@ -33,17 +33,17 @@ def endless(orders: Iterable[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:
 
 
 class HostBatches:
-    """Full batches of floats and labels over endless epochs. The floats are computed once, which
+    """Full batches of inputs and labels over endless epochs. Floats are computed once, which
     takes as long as hundreds of small steps for 60,000 pictures."""
 
     def __init__(self, data: Data, batch_size: int) -> None:
-        self._inputs, self._labels = as_floats(data.train_x), data.train_y
+        self._inputs, self._labels = as_inputs(data.train_x), data.train_y
         self._batch_size = batch_size
         self.repeated_epochs = 0
 
     def of(
         self, orders: Iterable[NDArray[np.int32]], first: int
-    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+    ) -> Iterator[tuple[NDArray[Any], NDArray[np.int32]]]:
         """The batches in these orders, then shuffled; ``first``: number of the first batch in its
         epoch, from 0."""
         size, before = self._batch_size, None
@@ -108,8 +108,9 @@ class TrainingLoop(ABC):
         """Go on with step ``first`` of an epoch in the first of these orders."""
 
     @abstractmethod
-    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits (samples, classes) of some pictures, dropout off, copied to the host."""
+    def _inferred(self, x: NDArray[Any]) -> NDArray[np.float32]:
+        """Logits (samples, classes) of some inputs, or (samples, steps, classes) of tokens, with
+        dropout off and running statistics, copied to the host."""
 
     def loss(self) -> float:
         return float(self._loss)
@@ -117,7 +118,7 @@ class TrainingLoop(ABC):
     def step_count(self) -> int:
         return self._trained
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
+    def evaluate(self, x: NDArray[Any], y: NDArray[np.int32]) -> tuple[float, float]:
         score = Score()
         for inputs, labels in evaluation_batches(x, y):
             score.add(self._inferred(inputs), labels)

@@ -7,7 +7,7 @@ import ``time``; only :mod:`bench_agent.worker.stopwatch` reads the clock.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,15 @@ from ..base.messages import FoundDevice
 class Data:
     """Samples on the host.
 
-    ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
+    ``train_x`` (samples, *sample_shape): pictures, uint8, or tokens, uint16. ``train_y``: int32
+    (samples,), for tokens (samples, steps). The same for test.
     ``order`` int32 (samples,): in the first epoch, step s trains the samples
     ``order[s * batch : (s + 1) * batch]``. The recipe shuffles later epochs.
     """
 
-    train_x: NDArray[np.uint8]
+    train_x: NDArray[Any]
     train_y: NDArray[np.int32]
-    test_x: NDArray[np.uint8]
+    test_x: NDArray[Any]
     test_y: NDArray[np.int32]
     order: NDArray[np.int32]
 
@@ -39,7 +40,8 @@ class Data:
 class Start:
     """The state from which a session continues after a restart.
 
-    ``weights``: of all layers; the trained ones are set, frozen layers keep theirs. ``orders``: of
+    ``weights``: of all layers; the trained ones are set, running statistics too, frozen layers
+    keep theirs. ``orders``: of
     the next epochs, as in :class:`Data`; the recipe shuffles the epochs after them. ``first``: the
     number of the next step in the first of them, from 0. ``dropout``: whether dropout layers drop;
     where they do not, they pass on what they are given. ``first_steps``: the optimiser's
@@ -80,8 +82,9 @@ class Session(Protocol):
     def peak_memory_bytes(self) -> int | None:
         """Peak device memory so far in bytes; None if the framework cannot report it."""
 
-    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
-        """Mean loss and accuracy over some samples, dropout off."""
+    def evaluate(self, x: NDArray[Any], y: NDArray[np.int32]) -> tuple[float, float]:
+        """Mean loss and accuracy over the labels of some samples, with dropout off and running
+        statistics."""
 
     def placement(self) -> str:
         """The device of the weights, as the framework names it."""
@@ -106,7 +109,7 @@ class Session(Protocol):
         """The number of epochs that were trained in the order of the epoch before; 0 where the
         framework draws the orders."""
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         """The first ``count`` batches of the first epoch as the device has them.
 
         They are copied there as the training loop does, and all are sent before one is read back.
@@ -114,7 +117,7 @@ class Session(Protocol):
         nothing; called before the first step.
 
         Returns:
-            Pictures, float32 of shape (batch, *sample_shape).
+            Shape (batch, *sample_shape): pictures, float32, or tokens, of an integer type.
         """
 
     def restart(self, start: Start) -> None:

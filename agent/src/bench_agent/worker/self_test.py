@@ -17,7 +17,7 @@ from bench_protocol.catalogue.workloads import SGD, DataSet, Workload
 
 from ..base.messages import SelfTestTask
 from ..base.self_test import MULTIPLES, TESTED_BITS, TINY, Figures, Numbers, Waiting, kept_bits
-from ..engines.common import as_floats
+from ..engines.common import as_inputs
 from ..engines.seam import Data, Engine, Products, Session
 from .steps_after import left_after
 from .witness import Timed
@@ -172,7 +172,7 @@ def _data() -> Data:
 
 def _batches(data: Data) -> Iterator[NDArray[np.float32]]:
     for rows in np.split(data.order, BATCHES):
-        yield as_floats(data.train_x[rows])
+        yield as_inputs(data.train_x[rows])
 
 
 def _same(copied: list[NDArray[np.float32]], sent: Iterator[NDArray[np.float32]]) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bench_protocol.catalogue.seeded import Weights
 
-from ..common import FRAMEWORK_SEED, as_floats
+from ..common import FRAMEWORK_SEED, as_inputs
 from ..seam import Start
 from . import keras_model, shared
 
@@ -144,7 +144,7 @@ class FitSession(shared.KerasSession):
 
     def _samples(self, rows: Any) -> tuple[Any, Any]:
         labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
-        return as_floats(self._data.train_x[rows]), labels
+        return as_inputs(self._data.train_x[rows]), labels
 
     def _fit(self, every: Iterator[Arguments]) -> None:
         gate = self._gate

@@ -14,7 +14,7 @@ from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 
-from ..common import as_floats, resident
+from ..common import as_inputs, resident
 from ..cpu import malloc
 from ..loop import SlicedLoop, TrainingLoop
 from ..seam import Data
@@ -121,7 +121,7 @@ class FedSession(TorchSession):
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any, device: Any) -> None:
         super().__init__(workload, cell, data, model, device)
-        pictures = torch_model.as_channels_first(as_floats(data.train_x))
+        pictures = torch_model.as_channels_first(as_inputs(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
         self._begin((data.order,))
