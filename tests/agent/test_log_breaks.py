@@ -101,6 +101,14 @@ def test_the_log_has_no_receipt_of_a_lost_entry(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("kept", [7, 4])
+def test_a_statement_that_is_damaged_stops_nobody(machine: Machine, kept: int) -> None:
+    text = machine.log.state_break(kept, AFTER)
+    machine.log.statements = ["", text.replace("kept", "kopt"), text[:-9]]
+    machine.log.add(RAWS[9])
+    assert machine.meet_a_day_later() == machine.log.checkpoint(8)
+
+
+@pytest.mark.parametrize("kept", [7, 4])
 def test_who_saw_nothing_of_the_loss_is_not_told(machine: Machine, kept: int) -> None:
     """The log has all that this machine saw, whatever a statement says."""
     machine.log.statements = [machine.log.state_break(kept, AFTER)]

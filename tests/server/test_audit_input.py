@@ -5,10 +5,12 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from sqlalchemy import select
 from tests.fakes import integrity, results, said
 from tests.fakes.authority import AUTHORITY
@@ -16,13 +18,18 @@ from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from typer.testing import CliRunner
 
+from bench_protocol.signing.breaks import open_break
+from bench_protocol.signing.receipts import Checkpoint
 from bench_server.answers import log_entries
+from bench_server.answers.log_entries import stated
+from bench_server.answers.types.trust import StatedBreak
 from bench_server.audit import dump, verify
 from bench_server.audit.verify import Report, audit
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import LogEntry, Submission
 from bench_server.ingest.inbox import Inbox
+from bench_server.log import breaks
 
 ENTRIES = "/api/v1/log/entries?start=0"
 STATE = "/api/v1/log"
@@ -36,6 +43,8 @@ VALUES = (None, "", "x", -1, 2**70, 0.5, True, [], {}, ["\ud800"], "2026-11-21T0
 def answers(post: Poster, store: Store) -> dict[str, bytes]:
     identity, _ = post.made(), post.made()
     assert said.act(post, "hide", result=identity).status_code == 200
+    with store.writing() as session:
+        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), None)
     seen: dict[str, bytes] = {}
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "none")
@@ -92,6 +101,7 @@ def test_no_value_of_any_field_stops_an_audit(
         *((ENTRIES, entries, lambda page, n=n: page["records"][n]) for n in range(4)),
         (ENTRIES, entries, lambda page: page),
         (STATE, state, lambda answer: answer),
+        (STATE, state, lambda answer: answer["breaks"][0]),
         (board_path, board, lambda page: page),
         (board_path, {**board, "rows": board["rows"][:1]}, lambda page: page["rows"][0]),
     ):
@@ -100,6 +110,41 @@ def test_no_value_of_any_field_stops_an_audit(
             wrong += report is None or report != clean
             assert field != "commitment" or report is None, changed
     assert wrong > 300
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kept": Checkpoint(AUTHORITY.origin, 99, bytes(32))}, "keeps 99 entries, the log has 4"),
+        ({"kept": Checkpoint(AUTHORITY.origin, 4, bytes(32))}, "keeps another tree"),
+        ({"kept": Checkpoint(AUTHORITY.origin, 0, bytes(32))}, "keeps no entry, but a tree"),
+        ({"last": "none"}, "keeps another tree"),
+        ({"at": "2026-99-99T00:00:00.000000Z"}, "does not verify"),
+        ({"reason": "a \u202e"}, "does not verify: not a statement"),
+        ({"statement": "x"}, "does not verify: not a signed note"),
+        ({"kept_size": 3}, "shown with other values"),
+        ({"damage": "x"}, "shown with other values"),
+    ],
+)
+def test_a_statement_of_a_loss_is_checked(
+    answers: dict[str, bytes], change: dict[str, Any], says: str
+) -> None:
+    state = json.loads(answers[STATE])
+    key = AUTHORITY.log_key
+    right = stated(state["breaks"][0]["statement"], key)
+    clean = audited(answers, STATE, state)
+    assert clean is not None
+    assert (clean.losses, clean.faults) == ((right,), ())
+    if change.keys() <= {"kept", "last", "at", "reason"}:
+        note = replace(open_break(right.statement, key), **change).signed(AUTHORITY.log)
+        shown = stated(note, key)
+    else:
+        shown = replace(right, **change)
+    state["breaks"] = [json.loads(TypeAdapter(StatedBreak).dump_json(shown))]
+    report = audited(answers, STATE, state)
+    assert report is not None
+    (fault,) = report.faults
+    assert says in fault.detail
 
 
 def test_a_figure_that_is_no_number_is_refused(answers: dict[str, bytes]) -> None:

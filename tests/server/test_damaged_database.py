@@ -16,14 +16,18 @@ from sqlalchemy import Row, Update, select, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from tests.evidence.attacks import damage
 from tests.fakes import results, said, trusted
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
 from typer.testing import CliRunner
 
+from bench_server.answers.log_entries import fetch_from
 from bench_server.audit import database
+from bench_server.audit.verify import audit
 from bench_server.cli.main import main as cli
-from bench_server.db.store import Store
+from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import Submission
+from bench_server.log import breaks
 from bench_server.ranking import published
 
 DAILY = Path(__file__).resolve().parents[2] / "deploy" / "daily.sh"
@@ -140,6 +144,35 @@ def test_a_row_that_cannot_be_read_is_said(
     assert done.exit_code in (1, 2), done.output
     assert not re.search("Traceback|pydantic|validation error", done.output + caplog.text)
     assert "cannot be read" in done.output or "the database refuses this" in done.output
+
+
+@sqlite
+@pytest.mark.parametrize("note", ["'x'", "replace(note, 'kept', 'kopt')", "x'ff'", "1"])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_damaged_statement_of_a_loss_hides_no_page(
+    post: Poster, store: Store, note: str, as_text: bool
+) -> None:
+    """Agents read the log there before they send anything."""
+    post.made()
+    with store.writing() as session:
+        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), None)
+    store.close()
+    with closing(sqlite3.connect(str(store.engine.url.database))) as connection:
+        value = f"CAST({note} AS TEXT)" if as_text else note
+        connection.execute(f"UPDATE log_break SET note = {value}")
+        connection.commit()
+    http = TestClient(post.http.app._app, raise_server_exceptions=False)
+    answer = http.get("/api/v1/log")
+    assert answer.status_code == 200
+    (shown,) = answer.json()["breaks"]
+    assert shown["damage"]
+    assert shown["kept_size"] is None
+    page = http.get("/log", headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    assert "This statement is damaged" in page.text
+    with store.reading() as session:
+        report = audit(fetch_from(session, AUTHORITY, "none"))
+    assert "a statement of a loss does not verify" in report.faults[0].detail
 
 
 def test_flipped_bits_are_found(tmp_path: Path) -> None:

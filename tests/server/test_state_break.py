@@ -96,4 +96,6 @@ def test_acknowledged_results_come_back_after_a_restore(
         sent(both.home, both.client)
         for identity in lost:
             assert httpx.get(f"{address}/api/v1/results/{identity}?wait=10").status_code == 200
-    operator(empty_database_url, "verify-log")
+    verified = operator(empty_database_url, "verify-log")
+    assert f"lost: every entry from {size} on, stated 20" in verified
+    assert "UTC: The <disk> failed\n" in verified

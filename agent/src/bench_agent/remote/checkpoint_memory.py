@@ -126,11 +126,8 @@ class CheckpointMemory:
                 f"its log was {stored.key}, and is {seen.key} now", seen.checkpoint
             )
         remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
-        try:
-            key = note.parse_key(stored.key)
-            found = explaining(statements, key, remembered, stored.seen_at, self._now())
-        except ProtocolError as error:
-            raise self._contradiction(error.detail, "\n".join(statements)) from None
+        key = note.parse_key(stored.key)
+        found = explaining(statements, key, remembered, stored.seen_at, self._now())
         if found is not None and not self._continues(remembered, shown):
             return self._resume(replace(seen, license=stored.license), shown, *found)
         if shown.size < remembered.size:

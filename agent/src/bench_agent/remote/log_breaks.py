@@ -26,12 +26,13 @@ def explaining(
     statements: Iterable[str], key: NoteKey, seen: Checkpoint, seen_at: str, now: datetime
 ) -> tuple[LogBreak, str] | None:
     """The statement that was made after this checkpoint was seen and keeps fewer entries than the
-    checkpoint has; of several, the one that keeps the fewest.
-
-    Raises:
-        InvalidProof: a text is not this log's signed statement of a break.
+    checkpoint has; of several, the one that keeps the fewest. A text that is not this log's signed
+    statement explains nothing: one damaged row of the server must not stop every agent.
     """
-    opened = [(open_break(text, key), text) for text in statements]
+    opened = []
+    for text in statements:
+        with suppress(ProtocolError):
+            opened.append((open_break(text, key), text))
     latest = utc_text(now + AHEAD)
     later = [
         (one, text)

@@ -13,6 +13,7 @@ from bench_protocol.base import strict_json
 from bench_protocol.payload import acts
 from bench_protocol.signing import envelope, keys
 from bench_protocol.signing.breaks import open_break
+from bench_protocol.signing.note import NoteKey
 from bench_protocol.signing.receipts import open_checkpoint
 
 from ..checks.verdicts import Finding
@@ -53,14 +54,19 @@ def state(session: Session, authority: Authority, license: str) -> LogAnswer:
         challenge_key=challenge_key,
         operator_key=operator_key,
         license=license,
-        breaks=tuple(_stated(note, authority) for note in breaks.notes(session)),
+        breaks=tuple(stated(text, authority.log_key) for text in breaks.notes(session)),
     )
 
 
-def _stated(note: str, authority: Authority) -> StatedBreak:
-    one = open_break(note, authority.log_key)
-    last = None if one.last == "none" else datetime.fromisoformat(one.last)
-    return StatedBreak(one.kept.size, last, datetime.fromisoformat(one.at), one.reason, note)
+def stated(text: str, key: NoteKey) -> StatedBreak:
+    """Read a statement of a loss. One that is damaged must hide nothing else of the log."""
+    try:
+        one = open_break(text, key)
+        last = None if one.last == "none" else datetime.fromisoformat(one.last)
+        at = datetime.fromisoformat(one.at)
+    except ValueError as error:
+        return StatedBreak(text, damage=getattr(error, "detail", str(error)))
+    return StatedBreak(text, one.kept.size, last, at, one.reason)
 
 
 def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from bench_protocol.base.errors import InvalidField, first_invalid_field
 
+from ..answers.types.trust import StatedBreak
 from ..checks.verdicts import Finding
 
 HINT = "save it again (verify-log ADDRESS --save DUMP), or report it to the server's operator"
@@ -48,6 +49,7 @@ class State(TypedDict):
     key: str
     challenge_key: str
     operator_key: str
+    breaks: list[StatedBreak]
 
 
 class BoardRow(TypedDict):

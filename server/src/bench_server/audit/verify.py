@@ -24,8 +24,9 @@ from bench_protocol.signing import cosignatures, note, receipts
 from bench_protocol.signing.cosignatures import WitnessKey
 from bench_protocol.signing.note import NoteKey, split
 
+from ..answers.types.trust import StatedBreak
 from ..log.server_keys import Identity
-from . import chunk, figures, shown
+from . import chunk, figures, losses, shown
 from .chunk import Fault
 from .chunks import Chunks, Fetch
 from .figures import Compared
@@ -43,7 +44,8 @@ class Report:
     """What was audited, and the faults. ``key``: the verifier key of the log; ``as_of``: the number
     of entries that the boards follow from; ``levels``: the number of results whose trust level was
     compared, which are those that did not change while they were read; ``set_back``: the entries
-    before which the server's clock was set back, which is no fault."""
+    before which the server's clock was set back, which is no fault; ``losses``: the losses of
+    entries that the log states."""
 
     origin: str
     key: str
@@ -54,6 +56,7 @@ class Report:
     figures: int
     levels: int
     set_back: tuple[int, ...]
+    losses: tuple[StatedBreak, ...]
     faults: tuple[Fault, ...]
 
 
@@ -79,16 +82,17 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
     keys = map(statement.public_key, (state["challenge_key"], state["operator_key"]))
     identity = Identity(state["origin"], *keys)
     tree, faults, results = chunk.Tree(key), [], 0
+    stated = losses.Losses(state["breaks"], key)
     with closing(Replay(identity, boards.as_of)) as replay:
         for part in chunks:
             checked = chunk.check(part, identity, chunks.keys)
-            wrong = [*tree.faults(part), *checked.faults]
+            wrong = [*tree.faults(part), *checked.faults, *stated.faults(part)]
             broken = {fault.log_index for fault in wrong}
             sound = [item for item in checked.verified if item.record["log_index"] not in broken]
             refused = [fault for fault in checked.refused if fault.log_index not in broken]
             faults += [*wrong, *refused, *replay.accept(sound)]
             results += sum(item.record["kind"] == "result" for item in sound)
-        faults += tree.root_faults(checkpoint)
+        faults += [*tree.root_faults(checkpoint), *stated.other_faults(checkpoint)]
         faults += figures.faults(replay.boards(), boards.boards)
         faults += figures.level_faults(replay.levels(), chunks.levels)
         complete = not chunks.withheld
@@ -104,6 +108,7 @@ def audit(fetch: Fetch, witnesses: Sequence[WitnessKey] = ()) -> Report:
         figures=len(boards.boards),
         levels=len(chunks.levels),
         set_back=tuple(chunks.set_back),
+        losses=tuple(stated.stated),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
 

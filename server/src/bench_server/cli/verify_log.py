@@ -97,6 +97,9 @@ def _print_counts(report: audit.Report) -> None:
     print(f"{report.origin}: {', '.join(counts)}\nsigned by {report.key}")
     if report.as_of < report.size:
         print(f"the boards are as of entry {report.as_of}; later entries were checked on their own")
+    for loss in report.losses:
+        since = f"{loss.at:%Y-%m-%d %H:%M:%S}"
+        print(f"lost: every entry from {loss.kept_size} on, stated {since} UTC: {loss.reason}")
     if report.set_back:
         times = people.plural(len(report.set_back), "time")
         print(f"the server's clock was set back {times}, first before entry {report.set_back[0]}")

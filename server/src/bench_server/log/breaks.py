@@ -2,12 +2,14 @@
 
 from datetime import datetime
 
+from sqlalchemy.exc import DatabaseError
 from sqlmodel import Session, col, select
 
 from bench_protocol.base.units import utc_text
 from bench_protocol.signing.breaks import LogBreak as Statement
 from bench_protocol.signing.receipts import open_checkpoint
 
+from ..db.store import is_damage
 from ..db.tables import LogBreak, LogCheckpoint, LogEntry
 from ..errors import NotFound
 from . import reader
@@ -38,6 +40,11 @@ def state(
 
 
 def notes(session: Session) -> tuple[str, ...]:
-    """All statements, the newest first."""
+    """All statements, the newest first; one empty text if the database cannot read them."""
     newest = select(LogBreak.note).order_by(col(LogBreak.stated_at).desc())
-    return tuple(session.exec(newest))
+    try:
+        return tuple(map(str, session.exec(newest)))  # SQLite may return any type
+    except DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return ("",)

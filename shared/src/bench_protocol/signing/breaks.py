@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ..base.errors import InvalidProof
+from ..base.names import unseen
 from . import note
 from .receipts import Checkpoint, parse_checkpoint
 
@@ -49,7 +50,7 @@ def open_break(text: str, key: note.NoteKey) -> LogBreak:
         InvalidProof: another key signed it, or it is not this log's statement of a break.
     """
     match = FORM.fullmatch(note.open_note(text, key))
-    if match is None or match[1] != key.name:
+    if match is None or match[1] != key.name or unseen(match[6]):
         raise InvalidProof("not a statement of a break of this log", field="break")
     kept = parse_checkpoint(f"{match[1]}\n{match[2]}\n{match[3]}\n")
     return LogBreak(kept, match[4], match[5], match[6])

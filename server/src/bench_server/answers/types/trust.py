@@ -66,13 +66,14 @@ class KeyHistory(KeyAnswer):
 
 @dataclass(frozen=True)
 class StatedBreak:
-    """A statement that the log's newest entries were lost."""
+    """A statement that the log's newest entries were lost; ``damage``: why it does not verify."""
 
-    kept_size: int
-    last: datetime | None
-    at: datetime
-    reason: str
     statement: str
+    kept_size: int | None = None
+    last: datetime | None = None
+    at: datetime | None = None
+    reason: str | None = None
+    damage: str | None = None
 
 
 @dataclass(frozen=True)
