@@ -6,6 +6,7 @@ Its superuser cannot read the secrets at first. systemd, docker, pip and the eng
 stand-ins, which refuse what the real ones refuse.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -107,6 +108,30 @@ def test_the_list_of_prices_is_read(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(BLOCKS["prices"])
     read = price_list.read(tmp_path / "prices.toml")
     assert read.currency == tomllib.loads(BLOCKS["prices"])["currency"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("where", list(itertools.product((True, False), repeat=3)))
+def test_administration_gets_a_terminal_only_from_one(
+    tmp_path: Path, where: tuple[bool, ...]
+) -> None:
+    for name, line in (("systemctl", ""), ("systemd-run", f'echo "$*" > {tmp_path}/words')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    pairs = os.openpty(), os.pipe()
+    files = [pairs[0][1] if is_terminal else pairs[1][0] for is_terminal in where]
+    words = ["sh", str(ROOT / "deploy" / "trainmark-admin"), "create-invite"]
+    search = f"{tmp_path}:{os.environ['PATH']}"
+    stdin, stdout, stderr = files
+    try:
+        subprocess.run(
+            words, stdin=stdin, stdout=stdout, stderr=stderr, env={"PATH": search}, check=True
+        )
+    finally:
+        for number in (number for pair in pairs for number in pair):
+            os.close(number)
+    given = set((tmp_path / "words").read_text().split())
+    assert given & {"--pty", "--pipe"} == {"--pty" if all(where) else "--pipe"}
 
 
 class Machine:
