@@ -23,7 +23,7 @@ from bench_server.cli.project import projecting
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, Submission, table_of
 from bench_server.ingest import moderation
-from bench_server.projection import asks, outliers, position, projector, reindex
+from bench_server.projection import apply, asks, outliers, position, projector, reindex
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
@@ -203,6 +203,27 @@ def test_an_entry_that_cannot_be_applied_stops_the_projector_there(
     project(store)
     assert http.get("/readyz").json() == {"status": "ok", "entries": 8, "projected": 8}
     assert behind not in http.get("/").text
+
+
+def test_a_fault_of_a_batch_alone_is_a_warning(
+    unprojected: Poster,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(2):
+        unprojected.made()
+    real = apply.apply_entries
+
+    def fail(connection: Any, entries: Any) -> None:
+        if len(entries) > 1:
+            raise ArithmeticError("too many at once")
+        real(connection, entries)
+
+    monkeypatch.setattr(apply, "apply_entries", fail)
+    project(store)
+    said = {(r.levelname, r.getMessage()) for r in caplog.records if "at once" in r.message}
+    assert ("WARNING", "cannot apply 128 entries from 0 at once: too many at once") in said
 
 
 def test_an_error_at_an_entry_that_is_no_longer_the_next_one_stops_nothing(

@@ -89,7 +89,8 @@ class Projector:
         except UNAVAILABLE:
             raise
         except Exception as error:
-            logger.info("cannot apply %d entries from %d at once: %s", self.batch, start, error)
+            # A fault that only the batch has is logged nowhere else.
+            logger.warning("cannot apply %d entries from %d at once: %s", self.batch, start, error)
         try:
             return self._apply(start, 1)
         except UNAVAILABLE:
