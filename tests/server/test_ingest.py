@@ -91,14 +91,15 @@ def test_one_payload_twice_in_a_batch_is_one_entry(
     assert commits == {1: 2}
 
 
-def test_an_id_that_is_taken_is_refused_for_now(
+def test_an_id_that_is_taken_is_refused_for_good(
     post: Poster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sender may try again: nothing says that its result is there already."""
+    """The id follows from the payload, so no later attempt would have another one."""
     monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda *_: "0" * 16)
     assert post.made() == "0" * 16
     refused = post.raw(results.sealed(results.make_result()))
-    assert (refused.status_code, refused.json()["code"]) == (503, "not_ready")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert refused.json()["hint"] == "measure again"
 
 
 def test_the_envelope_comes_back_in_its_canonical_form(post: Poster, store: Store) -> None:

@@ -47,7 +47,7 @@ class NotFound(UnknownName):
 
 
 class Conflict(Refusal):
-    """The server has another payload for the same repeat."""
+    """The server has another payload for the same repeat, or with the same id."""
 
     code, status = "conflict", 409
 
@@ -119,7 +119,7 @@ class DamagedDatabase(Refusal):
 
 
 class NotReady(Refusal):
-    """The server cannot do this now: the database needs a migration, or an id was taken."""
+    """The server cannot do this now: the database needs a migration."""
 
     code, status = "not_ready", 503
     retry_after_seconds = 5

@@ -22,7 +22,7 @@ from ..checks.verdicts import CheckVerdict
 from ..db.lists import among
 from ..db.tables import Challenge, SigningKey, Submission, Withdrawn, table_of
 from ..db.upsert import insert_new
-from ..errors import Conflict, Gone, KeyNotActive, NotReady
+from ..errors import Conflict, Gone, KeyNotActive
 from ..log import reader, writer
 from ..log.server_keys import Authority
 from . import challenges, key_registry, left_out
@@ -141,9 +141,12 @@ def _accepted(
     )
 
 
-def _refused_by(connection: Connection, item: Checked) -> Conflict | NotReady:
-    """Why a constraint refused a new payload: another one is stored for its repeat, or its id is
-    taken, which a new attempt changes."""
+def _refused_by(connection: Connection, item: Checked) -> Conflict:
+    """Why a constraint refused a new payload: another one is stored for its repeat, or has its id.
+
+    An id follows from its payload, so a new attempt changes nothing. Half of its 64 bits are the
+    second of the signature: beside n results of one second the probability is n / 2**32.
+    """
     c, row = SUBMISSIONS.c, item.row
     same_repeat: list[ColumnElement[bool]] = [
         (c.run_id == row["run_id"]) & (c.key_id == row["key_id"])
@@ -154,7 +157,8 @@ def _refused_by(connection: Connection, item: Checked) -> Conflict | NotReady:
     query = select(c.id, c.run_id).where(of_cell, or_(*same_repeat)).limit(1)
     stored = connection.execute(query).first()
     if stored is None:
-        return NotReady(f"another result got the id {row['id']} at the same time")
+        detail = f"another result has the id {row['id']}"
+        return Conflict(detail, field="payload", hint="measure again")
     which = f"run {stored.run_id}" if stored.run_id == row["run_id"] else "this challenge"
     return Conflict(
         f"result {stored.id} is stored for repeat {row['repeat']} of this cell in {which}, and its "
