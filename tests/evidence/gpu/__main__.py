@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Pack, run a step, print the table or apply it."""
+    """Pack, run a step, print the table or apply it. Returns 1 if a part of the step failed or was
+    left out."""
+    failed: list[str] = []
     asked = parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     if asked.what in ("pack", "apply") and not asked.path:
@@ -85,10 +87,12 @@ def main() -> int:
             replace(part, seconds=part.seconds * asked.patience)
             for part in STEPS[asked.what](cells)
         ]
-        run(asked.what, parts, cells.out, asked.limit)
+        failed = run(asked.what, parts, cells.out, asked.limit)
     for line in table.write(asked.out):
         print(line)
-    return 0
+    if failed:
+        print(f"FAILED OR LEFT OUT: {'; '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

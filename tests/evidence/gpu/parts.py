@@ -32,8 +32,10 @@ class Part:
     may_fail: bool = False
 
 
-def run(step: str, parts: Sequence[Part], out: Path, limit: float) -> None:
-    """Run the parts of a step within ``limit`` seconds; a line of each goes to ``parts.jsonl``."""
+def run(step: str, parts: Sequence[Part], out: Path, limit: float) -> list[str]:
+    """Run the parts of a step within ``limit`` seconds; a line of each goes to ``parts.jsonl``.
+    Returns the names of those that failed or were left out."""
+    failed = []
     out.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + limit
     for number, part in enumerate(parts):
@@ -48,6 +50,9 @@ def run(step: str, parts: Sequence[Part], out: Path, limit: float) -> None:
         print(f"   {_said(result)}", flush=True)
         with (out / "parts.jsonl").open("a") as file:
             file.write(json.dumps({"step": step, "part": part.name, **result}) + "\n")
+        if result["exit"] != 0:
+            failed.append(part.name)
+    return failed
 
 
 def _said(result: Mapping[str, object]) -> str:
