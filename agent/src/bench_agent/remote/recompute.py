@@ -131,7 +131,8 @@ def _difference(one: Figures, other: Figures) -> float:
 
 
 def _values(figures: Figures) -> Iterator[float]:
-    yield figures.start_loss
+    if figures.start_loss is not None:
+        yield figures.start_loss
     for reading in figures.readings:
         yield from reading.loss_range
         for low, high in reading.movement_ranges:

@@ -19,7 +19,7 @@ from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.result import Blocks, Measurement
 from bench_protocol.payload.witness import Movements, Reading, Witness, trained_tensors
 from bench_protocol.training.pace import DOUBTFUL_PACE, compared, pace_of
-from bench_protocol.training.reading import PACED, Part, drops, parts
+from bench_protocol.training.reading import PACED, Part, distinct, drops, parts
 
 from ..engines.seam import Data, Session, Start
 
@@ -82,7 +82,7 @@ def read(
     weights = seeded.initial_weights(workload, seed)
     steps, moved = session.step_count(), movements(session, workload, weights)
     done = parts(workload, cell.batch_size, seed)
-    starts = [_start(workload, weights, part, seed) for part in done]
+    starts = [_start(workload, cell, weights, part, seed) for part in done]
     readings: list[Reading] = []
     for number, (part, start) in enumerate(zip(done, starts, strict=True)):
         make = partial(_reading, session, workload, part, start, calls)
@@ -97,9 +97,12 @@ def read(
     )
 
 
-def _start(workload: Workload, weights: seeded.Weights, part: Part, seed: str) -> Start:
-    samples = workload.data_set.train_samples
-    orders = tuple(seeded.order(samples, epoch, seed) for epoch in range(part.epochs))
+def _start(workload: Workload, cell: Cell, weights: seeded.Weights, part: Part, seed: str) -> Start:
+    samples, batch = workload.data_set.train_samples, cell.batch_size
+    few = distinct(workload, batch)
+    orders = tuple(
+        seeded.reading_order(samples, epoch, seed, batch, few) for epoch in range(part.epochs)
+    )
     return Start(weights, orders, part.first, part.kind == "masks", part.kind == "first")
 
 

@@ -17,6 +17,8 @@ from ..training.reading import (
     MASK_DRAWS,
     ROUNDING_PAIRS,
     Part,
+    has_start_loss,
+    is_steady,
     parts,
     parts_recomputed,
 )
@@ -43,10 +45,14 @@ def figures(workload: Workload, nonce: str, batch_size: int, split: Split | None
     job = Job(workload, batch_size, nonces.seed_of(nonce, workload.digest))
     deep, *others = parts_recomputed(parts(workload, batch_size, job.seed))
     training = Training(job, deep, split)
-    start_loss = Training(job, Part("short", 0, 1, deep.per_epoch), split).loss()
-    of_kind = {"short": _short, "first": _short, "masks": _dropping}
-    readings = (of_kind[part.kind](Training(job, part, split), job) for part in others)
-    return Figures(start_loss=_rounded(start_loss), readings=(_exact(training), *readings))
+    start_loss = None
+    if has_start_loss(workload, batch_size):
+        first = Training(job, Part("short", 0, 1, deep.per_epoch), split, repeats=False)
+        start_loss = _rounded(first.loss())
+    ranged = {"short": _short, "first": _short, "masks": _dropping}
+    of_kind = {} if is_steady(workload) else ranged
+    readings = (of_kind.get(part.kind, _exact)(Training(job, part, split), job) for part in others)
+    return Figures(start_loss=start_loss, readings=(_exact(training, job), *readings))
 
 
 @lru_cache(maxsize=16)
@@ -55,7 +61,7 @@ def generated_digest(data_set: DataSet) -> str:
     return seeded.data_digest(*(seeded.generated_data(data_set, name) for name in names))
 
 
-def _exact(training: Training) -> Recomputed:
+def _exact(training: Training, job: Job) -> Recomputed:
     """One right loss. Movements have the range that the rounding of weights explains, which matters
     where a step changes a weight by less than float32 tells apart."""
     loss, moved, lost = training.train(), training.movements(), training.roundings()

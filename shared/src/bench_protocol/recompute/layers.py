@@ -28,19 +28,33 @@ from ..catalogue.layers import (
 )
 from .arrays import NOTHING, Array, Backward, Passed, Values
 from .lstm import lstm
+from .normalisation import by_batch, by_stored
 from .pictures import average_pool, convolution, max_pool, zero_pad
+from .sequences import causal_attention, embedding, layer_norm
+
+# sqrt(2 / pi) and the factor of the cube in the tanh form of GELU.
+GELU_SCALE, GELU_CUBE = (2 / np.pi) ** 0.5, 0.044715
 
 
-def forward(layer: Layer, values: Values, x: Array, mask: Array | None = None) -> Passed:
+def forward(
+    layer: Layer,
+    values: Values,
+    x: Array,
+    mask: Array | None = None,
+    shares: Array | None = None,
+) -> Passed:
     """Compute a layer's outputs, and the function of its gradients.
 
     Args:
         values: the layer's weights under the names of ``layer.weight_shapes``.
         x: inputs of shape (samples, *input shape).
         mask: factors of a Dropout layer, in the shape of ``x``; None leaves ``x`` as it is.
+        shares: of each sample in the batch, shape (samples,), sum 1, where normalisations take
+            the statistics of the batch; None as in evaluation, by the stored ones.
 
     Returns:
-        Outputs of shape (samples, *output shape), and the backward pass.
+        Outputs of shape (samples, *output shape), and the backward pass. Of a normalisation by the
+        batch it tells the batch's ``mean`` and ``variance`` in place of their gradients.
     """
     match layer:
         case Conv2D():
@@ -48,7 +62,9 @@ def forward(layer: Layer, values: Values, x: Array, mask: Array | None = None) -
         case Dense():
             return _activated(layer.activation, _dense(values, x))
         case BatchNorm():
-            return _activated(layer.activation, _batch_norm(layer, values, x))
+            if layer.statistics == "batch" and shares is not None:
+                return _activated(layer.activation, by_batch(layer, values, x, shares))
+            return _activated(layer.activation, by_stored(layer, values, x))
         case MaxPool2D():
             return max_pool(layer, x)
         case ZeroPad2D():
@@ -62,26 +78,33 @@ def forward(layer: Layer, values: Values, x: Array, mask: Array | None = None) -
         case LSTM():
             return lstm(values, x)
         case Residual():
-            return _residual(layer, values, x)
-        case Embedding() | LayerNorm() | CausalAttention():
-            raise LookupError(f"the recomputation has no layer {layer.kind}")
+            return _residual(layer, values, x, shares)
+        case Embedding():
+            return embedding(values, x)
+        case LayerNorm():
+            return layer_norm(layer, values, x)
+        case CausalAttention():
+            return causal_attention(layer, values, x)
 
 
 def softmax_cross_entropy(logits: Array, labels: NDArray[np.int32]) -> tuple[Array, Array]:
-    """``log(sum(exp(z))) - z[label]`` of each sample, and its gradient ``softmax(z) - one_hot``.
+    """``log(sum(exp(z))) - z[label]`` of each sample, over its tokens their mean, and its gradient
+    ``softmax(z) - one_hot``, over the number of tokens.
 
     The maximum of z is subtracted first, so that nothing overflows.
 
     Returns:
-        Losses of shape (samples,) and gradients of shape (samples, classes).
+        Losses of shape (samples,) and gradients in the shape of ``logits``.
     """
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    shares = np.exp(shifted)
-    totals = shares.sum(axis=1, keepdims=True)
-    rows = np.arange(len(labels))
-    losses = np.log(totals[:, 0]) - shifted[rows, labels]
+    shares = logits - logits.max(axis=-1, keepdims=True)
+    rights = labels[..., None]
+    right = np.take_along_axis(shares, rights, axis=-1)
+    np.exp(shares, out=shares)
+    totals = shares.sum(axis=-1, keepdims=True)
+    losses = (np.log(totals) - right).reshape(len(labels), -1).mean(axis=1)
     shares /= totals
-    shares[rows, labels] -= 1
+    np.put_along_axis(shares, rights, np.take_along_axis(shares, rights, axis=-1) - 1, axis=-1)
+    shares /= labels[0].size
     return losses, shares
 
 
@@ -90,10 +113,28 @@ def _unchanged(dy: Array, _: bool) -> tuple[Array, Values]:
 
 
 def _activated(activation: str, passed: Passed) -> Passed:
-    """ReLU: ``max(0, y)``, derivative 0 at 0."""
+    """ReLU: ``max(0, y)``, derivative 0 at 0. GELU: ``y / 2 (1 + tanh(u))`` with
+    ``u = sqrt(2 / pi) (y + 0.044715 y^3)``."""
     y, back = passed
     if activation == "linear":
         return passed
+    if activation == "gelu":
+        bent = y**2
+        bent *= GELU_CUBE
+        bent += 1
+        bent *= y
+        bent *= GELU_SCALE
+        np.tanh(bent, out=bent)
+
+        def gelu_back(dy: Array, inputs: bool) -> tuple[Array, Values]:
+            slope = 1 + 3 * GELU_CUBE * y**2
+            slope *= GELU_SCALE / 2 * y
+            slope *= 1 - bent**2
+            slope += (1 + bent) / 2
+            slope *= dy
+            return back(slope, inputs)
+
+        return y / 2 * (1 + bent), gelu_back
     np.maximum(y, 0, out=y)
     return y, lambda dy, inputs: back(dy * (y > 0), inputs)
 
@@ -103,49 +144,37 @@ def _dense(values: Values, x: Array) -> Passed:
 
     def back(dy: Array, inputs: bool) -> tuple[Array, Values]:
         rows, changes = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-        gradients = {"kernel": rows.T @ changes, "bias": changes.sum(axis=0)}
+        gradients = {"kernel": rows.T @ changes}
+        if "bias" in values:
+            gradients["bias"] = changes.sum(axis=0)
         return dy @ kernel.T if inputs else NOTHING, gradients
 
-    return x @ kernel + values["bias"], back
-
-
-def _batch_norm(layer: BatchNorm, values: Values, x: Array) -> Passed:
-    """Batch normalisation with stored statistics, which have no gradient."""
-    scale = 1 / np.sqrt(values["variance"] + layer.epsilon)
-    slope = values["gamma"] * scale
-    y = x * slope
-    y += values["beta"] - values["mean"] * slope
-
-    def back(dy: Array, _: bool) -> tuple[Array, Values]:
-        places = tuple(range(dy.ndim - 1))
-        gradients = {
-            "gamma": (dy * (x - values["mean"]) * scale).sum(axis=places),
-            "beta": dy.sum(axis=places),
-        }
-        return dy * slope, gradients
-
+    y = x @ kernel
+    if "bias" in values:
+        y += values["bias"]
     return y, back
 
 
-def _residual(layer: Residual, values: Values, x: Array) -> Passed:
+def _residual(layer: Residual, values: Values, x: Array, shares: Array | None) -> Passed:
     shape = x.shape[1:]
-    main, main_back = _branch(layer.branch("main", shape), values, x)
-    shortcut, shortcut_back = _branch(layer.branch("shortcut", shape), values, x)
+    main, main_back = _branch(layer.branch("main", shape), values, x, shares)
+    shortcut, shortcut_back = _branch(layer.branch("shortcut", shape), values, x, shares)
 
     def back(dy: Array, _: bool) -> tuple[Array, Values]:
         dx, gradients = main_back(dy, True)
         also_dx, also = shortcut_back(dy, True)
         return dx + also_dx, gradients | also
 
-    return _activated("relu", (main + shortcut, back))
+    return _activated(layer.activation, (main + shortcut, back))
 
 
-def _branch(parts: list[Part], values: Values, x: Array) -> Passed:
+def _branch(parts: list[Part], values: Values, x: Array, shares: Array | None) -> Passed:
     """Apply the layers of a branch in order. Without layers the outputs are ``x``."""
     backs: list[tuple[str, Backward]] = []
     for part in parts:
         names = part.layer.weight_shapes(part.inputs)
-        x, back = forward(part.layer, {name: values[part.prefix + name] for name in names}, x)
+        own = {name: values[part.prefix + name] for name in names}
+        x, back = forward(part.layer, own, x, shares=shares)
         backs.append((part.prefix, back))
 
     def back_through(dy: Array, _: bool) -> tuple[Array, Values]:

@@ -17,7 +17,8 @@ class Update:
     """One tensor's optimiser state and the update of its weights.
 
     State: SGD the velocity, RMSprop the mean square, Adam the mean and the mean square. Mean
-    squares start at ``MEAN_SQUARE``, the others at 0.
+    squares start at ``MEAN_SQUARE``, the others at 0. Of tensors with one dimension Adam lets
+    nothing decay.
     """
 
     def __init__(self, settings: Optimizer, weights: Array, *, first: bool = False) -> None:
@@ -28,7 +29,7 @@ class Update:
                 because its counter is beyond ``COUNTED_ON``.
         """
         self._settings = settings
-        self._weights = weights.reshape(-1)
+        self._weights, self._decays = weights.reshape(-1), weights.ndim > 1
         self._step = restarted(0, first)
         squares = np.full(weights.size, mean_square(first))
         match settings:
@@ -45,7 +46,12 @@ class Update:
         self._step += 1
         for piece in _pieces(flat.size):
             state = [tensor[piece] for tensor in self._state]
-            self._weights[piece] += change(self._settings, flat[piece], state, self._step)
+            weights, of_piece = self._weights[piece], flat[piece]
+            if isinstance(self._settings, SGD) and self._settings.weight_decay:
+                of_piece = of_piece + self._settings.weight_decay * weights
+            if isinstance(self._settings, Adam) and self._decays:
+                weights *= 1 - self._settings.learning_rate * self._settings.weight_decay
+            weights += change(self._settings, of_piece, state, self._step)
 
 
 def change(settings: Optimizer, gradient: Array, state: list[Array], step: int) -> Array:

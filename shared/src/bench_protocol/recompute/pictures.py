@@ -50,7 +50,8 @@ def convolution(layer: Conv2D, values: Values, x: Array) -> Passed:
     for part in parts:
         products = y[part.start * rows : part.stop * rows]
         np.matmul(copy_patches(part), kernel, out=products)
-        products += values["bias"]
+        if "bias" in values:
+            products += values["bias"]
 
     def back(dy: Array, inputs: bool) -> tuple[Array, Values]:
         dx = np.empty(x.shape if inputs else 0)
@@ -69,10 +70,9 @@ def convolution(layer: Conv2D, values: Values, x: Array) -> Passed:
                 for number, window in enumerate(windows):
                     spread[window] += places(samples)[:, :, :, number]
                 dx[part] = spread[inner]
-        gradients = {
-            "kernel": kernel_gradient.reshape(values["kernel"].shape),
-            "bias": changes.sum(axis=0),
-        }
+        gradients = {"kernel": kernel_gradient.reshape(values["kernel"].shape)}
+        if "bias" in values:
+            gradients["bias"] = changes.sum(axis=0)
         return dx, gradients
 
     return y.reshape(len(x), *outputs), back

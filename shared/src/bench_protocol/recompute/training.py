@@ -1,21 +1,23 @@
 """Training steps of one job: data, order and weights from its seed, then forward, backward, update.
 
 A large batch is passed through the layers in parts, so that memory stays bounded. Samples are
-independent (normalisations use stored statistics), so the sums over parts are those of the batch.
+independent, so the sums over parts are those of the batch; but a normalisation by the batch needs
+all of it.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import seeded
-from ..catalogue.layers import Shape
+from ..catalogue.layers import MOMENTUM, Shape
 from ..catalogue.workloads import Workload
 from ..payload.witness import trained_tensors
-from ..training.reading import Part
+from ..training.reading import Part, distinct, normalises_by_batch
 from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
@@ -23,7 +25,8 @@ from .optimizers import Update
 # Activations of one part of a batch: a target and a cap (0.5 GiB in float64). Arrays of the target
 # fit the cache, and the C library reuses their memory from pass to pass.
 CACHED_VALUES, PART_VALUES = 1 << 19, 1 << 26
-Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
+Split = tuple[NDArray[Any], NDArray[np.int32]]
+Gradients = dict[tuple[int, str], Array]
 # The factors of a Dropout layer for one batch: from its index and its shape, batch first.
 Masks = Callable[[int, Shape], Array]
 
@@ -52,23 +55,25 @@ class Job:
 class Training:
     """A model that trains one part of its job, a batch in each :meth:`step`."""
 
-    def __init__(self, job: Job, part: Part, split: Split | None = None) -> None:
+    def __init__(
+        self, job: Job, part: Part, split: Split | None = None, *, repeats: bool = True
+    ) -> None:
         """
         Args:
+            repeats: batches repeat few samples where whole ones cannot be recomputed.
             split: pictures (uint8) and labels of the training split where data is real; generated
                 if not given, and then only the samples that the steps need.
         """
         self._job, self._workload, self._part = job, job.workload, part
         self._start = seeded.initial_weights(job.workload, job.seed)
-        whole, batch = part.per_epoch * job.batch_size, job.batch_size
-        samples = self._workload.data_set.train_samples
-        orders = [seeded.order(samples, epoch, job.seed)[:whole] for epoch in range(part.epochs)]
-        rows = np.concatenate(orders)[part.first * batch : (part.first + part.steps) * batch]
+        few = distinct(job.workload, job.batch_size) if repeats else job.batch_size
+        self._batches = _batches(job, part, few)
+        rows = np.concatenate([places for places, _ in self._batches])
         if split is None:
             data_set = self._workload.data_set
-            self._pictures, self._labels = seeded.generated_rows(data_set, "train", rows)
+            self._inputs, self._labels = seeded.generated_rows(data_set, "train", rows)
         else:
-            self._pictures, self._labels = split[0][rows], split[1][rows]
+            self._inputs, self._labels = split[0][rows], split[1][rows]
         self.restart()
 
     def restart(self) -> None:
@@ -78,6 +83,7 @@ class Training:
             {name: value.astype(np.float64) for name, value in values.items()}
             for values in self._start
         ]
+        self._tensors = [(tensor.index, tensor.name) for tensor in trained_tensors(self._workload)]
         self._updates = {
             (tensor.index, tensor.name): Update(
                 self._workload.optimizer,
@@ -85,6 +91,7 @@ class Training:
                 first=self._part.kind == "first",
             )
             for tensor in trained_tensors(self._workload)
+            if tensor.has_gradient
         }
 
     def train(self, masks: Callable[[int], Masks] | None = None) -> float:
@@ -98,28 +105,32 @@ class Training:
 
     def loss(self) -> float:
         """The mean loss of the next batch, dropout off; trains nothing."""
-        return self._batch({}, {})
+        return self._batch({}, None)
 
     def step(self, masks: Masks | None = None) -> float:
         """Train the next batch; its mean loss before the update."""
-        gradients: dict[tuple[int, str], Array] = {}
+        gradients: Gradients = {}
         loss = self._batch(self._masks(masks), gradients)
         self._steps += 1
-        for place, gradient in gradients.items():
-            self._updates[place].apply(gradient)
+        for (index, name), gradient in gradients.items():
+            if update := self._updates.get((index, name)):
+                update.apply(gradient)
+            else:
+                _move(self._weights[index][name], gradient)
         return loss
 
-    def _batch(self, factors: dict[int, Array], gradients: dict[tuple[int, str], Array]) -> float:
-        """The mean loss of the next batch; adds its gradients."""
-        batch = self._job.batch_size
-        first, loss, part = self._steps * batch, 0.0, _part(self._workload, batch)
+    def _batch(self, factors: dict[int, Array], gradients: Gradients | None) -> float:
+        """The mean loss of the next batch; adds its gradients, and statistics that it has."""
+        done = sum(len(places) for places, _ in self._batches[: self._steps])
+        shares = self._batches[self._steps][1]
+        batch = len(shares)
+        loss, part = 0.0, _part(self._workload, batch)
         for start in range(0, batch, part):
             rows = slice(start, min(start + part, batch))
-            samples = slice(first + start, first + rows.stop)
-            # Every engine divides in float32; the conversion to float64 is exact.
-            x = (self._pictures[samples].astype(np.float32) / np.float32(255)).astype(np.float64)
-            labels = self._labels[samples]
-            loss += self._pass(x, labels, {n: mask[rows] for n, mask in factors.items()}, gradients)
+            samples = slice(done + start, done + rows.stop)
+            masks = {number: mask[rows] for number, mask in factors.items()}
+            x = _as_floats(self._inputs[samples])
+            loss += self._pass(x, self._labels[samples], shares[rows], masks, gradients)
         return loss
 
     def _masks(self, masks: Masks | None) -> dict[int, Array]:
@@ -135,20 +146,22 @@ class Training:
         self,
         x: Array,
         labels: NDArray[np.int32],
+        shares: Array,
         masks: dict[int, Array],
-        gradients: dict[tuple[int, str], Array],
+        gradients: Gradients | None,
     ) -> float:
-        """Forward and backward through all layers; adds to ``gradients``, returns its loss part."""
-        first = min(index for index, _ in self._updates)
+        """Forward, and backward through all layers where there are ``gradients``, to which it adds;
+        returns its part of the loss."""
+        first = self._tensors[0][0]
         backs: list[tuple[int, Backward]] = []
         for index, layer in enumerate(self._workload.layers):
-            x, back = forward(layer, self._weights[index], x, masks.get(index))
-            if index >= first:
+            x, back = forward(layer, self._weights[index], x, masks.get(index), shares)
+            if index >= first and gradients is not None:
                 backs.append((index, back))
             del back
         losses, dy = softmax_cross_entropy(x, labels)
-        dy /= self._job.batch_size
-        while backs:
+        dy *= shares.reshape(-1, *(1,) * (dy.ndim - 1))
+        while backs and gradients is not None:
             index, back = backs.pop()
             dy, layer_gradients = back(dy, index > first)
             for name, gradient in layer_gradients.items():
@@ -156,7 +169,7 @@ class Training:
                     gradients[index, name] += gradient
                 else:
                     gradients[index, name] = gradient
-        return float(losses.sum()) / self._job.batch_size
+        return float(losses @ shares)
 
     @property
     def weights(self) -> list[Values]:
@@ -167,7 +180,7 @@ class Training:
         """The norm of each trained tensor's change since the start."""
         return tuple(
             float(np.linalg.norm(self._weights[index][name] - self._start[index][name]))
-            for index, name in self._updates
+            for index, name in self._tensors
         )
 
     def roundings(self) -> tuple[float, ...]:
@@ -175,11 +188,47 @@ class Training:
         step's sum of a weight and its change is off by up to ``2^-24 |w|``."""
         return tuple(
             2.0**-24 * self._steps * float(np.linalg.norm(self._start[index][name].astype(float)))
-            for index, name in self._updates
+            for index, name in self._tensors
         )
 
 
+def _batches(job: Job, part: Part, few: int) -> list[tuple[NDArray[np.integer[Any]], Array]]:
+    """Of each step the rows of its samples, each once, and their shares of the batch."""
+    batch, samples = job.batch_size, job.workload.data_set.train_samples
+    whole = part.per_epoch * batch
+    orders = [
+        seeded.reading_order(samples, epoch, job.seed, batch, few)[:whole]
+        for epoch in range(part.epochs)
+    ]
+    rows = np.concatenate(orders)[part.first * batch : (part.first + part.steps) * batch]
+    batches: list[tuple[NDArray[np.integer[Any]], Array]] = []
+    for places in rows.reshape(-1, batch):
+        if few < batch:
+            each, counts = np.unique(places, return_counts=True)
+            batches.append((each, counts / batch))
+        else:
+            batches.append((places, np.full(batch, 1 / batch)))
+    return batches
+
+
+def _as_floats(inputs: NDArray[Any]) -> Array:
+    """Whole numbers of tokens; pictures in [0, 1]: every engine divides in float32, and the
+    conversion to float64 is exact."""
+    if inputs.dtype != np.uint8:
+        return inputs.astype(np.float64)
+    return (inputs.astype(np.float32) / np.float32(255)).astype(np.float64)
+
+
+def _move(running: Array, of_batch: Array) -> None:
+    """Move running statistics by a batch, in place."""
+    running *= MOMENTUM
+    running += (1 - MOMENTUM) * of_batch
+
+
 def _part(workload: Workload, batch: int) -> int:
+    """How many samples of a batch pass the layers at a time."""
+    if normalises_by_batch(workload):
+        return batch
     outputs = workload.shapes[workload.frozen_layers :]
     stored = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)

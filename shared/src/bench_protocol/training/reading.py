@@ -8,12 +8,23 @@ timing. Everything follows from the workload and the session's seed; reading it 
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
 
-from ..catalogue.layers import LSTM, Conv2D, Dropout, Residual
+from ..catalogue.layers import (
+    LSTM,
+    BatchNorm,
+    CausalAttention,
+    Conv2D,
+    Dropout,
+    Layer,
+    LayerNorm,
+    PlainLayer,
+    Residual,
+    Shape,
+)
 from ..catalogue.workloads import Workload
 
 # The counters of a session go on by this much. Adam's bias corrections are 1 from here on, to
@@ -35,6 +46,8 @@ FROZEN_SHARE = 1 / 3
 LSTM_VALUES = 6
 # Processor seconds of all trainings behind the readings of a session.
 SECONDS = 10.0
+# Processor seconds of steady readings, and the most of a first batch's loss beside them.
+STEADY_SECONDS, START_SECONDS = 12.0, 11.0
 # Deep readings have this many steps at the default batch and below, although that may take longer.
 LEAST_STEPS = 3
 # A larger batch costs minutes for one result.
@@ -100,7 +113,11 @@ def parts(workload: Workload, batch_size: int, seed: str) -> tuple[Part, ...]:
     one goes two steps beyond the end.
     """
     has_short, most, masks = _affordable(workload, batch_size)
-    kinds: list[Kind] = ["deep", *(("short", "first") if has_short else ())]
+    kinds: list[Kind] = ["deep"]
+    if is_steady(workload):
+        kinds.append("first")
+    elif has_short:
+        kinds += ["short", "first"]
     if drops(workload):
         kinds.append("masks")
     # A batch beyond the training split fails another check.
@@ -146,23 +163,73 @@ def convolves(workload: Workload) -> bool:
     return any(isinstance(layer, Conv2D | Residual) for layer in trained)
 
 
+def normalises_by_batch(workload: Workload) -> bool:
+    return any(isinstance(one, BatchNorm) and one.statistics == "batch" for one in _inner(workload))
+
+
+def is_steady(workload: Workload) -> bool:
+    """Whether trained normalisations keep rounding from deciding a reading of a few steps."""
+    trained = _inner(workload, workload.frozen_layers)
+    return normalises_by_batch(workload) or any(isinstance(one, LayerNorm) for one in trained)
+
+
+def distinct(workload: Workload, batch_size: int) -> int:
+    """How many samples a batch of a reading has; it repeats them where they are fewer
+    (:func:`..catalogue.seeded.reading_order`). Few are enough where readings are steady."""
+    if not is_steady(workload):
+        return batch_size
+    affordable = int(STEADY_SECONDS / SECONDS * recomputed_samples(workload))
+    return max(1, min(batch_size, affordable // (2 * SHORT_STEPS)))
+
+
+def has_start_loss(workload: Workload, batch_size: int) -> bool:
+    """Whether the first batch's loss is recomputed: of a whole batch, forward only."""
+    if not is_steady(workload):
+        return True
+    affordable = START_SECONDS / SECONDS * recomputed_samples(workload)
+    return batch_size * FROZEN_SHARE <= affordable
+
+
 def is_affordable(workload: Workload, batch_size: int) -> bool:
     """Whether a server recomputes the readings: one step of all takes at most ``MOST_TIMES`` times
     ``SECONDS``, and its samples exist."""
     if batch_size > workload.data_set.train_samples:
         return False
-    return batch_size <= MOST_TIMES * recomputed_samples(workload)
+    return distinct(workload, batch_size) <= MOST_TIMES * recomputed_samples(workload)
 
 
 def recomputed_samples(workload: Workload) -> int:
     """Training samples that one core recomputes in ``SECONDS``."""
     values = 0.0
     for index, layer in enumerate(workload.layers):
-        steps = workload.shapes[index][0] * LSTM_VALUES if isinstance(layer, LSTM) else 1
-        share = FROZEN_SHARE if index < workload.frozen_layers else 1.0
-        values += share * steps * math.prod(workload.shapes[index + 1])
+        frozen = index < workload.frozen_layers
+        inputs = workload.shapes[index]
+        if isinstance(layer, Residual) and not frozen:
+            values += sum(_values(part.layer, part.inputs) for part in layer.parts(inputs))
+        values += (FROZEN_SHARE if frozen else 1.0) * _values(layer, inputs)
     seconds = workload.training_flops_per_sample / FLOPS + VALUE_SECONDS * values
     return max(1, int(SECONDS / seconds))
+
+
+def _values(layer: Layer, inputs: Shape) -> int:
+    """Values that a layer computes of a sample: its outputs, of an LSTM in each step, of attention
+    each position's share of each."""
+    outputs = math.prod(layer.output_shape(inputs))
+    match layer:
+        case LSTM():
+            return inputs[0] * LSTM_VALUES * outputs
+        case CausalAttention():
+            return layer.heads * inputs[0] ** 2 + outputs
+    return outputs
+
+
+def _inner(workload: Workload, first: int = 0) -> Iterator[PlainLayer]:
+    """Layers from ``first`` on, those inside residual blocks too."""
+    for layer, inputs in list(zip(workload.layers, workload.shapes, strict=False))[first:]:
+        if isinstance(layer, Residual):
+            yield from (part.layer for part in layer.parts(inputs))
+        else:
+            yield layer
 
 
 def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int, int]:
@@ -172,6 +239,8 @@ def _affordable(workload: Workload, batch_size: int) -> tuple[bool, int, int]:
     A deep one has as many as are recomputed in ``SECONDS``, or ``LEAST_STEPS`` at the default batch
     and below; at least one. Without short readings, masks are only compared with each other.
     """
+    if is_steady(workload):
+        return False, LEAST_STEPS, SHORT_STEPS
     steps = recomputed_samples(workload) // batch_size
     short = 2 * SHORT_STEPS * (1 + 2 * ROUNDING_PAIRS)
     has_short, masks, deep = steps > short + 1, SHORT_STEPS, steps

@@ -35,8 +35,9 @@ class Recomputed(Wire):
 
 class Figures(Wire):
     """Figures of a session's recomputation. ``start_loss``: of the first batch of the first epoch
-    with the starting weights, dropout off. ``readings``: of the parts
+    with the starting weights, dropout off; None where a whole batch takes too long
+    (:func:`.reading.has_start_loss`). ``readings``: of the parts
     that are recomputed (:func:`.reading.parts_recomputed`)."""
 
-    start_loss: Finite
+    start_loss: Finite | None
     readings: tuple[Recomputed, ...]

@@ -28,6 +28,8 @@ START = "the loss before the first step, without dropout,"
 # of guessing, ``ln(classes)``. Start weights know nothing: 0.98 to 1.08 on generated data, MNIST
 # and Fashion-MNIST, every workload and batch size. Later losses: up to 1.19. Both with a margin.
 WIDE_START, WIDE_LATER = (0.8, 1.3), 1.5
+_Widely = tuple[str, float, tuple[float, float]]
+"""A loss: what it is, its value, its range in units of the loss of guessing."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,12 @@ def judge(
         return WitnessVerdict("unverified", "its recomputation has other readings or tensors")
     if not may_skip and (wrong := _stands_still(done, tensors, witness, figures)):
         return WitnessVerdict("wrong_result", wrong, 1.0)
-    start = figures.start_loss
-    off = deviation(witness.start_loss or 0.0, (start, start), LOSS_FLOOR)
-    compared = [_Compared(START, off, start_limit(workload, cell))]
+    start, compared = figures.start_loss, []
+    if start is not None:
+        off = deviation(witness.start_loss or 0.0, (start, start), LOSS_FLOOR)
+        compared = [_Compared(START, off, start_limit(workload, cell))]
+    elif wrong := next(_beyond_wide_range(workload, [_wide_start(witness)]), None):
+        return WitnessVerdict("wrong_result", wrong)
     rights = dict(zip(known, figures.readings, strict=True))
     for part, reading in zip(done, witness.readings, strict=True):
         if part in rights:
@@ -140,17 +145,26 @@ def _same_masks(done: Sequence[Part], witness: Witness, may_skip: bool) -> str |
 
 
 def _judged_widely(workload: Workload, witness: Witness) -> WitnessVerdict:
-    guessing = math.log(workload.data_set.classes)
-    named = [(START, witness.start_loss or 0.0, WIDE_START)]
+    named = [_wide_start(witness)]
     named += [
         (f"the loss of reading {number}", reading.loss or 0.0, (0.0, WIDE_LATER))
         for number, reading in enumerate(witness.readings, 1)
     ]
+    if wrong := next(_beyond_wide_range(workload, named), None):
+        return WitnessVerdict("wrong_result", wrong)
+    return WitnessVerdict("conformant", "its losses are in the wide range")
+
+
+def _wide_start(witness: Witness) -> _Widely:
+    return START, witness.start_loss or 0.0, WIDE_START
+
+
+def _beyond_wide_range(workload: Workload, named: Sequence[_Widely]) -> Iterator[str]:
+    guessing = math.log(workload.data_set.classes)
     for name, loss, (low, high) in named:
         if not low * guessing <= loss <= high * guessing:
             wide = f"{low:g} to {high:g} times the loss of guessing"
-            return WitnessVerdict("wrong_result", f"{name} is {loss:.4g}, outside {wide}")
-    return WitnessVerdict("conformant", "its losses are in the wide range")
+            yield f"{name} is {loss:.4g}, outside {wide}"
 
 
 def _name(part: Part) -> str:
