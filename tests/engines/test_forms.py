@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes.modern import SMALL_GPT, SMALL_RESNET
 from tests.fakes.workloads import small, variant
 
 from bench_agent.engines.seam import Session, Start
@@ -111,6 +112,15 @@ def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
     opened: Opener, optimizer: Optimizer
 ) -> None:
     same_training(opened, CAPTURED, variant(without_dropout(MLP), optimizer=optimizer))
+
+
+@pytest.mark.usefixtures("a_recorder")
+@pytest.mark.parametrize("workload", [SMALL_GPT, SMALL_RESNET], ids=lambda workload: workload.name)
+def test_a_recorded_step_has_decay_and_running_statistics(
+    opened: Opener, workload: Workload
+) -> None:
+    """Both are part of the step, and what warms it up changes neither weights nor statistics."""
+    same_training(opened, CAPTURED, small(workload, BATCH * BATCHES))
 
 
 @every_optimizer

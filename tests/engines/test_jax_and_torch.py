@@ -135,7 +135,7 @@ def test_an_lstm_that_onednn_lacks_trains_by_pytorchs_own_kernels(
     """oneDNN has no LSTM in bfloat16 before AVX-512: the session must not ask for one."""
     import torch
 
-    from bench_agent.engines.torch import model
+    from bench_agent.engines.torch import sequence
 
     with_onednn = []
     forward = torch.nn.LSTM.forward
@@ -145,7 +145,7 @@ def test_an_lstm_that_onednn_lacks_trains_by_pytorchs_own_kernels(
         return forward(lstm, x)
 
     monkeypatch.setattr(torch.nn.LSTM, "forward", watched)
-    monkeypatch.setattr(model, "_onednn_has_bfloat16", lambda: False)
+    monkeypatch.setattr(sequence, "_onednn_has_bfloat16", lambda: False)
     workload = variant(without_dropout(small(workload_named("fashion-lstm"), 32)), optimizer=SGD())
     for precision, expected in (("float32", True), ("mixed_bfloat16", False)):
         with_onednn.clear()

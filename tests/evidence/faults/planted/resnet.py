@@ -10,8 +10,8 @@ RESNET = Setup("resnet50-transfer", "torch")
 def batch_statistics(right: Any) -> Any:
     from torch.nn import functional
 
-    def normalisation(layer: Any, values: Any) -> Any:
-        fixed = right(layer, values)
+    def normalisation(*given: Any) -> Any:
+        fixed = right(*given)
         fixed.forward = lambda x: functional.batch_norm(
             x, None, None, fixed.weight, fixed.bias, training=True, eps=fixed.eps
         )

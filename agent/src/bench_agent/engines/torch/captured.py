@@ -22,6 +22,7 @@ from ..common import FRAMEWORK_SEED
 from ..seam import Data
 from .device_optimizer import DeviceOptimizer
 from .sessions import TunedSession
+from .trained import trained_values
 
 # In the first steps libraries choose their algorithms and allocate, which a capture forbids.
 WARM_UP_STEPS = 3
@@ -90,7 +91,7 @@ class CapturedSession(TunedSession):
 
     def _prepared(self) -> Step:
         """The captured step. Weights, optimiser and position are as before it."""
-        changed = [*self._trained_values(), *self._optimizer.tensors(), self._next]
+        changed = [*trained_values(self._model), *self._optimizer.tensors(), self._next]
         start = [values.detach().clone() for values in changed]
         replay = self._capture(self._step_of_next)
         with torch.no_grad():

@@ -69,6 +69,8 @@ class DeviceOptimizer:
                     self._adam(self._settings, gradients)
                 case SGD():
                     (velocities,) = self._state
+                    if decay := self._settings.weight_decay:
+                        torch._foreach_add_(gradients, self._parameters, alpha=decay)
                     torch._foreach_mul_(velocities, self._settings.momentum)
                     torch._foreach_add_(velocities, gradients, alpha=-self._settings.learning_rate)
                     torch._foreach_add_(self._parameters, velocities)
@@ -84,6 +86,10 @@ class DeviceOptimizer:
 
     def _adam(self, settings: Adam, gradients: list[Any]) -> None:
         means, squares = self._state
+        if settings.weight_decay:
+            matrices = [values for values in self._parameters if values.ndim > 1]
+            # Not by the fused kernel, which would take the corrected rate.
+            torch._foreach_mul_(matrices, 1 - settings.learning_rate * settings.weight_decay)
         which = self._number.clamp(max=len(self._rates) - 1)
         torch._fused_adam_(
             self._parameters,

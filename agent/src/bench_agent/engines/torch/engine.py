@@ -113,7 +113,7 @@ class Torch(Framework):
         torch.manual_seed(FRAMEWORK_SEED)
         device = self._device
         if cell.recipe != "tuned":
-            model = torch_model.build(workload, weights)
+            model = torch_model.build(workload, weights, cell.batch_size)
             return FedSession(workload, cell, data, model, device)
         if device.type == "cpu" and threads.chosen_here():
             torch.set_num_threads(threads.of_a_step(workload, cell.batch_size))
@@ -123,7 +123,9 @@ class Torch(Framework):
         # oneDNN is a third faster with it, and tensor cores take it; not measured on GPUs.
         tensor_cores = device.type == "cuda" and cell.precision != "float32"
         channels_last = convolves and (device.type == "cpu" or tensor_cores)
-        model = torch_model.build(workload, weights, channels_last=channels_last)
+        model = torch_model.build(
+            workload, weights, cell.batch_size, channels_last=channels_last, fused=True
+        )
         if self.form not in FORMS:
             raise LookupError(unknown("form", self.form, list(FORMS)))
         trained = (workload, cell, data, model, device)

@@ -1,10 +1,11 @@
 """A PyTorch model from a workload's layer list.
 
 Layouts differ from those of the seeded weights: pictures are (batch, channels, height, width) here,
-convolution kernels (out, in, height, width), dense and LSTM kernels (out, in).
+convolution kernels (out, in, height, width), other kernels (out, in).
 """
 
-from collections.abc import Iterator
+import math
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
@@ -15,7 +16,8 @@ from torch import nn
 from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import Weights, weights_of
 from bench_protocol.catalogue.workloads import Workload
-from bench_protocol.payload.witness import TrainedTensor, trained_tensors
+
+from .sequence import CausalAttention, Embedding, LastOutput
 
 
 def as_channels_first(pictures: NDArray[Any]) -> NDArray[Any]:
@@ -26,16 +28,26 @@ def as_channels_first(pictures: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
 
 
-def as_pictures(batch: Any) -> NDArray[np.float32]:
+def on_host(batch: Any) -> NDArray[Any]:
     """A batch of the device, copied to the host: as before :func:`as_channels_first`."""
-    samples: NDArray[np.float32] = batch.cpu().numpy()
+    samples: NDArray[Any] = batch.cpu().numpy()
     return samples if samples.ndim != 4 else samples.transpose(0, 2, 3, 1)
 
 
-def build(workload: Workload, weights: Weights, *, channels_last: bool = False) -> Any:
-    """Build the model: ``torch.nn.Sequential`` from (batch, ...) to logits (batch, classes).
-    ``channels_last``: pictures and kernels are stored so; shapes do not change."""
-    builder = _Builder(channels_last)
+def build(
+    workload: Workload,
+    weights: Weights,
+    batch_size: int,
+    *,
+    channels_last: bool = False,
+    fused: bool = False,
+) -> Any:
+    """Build the model: ``torch.nn.Sequential`` from (batch, ...) to logits (batch, ..., classes).
+
+    ``batch_size``: in training. ``channels_last``: pictures and kernels are stored so; shapes do
+    not change. ``fused``: attention is one operation.
+    """
+    builder = _Builder(batch_size, channels_last, fused)
     model = nn.Sequential()
     for index, (layer, shape, values) in enumerate(
         zip(workload.layers, workload.shapes[:-1], weights, strict=True)
@@ -47,62 +59,6 @@ def build(workload: Workload, weights: Weights, *, channels_last: bool = False) 
     return model
 
 
-def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
-    """The trained weights of a built model, in the catalogue's order and layouts."""
-    trained = (parameter for parameter in model.parameters() if parameter.requires_grad)
-    for tensor, parameter in zip(trained_tensors(workload), trained, strict=True):
-        array = parameter.detach().float().cpu().numpy()
-        yield np.ascontiguousarray(_in_catalogue_layout(workload, tensor, array))
-
-
-def _in_catalogue_layout(
-    workload: Workload, tensor: TrainedTensor, array: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    if tensor.own_name not in ("kernel", "recurrent_kernel"):
-        return array
-    if isinstance(tensor.layer, layers.Conv2D):
-        return array.transpose(2, 3, 1, 0)
-    flattened = _flattened_picture(workload, tensor)
-    if flattened is None:
-        return array.T
-    height, width, channels = flattened
-    rows = array.T.reshape(channels, height, width, -1).transpose(1, 2, 0, 3)
-    return rows.reshape(tensor.shape)
-
-
-def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> layers.Shape | None:
-    """The picture whose flattened values a dense layer gets, as :class:`_Builder` found it."""
-    if not isinstance(tensor.layer, layers.Dense):
-        return None
-    for layer, shape in reversed(
-        list(zip(workload.layers, workload.shapes, strict=False))[: tensor.index]
-    ):
-        if isinstance(layer, layers.Flatten):
-            return shape if len(shape) == 3 else None
-        if isinstance(layer, layers.Dense):
-            return None
-    return None
-
-
-def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
-    """Give a built model other weights, in place; frozen layers keep theirs."""
-    fresh = build(workload, weights)
-    with torch.no_grad():
-        for parameter, start in zip(model.parameters(), fresh.parameters(), strict=True):
-            if parameter.requires_grad:
-                parameter.copy_(start)
-
-
-def switch_dropout(workload: Workload, model: Any, drops: bool) -> None:
-    """Give a model's dropout layers their rates, or the rate 0, which passes on the values."""
-    for layer, module in zip(
-        (layer for layer in workload.layers if isinstance(layer, layers.Dropout)),
-        (module for module in model if isinstance(module, nn.Dropout)),
-        strict=True,
-    ):
-        module.p = layer.rate if drops else 0.0
-
-
 class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
     """Batch normalisation in inference mode, also while training."""
 
@@ -112,41 +68,44 @@ class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
         )
 
 
-class Block(nn.Module):  # type: ignore[misc]
-    def __init__(self, main: Any, shortcut: Any) -> None:
-        super().__init__()
-        self.main, self.shortcut = main, shortcut
+class BatchNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
+    """Batch normalisation by the batch in training, and by running statistics in evaluation.
 
-    def forward(self, x: Any) -> Any:
-        return nn.functional.relu(self.main(x) + self.shortcut(x))
-
-
-class LastOutput(nn.LSTM):  # type: ignore[misc]
-    """PyTorch's LSTM, last output only.
-
-    In autocast PyTorch takes oneDNN's LSTM on any CPU, but oneDNN has none in bfloat16 before
-    AVX-512: the call ends with "could not create a primitive descriptor".
+    PyTorch moves the running variance to the unbiased one of the batch: ``factor``, n / (n - 1),
+    times the biased one. So the stored variance is the catalogue's times this factor, always.
     """
 
+    def __init__(self, channels: int, epsilon: float, values_a_channel: int) -> None:
+        super().__init__(channels, epsilon, momentum=1 - layers.MOMENTUM)
+        self.factor = values_a_channel / (values_a_channel - 1)
+
     def forward(self, x: Any) -> Any:
-        half = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-        if not half or _onednn_has_bfloat16():
-            outputs, _ = super().forward(x)
-        else:
-            # None leaves a flag as it is.
-            with torch.backends.mkldnn.flags(
-                enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None
-            ):
-                outputs, _ = super().forward(x)
-        return outputs[:, -1]
+        if self.training:
+            return super().forward(x)
+        variance = self.running_var / self.factor
+        return nn.functional.batch_norm(
+            x, self.running_mean, variance, self.weight, self.bias, eps=self.eps
+        )
 
 
+class Block(nn.Module):  # type: ignore[misc]
+    def __init__(self, main: Any, shortcut: Any, activation: layers.Activation) -> None:
+        super().__init__()
+        self.main, self.shortcut = main, shortcut
+        self.activation = _activation(activation)
+
+    def forward(self, x: Any) -> Any:
+        return self.activation(self.main(x) + self.shortcut(x))
+
+
+@dataclass
 class _Builder:
     """Builds the layers in order and remembers the shape of the last flattened picture."""
 
-    def __init__(self, channels_last: bool) -> None:
-        self._channels_last = channels_last
-        self._flattened: layers.Shape | None = None
+    batch_size: int
+    channels_last: bool
+    fused: bool
+    _flattened: layers.Shape | None = None
 
     def parts(self, layer: layers.Layer, shape: layers.Shape, values: Any) -> Any:
         """Modules of one layer; ``shape`` is its input's, channels-last and without the batch."""
@@ -169,26 +128,35 @@ class _Builder:
             case layers.GlobalAveragePool2D():
                 return [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
             case layers.BatchNorm():
-                parts = [_normalisation(layer, values)]
+                count = self.batch_size * math.prod(shape[:-1])
+                parts = [_normalisation(layer, values, count)]
             case layers.Residual():
                 return [self._block(layer, shape, values)]
-            case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
-                raise LookupError(f"the engine has no layer {layer.kind}")
+            case layers.Embedding():
+                return [_embedding(layer, shape, values)]
+            case layers.LayerNorm():
+                return [_layer_norm(layer, shape, values)]
+            case layers.CausalAttention():
+                return [self._attention(layer, shape, values)]
             case _:
                 assert_never(layer)
-        if layer.activation == "relu":
-            parts.append(nn.ReLU())
-        return parts
+        return parts if layer.activation == "linear" else [*parts, _activation(layer.activation)]
 
     def _convolution(self, layer: layers.Conv2D, shape: layers.Shape, values: Any) -> list[Any]:
         (top, bottom), (left, right) = layer.padding_zeros(shape)
         even = (top, left) == (bottom, right)
         convolution = nn.Conv2d(
-            shape[2], layer.filters, layer.kernel, layer.stride, padding=(top, left) if even else 0
+            shape[2],
+            layer.filters,
+            layer.kernel,
+            layer.stride,
+            padding=(top, left) if even else 0,
+            bias=layer.bias,
         )
         _set(convolution.weight, values["kernel"].transpose(3, 2, 0, 1))
-        _set(convolution.bias, values["bias"])
-        if self._channels_last:
+        if layer.bias:
+            _set(convolution.bias, values["bias"])
+        if self.channels_last:
             convolution.to(memory_format=torch.channels_last)
         if even:
             return [convolution]
@@ -201,7 +169,16 @@ class _Builder:
                 modules.extend(self.parts(part.layer, part.inputs, weights_of(part, values)))
             return modules
 
-        return Block(branch("main"), branch("shortcut"))
+        return Block(branch("main"), branch("shortcut"), block.activation)
+
+    def _attention(
+        self, layer: layers.CausalAttention, shape: layers.Shape, values: Any
+    ) -> CausalAttention:
+        steps, units = shape
+        attention = CausalAttention(steps, units, layer.heads, fused=self.fused)
+        _set(attention.input.weight, values["kernel"].T)
+        _set(attention.output.weight, values["output_kernel"].T)
+        return attention
 
     def _dense(self, shape: layers.Shape, values: Any) -> Any:
         kernel = values["kernel"]
@@ -211,38 +188,60 @@ class _Builder:
             rows = kernel.reshape(*self._flattened, -1).transpose(2, 0, 1, 3)
             kernel = rows.reshape(kernel.shape)
             self._flattened = None
-        dense = nn.Linear(shape[-1], kernel.shape[1])
+        dense = nn.Linear(shape[-1], kernel.shape[1], bias="bias" in values)
         _set(dense.weight, kernel.T)
-        _set(dense.bias, values["bias"])
+        if "bias" in values:
+            _set(dense.bias, values["bias"])
         return dense
 
 
-def _normalisation(layer: layers.BatchNorm, values: Any) -> Any:
-    fixed = FixedNormalisation(len(values["gamma"]), eps=layer.epsilon)
+def _activation(name: layers.Activation) -> Any:
+    match name:
+        case "linear":
+            return nn.Identity()
+        case "relu":
+            return nn.ReLU()
+        case "gelu":
+            return nn.GELU(approximate="tanh")
+        case _:
+            assert_never(name)
+
+
+def _normalisation(layer: layers.BatchNorm, values: Any, values_a_channel: int) -> Any:
+    channels, variance = len(values["gamma"]), values["variance"]
+    if layer.statistics == "batch":
+        module = BatchNormalisation(channels, layer.epsilon, values_a_channel)
+        variance = variance * np.float32(module.factor)
+    else:
+        module = FixedNormalisation(channels, layer.epsilon)
     # Keras and the catalogue do not count num_batches_tracked.
-    fixed.num_batches_tracked = None
-    for name, into in (("gamma", fixed.weight), ("beta", fixed.bias)):
+    module.num_batches_tracked = None
+    for name, into in (("gamma", module.weight), ("beta", module.bias)):
         _set(into, values[name])
-    fixed.running_mean.copy_(torch.from_numpy(values["mean"]))
-    fixed.running_var.copy_(torch.from_numpy(values["variance"]))
-    return fixed
+    _set(module.running_mean, values["mean"])
+    _set(module.running_var, variance)
+    return module
 
 
-def _lstm(layer: layers.LSTM, shape: layers.Shape, values: Any) -> Any:
-    """PyTorch's second bias is zero and not trained."""
-    lstm = LastOutput(shape[1], layer.units, batch_first=True)
+def _embedding(layer: layers.Embedding, shape: layers.Shape, values: Any) -> Embedding:
+    embedding = Embedding(layer.vocabulary, shape[0], layer.units)
+    _set(embedding.tokens, values["tokens"])
+    _set(embedding.positions, values["positions"])
+    return embedding
+
+
+def _layer_norm(layer: layers.LayerNorm, shape: layers.Shape, values: Any) -> Any:
+    norm = nn.LayerNorm(shape[-1], layer.epsilon, bias=False)
+    _set(norm.weight, values["gamma"])
+    return norm
+
+
+def _lstm(layer: layers.LSTM, shape: layers.Shape, values: Any) -> LastOutput:
+    lstm = LastOutput(shape[1], layer.units)
     _set(lstm.weight_ih_l0, values["kernel"].T)
     _set(lstm.weight_hh_l0, values["recurrent_kernel"].T)
     _set(lstm.bias_ih_l0, values["bias"])
-    del lstm.bias_hh_l0
-    lstm.register_buffer("bias_hh_l0", torch.zeros(4 * layer.units), persistent=False)
-    # The kernels use this list, so the buffer must replace the parameter in it.
-    lstm._flat_weights = [getattr(lstm, name) for name in lstm._flat_weights_names]
     return lstm
-
-
-def _onednn_has_bfloat16() -> bool:
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _set(parameter: Any, values: NDArray[np.float32]) -> None:

@@ -84,18 +84,31 @@ def _sgd(settings: SGD, parameters: Sequence[Any], fused: bool | None) -> Any:
                 if (buffer := state.get("momentum_buffer")) is not None:
                     buffer.zero_()
 
-    return RestartedSGD(parameters, settings.learning_rate, momentum=settings.momentum, fused=fused)
+    return RestartedSGD(
+        parameters,
+        settings.learning_rate,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+        fused=fused,
+    )
 
 
 def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
-    """PyTorch's Adam, with a rate and epsilon for each step that turn its formula into Keras'."""
+    """PyTorch's Adam, with a rate and epsilon for each step that turn its formula into Keras'.
+    The rate is the workload's but for rounding, so that it is the decay's too."""
     betas = (settings.beta_1, settings.beta_2)
+    decayed = [values for values in parameters if values.ndim > 1]
+    kept = [values for values in parameters if values.ndim < 2]
+    groups = [
+        {"params": some, "weight_decay": decay}
+        for some, decay in ((decayed, settings.weight_decay), (kept, 0.0))
+        if some
+    ]
+    plain = optim.AdamW if settings.weight_decay else optim.Adam
 
-    class KerasAdam(optim.Adam):  # type: ignore[misc]
+    class KerasAdam(plain):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
-            super().__init__(
-                parameters, settings.learning_rate, betas, settings.epsilon, fused=fused
-            )
+            super().__init__(groups, settings.learning_rate, betas, settings.epsilon, fused=fused)
             for values in parameters:
                 # PyTorch makes the same in the first step. Its fused kernels read the number of the
                 # step on the device.
@@ -108,8 +121,9 @@ def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
             self.register_step_pre_hook(self._take_values)
 
         def _take_values(self, *_: Any) -> None:
-            (group,) = self.param_groups
-            group["lr"], group["eps"] = next(self._values)
+            rate, epsilon = next(self._values)
+            for group in self.param_groups:
+                group["lr"], group["eps"] = rate, epsilon
 
         def restart(self, first: bool) -> None:
             for state in self.state.values():

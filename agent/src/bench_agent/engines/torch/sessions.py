@@ -19,6 +19,7 @@ from ..cpu import malloc
 from ..loop import SlicedLoop, TrainingLoop
 from ..seam import Data
 from . import model as torch_model
+from . import trained
 from .optimizer import optimizer, own_step_count
 from .products import synchronize
 
@@ -43,10 +44,10 @@ class TorchSession(TrainingLoop):
         return optimizer(self._workload.optimizer, self._trained_values(), fast=self.fast)
 
     def _switch_dropout(self) -> None:
-        torch_model.switch_dropout(self._workload, self._model, self._drops)
+        trained.switch_dropout(self._workload, self._model, self._drops)
 
     def _set_state(self, weights: Weights, first: bool) -> None:
-        torch_model.set_trained(self._workload, self._model, weights)
+        trained.set_trained(self._workload, self._model, weights, self._batch_size)
         self._optimizer.restart(first)
 
     def sync(self) -> None:
@@ -65,7 +66,7 @@ class TorchSession(TrainingLoop):
             return int(torch.mps.driver_allocated_memory())
         return None
 
-    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _inferred(self, x: NDArray[Any]) -> NDArray[np.float32]:
         # Put each layer back as it was: a layer that does not drop in training must stay so.
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
@@ -77,7 +78,8 @@ class TorchSession(TrainingLoop):
         return logits
 
     def _logits(self, x: Any) -> Any:
-        """The forward pass in the cell's precision; float32 (batch, classes)."""
+        """The forward pass in the cell's precision; float32 (batch, classes), or (batch, steps,
+        classes) for tokens."""
         if self._half is None:
             return self._model(x)
         with torch.autocast(self._device.type, dtype=self._half):
@@ -103,7 +105,7 @@ class TorchSession(TrainingLoop):
         return self._trained if own is None else own
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
-        return torch_model.trained_parameters(self._workload, self._model)
+        return trained.trained_parameters(self._workload, self._model)
 
     def close(self) -> None:
         if self._device.type == "cuda":
@@ -121,9 +123,9 @@ class FedSession(TorchSession):
 
     def __init__(self, workload: Workload, cell: Cell, data: Data, model: Any, device: Any) -> None:
         super().__init__(workload, cell, data, model, device)
-        pictures = torch_model.as_channels_first(as_inputs(data.train_x))
+        samples = torch_model.as_channels_first(as_inputs(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
-        self._samples = TensorDataset(torch.from_numpy(pictures), labels)
+        self._samples = TensorDataset(torch.from_numpy(samples), labels)
         self._begin((data.order,))
         self._criterion = torch.nn.CrossEntropyLoss()
         self.settings = {
@@ -139,15 +141,15 @@ class FedSession(TorchSession):
     def train_block(self, steps: int) -> None:
         for x, y in islice(map(self._on_device, self._batches), steps):
             self._optimizer.zero_grad()
-            loss = self._criterion(self._logits(x), y)
+            loss = self._criterion(self._logits(x).flatten(0, -2), y.flatten())
             self._backward(loss)
             self._optimizer.step()
             self._trained += 1
             self._loss = loss.detach() if self._pipeline else loss.item()
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         batches = [x for x, _ in islice(map(self._on_device, self._batches), count)]
-        return [torch_model.as_pictures(batch) for batch in batches]
+        return [torch_model.on_host(batch) for batch in batches]
 
     def _on_device(self, batch: Any) -> tuple[Any, ...]:
         """A batch on the device, copied while the device computes where that is safe."""
@@ -195,8 +197,8 @@ class TunedSession(SlicedLoop, TorchSession):
     ) -> None:
         super().__init__(workload, cell, data, model, device)
         self._batch_loss: Callable[[Any, Any], Any] = self._loss_of
-        pictures = resident(data.train_x)
-        self._x = torch.from_numpy(torch_model.as_channels_first(pictures)).to(device)
+        samples = resident(data.train_x)
+        self._x = torch.from_numpy(torch_model.as_channels_first(samples)).to(device)
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
@@ -206,7 +208,7 @@ class TunedSession(SlicedLoop, TorchSession):
             "loop": "eager",
             "input": "gather on the device",
             "compile": "false",
-            "data_on_device": str(pictures.dtype),
+            "data_on_device": str(samples.dtype),
             "memory_format": "channels_last" if channels_last else "contiguous",
             "memory_kept": str(memory_kept).lower(),
             **self._mixed_settings,
@@ -220,20 +222,20 @@ class TunedSession(SlicedLoop, TorchSession):
         for rows in self._order[first * batch : (first + count) * batch].split(batch):
             self._step(rows)
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         rows = self._order[: count * self._batch_size].split(self._batch_size)
-        batches = [self._pictures(some) for some in rows]
-        return [torch_model.as_pictures(batch) for batch in batches]
+        batches = [self._inputs(some) for some in rows]
+        return [torch_model.on_host(batch) for batch in batches]
 
-    def _pictures(self, rows: Any) -> Any:
+    def _inputs(self, rows: Any) -> Any:
         x = self._x.index_select(0, rows)
         return x.float() / 255 if x.dtype == torch.uint8 else x
 
     def _loss_of(self, x: Any, y: Any) -> Any:
-        return functional.cross_entropy(self._logits(x), y)
+        return functional.cross_entropy(self._logits(x).flatten(0, -2), y.flatten())
 
     def _step(self, rows: Any) -> None:
-        loss = self._batch_loss(self._pictures(rows), self._y.index_select(0, rows))
+        loss = self._batch_loss(self._inputs(rows), self._y.index_select(0, rows))
         self._optimizer.zero_grad(set_to_none=True)
         self._backward(loss)
         self._optimizer.step()
