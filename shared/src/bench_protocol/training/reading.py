@@ -47,7 +47,7 @@ LSTM_VALUES = 6
 # Processor seconds of all trainings behind the readings of a session.
 SECONDS = 10.0
 # Processor seconds of steady readings, and the most of a first batch's loss beside them.
-STEADY_SECONDS, START_SECONDS = 12.0, 11.0
+STEADY_SECONDS, START_SECONDS = 6.0, 11.0
 # Deep readings have this many steps at the default batch and below, although that may take longer.
 LEAST_STEPS = 3
 # A larger batch costs minutes for one result.
