@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.engines.conftest import installed
@@ -44,9 +43,6 @@ class Machine:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    def devices(self) -> list[dict[str, Any]]:
-        return list(json.loads(self("devices", "--json"))["frameworks"])
-
     def results(self) -> dict[str, Result]:
         files = (self.folder / "home" / "outbox" / "pending").glob("*.json")
         signed = [statement.parse_result(envelope.read(f.read_bytes()).payload) for f in files]
@@ -61,14 +57,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 def test_one_run_measures_across_environments(machine: Machine) -> None:
-    frameworks = {row["framework"]: row for row in machine.devices()}
-    assert "not installed" in frameworks["mlx"]["problem"]
     machine("environments", "add", str(machine.folder / "other"))
-
-    plan: dict[str, Any] = json.loads(machine("plan", *CELL, "--json"))
-    pythons = {cell["framework"]: cell["python"] for cell in plan["cells"]}
-    assert pythons == {"jax": None, "mlx": str(machine.other)}
-
     machine("run", *CELL, "--budget-seconds", "0.5", "--wait-seconds", "0", "--json")
     results = machine.results()
     assert set(results) == {"jax", "mlx"}
