@@ -87,8 +87,17 @@ def test_six_commands_in_a_hostile_environment(name: str, folder: Path) -> None:
             assert ended.code == Exit.DONE or said, text
 
 
-@pytest.mark.parametrize("name", every(SERVERS, [*SERVERS][::OFTEN]))
-@pytest.mark.parametrize("met", [False, True], ids=["stranger", "log"])
+# Every third server, as a stranger and as a log by turns.
+@pytest.mark.parametrize(
+    ("name", "met"),
+    [
+        pytest.param(
+            name, met, marks=() if place % (2 * OFTEN) == met * OFTEN else pytest.mark.long
+        )
+        for place, name in enumerate(SERVERS)
+        for met in (False, True)
+    ],
+)
 def test_six_commands_against_a_hostile_server(name: str, met: bool, folder: Path) -> None:
     """``met``: its log is one, and all else is hostile."""
     with serving(name, met) as address:
