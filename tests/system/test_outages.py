@@ -15,7 +15,7 @@ from tests.fakes.waiting import wait_for
 from bench_server.db.store import Store
 
 ONCE = ("server restarted", "database restarted", "database read-only", "clock jumps")
-SHORT = {KILLS.name: 4} | dict.fromkeys(ONCE, 1)
+SHORT = {KILLS.name: 2} | dict.fromkeys(ONCE, 1)
 HARMED = 1
 
 
@@ -29,7 +29,7 @@ def cluster() -> Iterator[postgres.Cluster]:
 def short(kind: str) -> list[Fault]:
     """The proxy's faults and those of SHORT."""
     return [
-        fault._replace(times=HARMED if fault.proxied else SHORT[fault.name], agents=6)
+        fault._replace(times=HARMED if fault.proxied else SHORT[fault.name], agents=4)
         for fault in FAULTS
         if kind in fault.databases and (fault.proxied or fault.name in SHORT)
     ]
