@@ -17,6 +17,8 @@ CUDA, METAL, CPU = Device(kind="cuda"), Device(kind="metal"), Device(kind="cpu")
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 RTX = results.make_machine("AMD Ryzen 9", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=8)
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+# Rows are sorted in Python; tests/server/test_api.py has the queries of a board.
+pytestmark = pytest.mark.sqlite
 NAMES = {
     "Apple M2 Max (30-core GPU)": "apple-m",
     "Apple M10 (10-core CPU)": "apple-m",
