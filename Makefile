@@ -113,7 +113,7 @@ test-all: $(VENV)/set-up ## The long ones too: kill, fault and fuzz runs.
 
 test-python: ## The protocol's tests and a measured result under another Python, in an environment of its own (MINOR=13).
 	@sh deploy/virtual_environment.sh $(OTHER) $(MINOR) $(MINOR) python3.$(MINOR)
-	$(OTHER)/bin/python $(LOCKED) --quiet $(call with,$(BASE) locks/tensorflow.txt locks/mlx.txt locks/tools.txt)
+	$(OTHER)/bin/python $(LOCKED) --no-compile --quiet $(call with,$(BASE) locks/tensorflow.txt locks/mlx.txt locks/tools.txt)
 	$(OTHER)/bin/python $(OURS) --quiet -e ./shared -e ./agent -e ./server
 	$(OTHER)/bin/python -m pytest --numprocesses $(JOBS) --timeout 300 tests/protocol tests/system/test_first_light.py
 
