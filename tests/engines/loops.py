@@ -22,7 +22,9 @@ every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 every_model = pytest.mark.parametrize(("framework", "recipe"), MODELS)
 
 
-def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
+def every_pair_with(
+    names: Iterable[str], pairs: Iterable[tuple[str, str]] = PAIRS
+) -> pytest.MarkDecorator:
     """Further workloads have one recipe a framework, ``naive`` and ``tuned`` in turns."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
@@ -34,6 +36,6 @@ def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
                 else [],
             )
             for number, name in enumerate(names)
-            for framework, recipe in PAIRS
+            for framework, recipe in pairs
         ],
     )

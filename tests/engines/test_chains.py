@@ -16,8 +16,15 @@ from bench_protocol.catalogue.workloads import SGD
 from .conftest import Opener, evaluated, installed, losses, without_dropout
 
 
-@pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
-@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-lstm"])
+@pytest.mark.parametrize(
+    ("framework", "name"),
+    [
+        ("tensorflow", "mnist-cnn"),
+        pytest.param("tensorflow", "fashion-lstm", marks=pytest.mark.long),
+        pytest.param("mlx", "mnist-cnn", marks=pytest.mark.long),
+        ("mlx", "fashion-lstm"),
+    ],
+)
 def test_chains_train_as_the_whole_batch(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, name: str
 ) -> None:

@@ -14,7 +14,7 @@ from bench_protocol.catalogue.matrix import Device
 from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
-from .loops import every_framework, every_pair
+from .loops import every_framework, every_model
 
 BATCH = 16
 # Longer than any unrolled loop (16 steps). The odd samples make a short batch that must be dropped.
@@ -41,7 +41,7 @@ def test_an_engine_says_what_it_is_without_importing_its_framework(framework: st
     assert engine.import_name.split(".")[0] not in set(sys.modules) - before
 
 
-@every_pair
+@every_model
 def test_a_session(opened: Opener, framework: str, recipe: str) -> None:
     """Dropout on: what is timed must learn, past an epoch's end, and answer every question."""
     workload = MLP

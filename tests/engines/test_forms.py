@@ -24,7 +24,6 @@ EAGER, CAPTURED, COMPILED = "eager", "cuda_graph", "compiled_cuda_graph"
 GRAPH, XLA = "graph", "xla"
 BATCH, BATCHES = reading.BATCH, reading.PER_EPOCH
 MLP = reading.MLP
-every_optimizer = pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
 
 
 def in_form(
@@ -107,23 +106,30 @@ def a_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("a_recorder")
-@every_optimizer
+@pytest.mark.parametrize(
+    "workload",
+    [
+        variant(without_dropout(MLP), optimizer=RMSprop()),
+        *(small(workload, BATCH * BATCHES) for workload in (SMALL_GPT, SMALL_RESNET)),
+    ],
+    ids=lambda workload: workload.name,
+)
 def test_a_step_that_is_recorded_once_and_repeated_trains_as_the_plain_one(
-    opened: Opener, optimizer: Optimizer
-) -> None:
-    same_training(opened, CAPTURED, variant(without_dropout(MLP), optimizer=optimizer))
-
-
-@pytest.mark.usefixtures("a_recorder")
-@pytest.mark.parametrize("workload", [SMALL_GPT, SMALL_RESNET], ids=lambda workload: workload.name)
-def test_a_recorded_step_has_decay_and_running_statistics(
     opened: Opener, workload: Workload
 ) -> None:
-    """Both are part of the step, and what warms it up changes neither weights nor statistics."""
-    same_training(opened, CAPTURED, small(workload, BATCH * BATCHES))
+    """Under RMSprop, Adam and SGD. Decay and running statistics are part of the step, and what
+    warms it up changes neither weights nor statistics."""
+    same_training(opened, CAPTURED, workload)
 
 
-@every_optimizer
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        RMSprop(),
+        pytest.param(Adam(), marks=pytest.mark.long),  # of a reading below
+        pytest.param(SGD(momentum=0.9), marks=pytest.mark.long),
+    ],
+)
 def test_xla_trains_as_the_plain_form(opened: Opener, optimizer: Optimizer) -> None:
     same_training(opened, XLA, variant(without_dropout(MLP), optimizer=optimizer))
 

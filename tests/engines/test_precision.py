@@ -13,7 +13,7 @@ from bench_protocol.catalogue.matrix import Precision
 from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
-from .loops import every_model, every_pair_with
+from .loops import MODELS, every_model, every_pair_with
 
 BATCH = 16
 WORKLOADS = {
@@ -39,7 +39,7 @@ def must_be_float32_but_for_rounding(
     return session.settings
 
 
-@every_pair_with(WORKLOADS)
+@every_pair_with(WORKLOADS, MODELS)
 def test_the_losses_in_bfloat16(opened: Opener, framework: str, recipe: str, name: str) -> None:
     must_be_float32_but_for_rounding(
         opened, framework, recipe, name, "mixed_bfloat16", BFLOAT16_TOLERANCE

@@ -161,7 +161,7 @@ def test_a_reading_is_the_recomputation(
     assert session.step_count() == before + COUNTED_ON + sum(CALLS)
 
 
-@every_pair
+@every_model
 @pytest.mark.parametrize("optimizer", [Adam(), RMSprop(), SGD(momentum=0.9)])
 def test_under_each_optimizer_a_second_reading_gives_the_same_figures(
     opened: Opener, framework: str, recipe: str, optimizer: Optimizer

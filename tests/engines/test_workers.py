@@ -29,8 +29,12 @@ def figures_of(framework: str, precision: Precision, log: Path) -> Figures:
     installed(framework)
     recipes = recipes_for(framework, "cpu", precision)
     assert recipes == ("naive", "pipeline", "tuned")
+    # The arithmetic of ``pipeline`` is that of ``naive``.
     job = SelfTestTask(
-        framework=framework, device=Device(kind="cpu"), precision=precision, recipes=recipes
+        framework=framework,
+        device=Device(kind="cpu"),
+        precision=precision,
+        recipes=("naive", "tuned"),
     )
     answer = run_task(job, log)
     assert answer.figures is not None, log.read_text()
