@@ -120,7 +120,7 @@ def patched(place: str, made: Callable[[Any], Any]) -> Plant:
     """A part of an engine is replaced once its framework is loaded.
 
     Args:
-        place: its name in ``bench_agent.engines``, such as ``jax.model:update``.
+        place: its name in ``bench_agent.engines``, such as ``jax.optimizer:update``.
         made: makes the replacement of what is there.
     """
     module, _, names = place.partition(":")

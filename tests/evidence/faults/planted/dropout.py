@@ -40,7 +40,7 @@ def jax_repeats(right: Any) -> Any:
 
     def forward(*arguments: Any, **named: Any) -> Any:
         apply = right(*arguments, **named)
-        return lambda parameters, x, key, number: apply(parameters, x, key, 0)
+        return lambda parameters, x, key, number, training: apply(parameters, x, key, 0, training)
 
     return forward
 

@@ -45,8 +45,8 @@ def torch_emptied(session: Any) -> None:
 def jax_emptied(session: Any) -> None:
     import jax
 
-    trained, moments = jax.tree.unflatten(session._tree, session._state)
-    session._state = jax.tree.leaves((trained, jax.tree.map(lambda value: value * 0, moments)))
+    *kept, moments = jax.tree.unflatten(session._tree, session._state)
+    session._state = jax.tree.leaves((*kept, jax.tree.map(lambda value: value * 0, moments)))
 
 
 def first_repeated(session: Any) -> None:

@@ -88,17 +88,17 @@ def accumulated(session: Any) -> None:
     session._optimizer.zero_grad = lambda set_to_none=True: None
 
 
-JAX_UPDATE = "engines/jax/model.py update"
+JAX_UPDATE = "engines/jax/optimizer.py update"
 TORCH_STEP = "engines/torch/sessions.py"
 FAULTS = (
     Fault("A1", "Adam with epsilon 1e-8", JAX_UPDATE, JAX, epsilon(1e-8)),
     Fault("A2", "Adam without bias correction", JAX_UPDATE, JAX,
-          patched("jax.model:update", no_bias_correction)),
+          patched("jax.optimizer:update", no_bias_correction)),
     Fault(
         "A3", "RMSprop with rho 0.99", "engines/torch/optimizer.py", CNN_NAIVE,
         settings("rmsprop", lambda _: {"rho": 0.99}),
     ),
-    Fault("A5", "learning rate 1 % too high", "engines/mlx/model.py optimizer", MLX, rate(1.01)),
+    Fault("A5", "learning rate 1 % too high", "engines/mlx/optimizer.py", MLX, rate(1.01)),
     Fault("A6", "the first layer's gradient is zero", TORCH_STEP, TORCH, gradient_zero(0)),
     Fault(
         "F7", "RMSprop's epsilon outside the root", "engines/torch/optimizer.py", CNN_NAIVE,

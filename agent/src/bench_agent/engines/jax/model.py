@@ -1,4 +1,4 @@
-"""A workload's forward pass and Keras' optimisers as JAX functions.
+"""A workload's forward pass as JAX functions.
 
 Layouts are those of the seeded weights: pictures (batch, height, width, channels), convolution
 kernels (height, width, in, out), dense and LSTM kernels (in, out).
@@ -12,7 +12,10 @@ import jax.numpy as jnp
 
 from bench_protocol.catalogue import layers
 from bench_protocol.catalogue.seeded import weights_of
-from bench_protocol.catalogue.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import STATISTICS
+
+from . import sequence
 
 Parameters = list[dict[str, Any]]
 """One dictionary a layer, as the seeds have them."""
@@ -21,42 +24,80 @@ Parameters = list[dict[str, Any]]
 # VGG16 take five times as long (JAX 0.10).
 MANY_CHANNELS = 256
 
-Forward = Callable[[Parameters, Any, Any, Any], Any]
+Forward = Callable[[Parameters, Any, Any, Any, bool], tuple[Any, Parameters]]
 
 
 def forward(workload: Workload, *, fast: bool) -> Forward:
-    """A function (parameters, inputs, key, number of the step) to logits (batch, classes); ``key``
-    None: no dropout. ``fast``: pooling and, on a CPU, large convolutions have cheap gradients."""
+    """A function (parameters, inputs, key, number of the step, training) to logits (batch, classes)
+    or (batch, steps, classes), and the batch's statistics, a dictionary a layer. ``key`` None: no
+    dropout. ``fast``: attention is fused; pooling and, on a CPU, large convolutions have cheap
+    gradients."""
 
-    def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
+    def apply(
+        parameters: Parameters, x: Any, key: Any, number: Any, training: bool
+    ) -> tuple[Any, Parameters]:
         first = number * len(workload.layers)  # a separate number for each layer of each step
+        of_batch: Parameters = [{} for _ in workload.layers]
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
             own_key = None if key is None else jax.random.fold_in(key, first + index)
-            x = _layer(layer, values, x, own_key, fast)
-        return x
+            x = _layer(layer, values, x, own_key, fast, of_batch[index] if training else None)
+        return x, of_batch
 
     return apply
 
 
+def split(parameters: Parameters) -> tuple[Parameters, Parameters]:
+    """The weights that have a gradient, and the statistics of normalisations."""
+    weights: Parameters = []
+    statistics: Parameters = []
+    for values in parameters:
+        kept = {name: value for name, value in values.items() if is_statistic(name)}
+        weights.append({name: value for name, value in values.items() if name not in kept})
+        statistics.append(kept)
+    return weights, statistics
+
+
+def joined(weights: Parameters, statistics: Parameters) -> Parameters:
+    return [own | kept for own, kept in zip(weights, statistics, strict=True)]
+
+
+def is_statistic(name: str) -> bool:
+    return name.rpartition(".")[2] in STATISTICS
+
+
+def moved(statistics: Parameters, of_batch: Parameters) -> Parameters:
+    """Running statistics after a batch with the given ones."""
+    share = layers.MOMENTUM
+    return [
+        old | {name: share * old[name] + (1 - share) * value for name, value in new.items()}
+        for old, new in zip(statistics, of_batch, strict=True)
+    ]
+
+
 def mean_loss(logits: Any, labels: Any) -> Any:
-    """Softmax cross-entropy of whole-number labels, averaged over the batch."""
+    """Softmax cross-entropy of whole-number labels, averaged over the batch and its tokens."""
     logarithms = jax.nn.log_softmax(logits)
-    picked = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
+    picked = jnp.take_along_axis(logarithms, labels[..., None], axis=-1)
     return -jnp.mean(picked)
 
 
-def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
+def _layer(
+    layer: layers.Layer,
+    values: dict[str, Any],
+    x: Any,
+    key: Any,
+    fast: bool,
+    of_batch: dict[str, Any] | None,
+) -> Any:
+    """A layer's output. ``of_batch``: receives the batch's statistics; None in evaluation."""
     match layer:
         case layers.Conv2D():
-            x = _convolution(layer, x, values["kernel"], fast) + values["bias"]
+            x = _convolution(layer, x, values["kernel"], fast)
         case layers.BatchNorm():
-            mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
-            scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
-            x = x * scale + (values["beta"] - mean * scale)
+            return _normalised(layer, values, x, of_batch)
         case layers.Residual():
-            main = _branch(layer.branch("main", x.shape[1:]), values, x, key, fast)
-            shortcut = _branch(layer.branch("shortcut", x.shape[1:]), values, x, key, fast)
-            return jax.nn.relu(main + shortcut)
+            main = _branch(layer, "main", values, x, key, fast, of_batch)
+            x = main + _branch(layer, "shortcut", values, x, key, fast, of_batch)
         case layers.MaxPool2D():
             return _max_pool(x, layer, fast)
         case layers.ZeroPad2D():
@@ -69,21 +110,61 @@ def _layer(layer: layers.Layer, values: dict[str, Any], x: Any, key: Any, fast: 
         case layers.Flatten():
             return x.reshape(x.shape[0], -1)
         case layers.Dense():
-            x = x @ values["kernel"] + values["bias"]
+            x = x @ values["kernel"]
         case layers.LSTM():
-            return _lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
-        case layers.Embedding() | layers.LayerNorm() | layers.CausalAttention():
-            raise LookupError(f"the engine has no layer {layer.kind}")
+            return sequence.lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
+        case layers.Embedding():
+            return values["tokens"][x] + values["positions"]
+        case layers.LayerNorm():
+            return sequence.layer_norm(x, values["gamma"], layer.epsilon)
+        case layers.CausalAttention():
+            product = x @ values["kernel"]
+            return sequence.attention(product, layer.heads, fast) @ values["output_kernel"]
         case _:
             assert_never(layer)
-    return jax.nn.relu(x) if layer.activation == "relu" else x
+    return _activated(layer.activation, x + values["bias"] if "bias" in values else x)
 
 
-def _branch(parts: list[layers.Part], values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
-    for index, part in enumerate(parts):
+def _activated(activation: layers.Activation, x: Any) -> Any:
+    match activation:
+        case "relu":
+            return jax.nn.relu(x)
+        case "gelu":
+            return jax.nn.gelu(x, approximate=True)
+        case "linear":
+            return x
+
+
+def _branch(
+    block: layers.Residual,
+    name: layers.Branch,
+    values: dict[str, Any],
+    x: Any,
+    key: Any,
+    fast: bool,
+    of_batch: dict[str, Any] | None,
+) -> Any:
+    for index, part in enumerate(block.branch(name, x.shape[1:])):
         own_key = None if key is None else jax.random.fold_in(key, index)
-        x = _layer(part.layer, weights_of(part, values), x, own_key, fast)
+        own: dict[str, Any] | None = None if of_batch is None else {}
+        x = _layer(part.layer, weights_of(part, values), x, own_key, fast, own)
+        if own and of_batch is not None:
+            of_batch |= {part.prefix + name: value for name, value in own.items()}
     return x
+
+
+def _normalised(
+    layer: layers.BatchNorm, values: dict[str, Any], x: Any, of_batch: dict[str, Any] | None
+) -> Any:
+    """Batch normalisation in float32, like the statistics."""
+    statistics = {name: values[name] for name in STATISTICS}
+    if layer.statistics == "batch" and of_batch is not None:
+        wide, axes = x.astype(jnp.float32), tuple(range(x.ndim - 1))
+        statistics = {"mean": jnp.mean(wide, axes), "variance": jnp.var(wide, axes)}
+        of_batch |= statistics
+    scale = values["gamma"] * jax.lax.rsqrt(statistics["variance"] + layer.epsilon)
+    shift = values["beta"] - statistics["mean"] * scale
+    return _activated(layer.activation, (x * scale + shift).astype(x.dtype))
 
 
 def _convolution(layer: layers.Conv2D, x: Any, kernel: Any, fast: bool) -> Any:
@@ -139,63 +220,3 @@ def _max_pool(x: Any, layer: layers.MaxPool2D, fast: bool) -> Any:
 def dropout(x: Any, rate: float, key: Any) -> Any:
     mask = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(mask, x / (1 - rate), 0.0)
-
-
-def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
-    """Last output of an LSTM, (batch, steps, features) to (batch, units)."""
-    # Compute the products of the inputs for all time steps at once; the rest is sequential.
-    inputs = jnp.swapaxes(x @ kernel + bias, 0, 1)
-    zeros = jnp.zeros((x.shape[0], recurrent_kernel.shape[0]), x.dtype)
-
-    def one_step(carry: Any, gates: Any) -> Any:
-        output, cell = carry
-        i, f, g, o = jnp.split(gates + output @ recurrent_kernel, 4, axis=1)
-        cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
-        output = jax.nn.sigmoid(o) * jnp.tanh(cell)
-        return (output, cell), None
-
-    (output, _), _ = jax.lax.scan(one_step, (zeros, zeros), inputs)
-    return output
-
-
-def initial_state(optimizer: Optimizer, parameters: Parameters, mean_square: float) -> Any:
-    """The optimiser's state: velocities and means of 0, and mean squares of ``mean_square``."""
-    match optimizer:
-        case RMSprop():
-            fills: tuple[float, ...] = (mean_square,)
-        case Adam():
-            fills = (0.0, mean_square)
-        case SGD():
-            fills = (0.0,)
-    return tuple(
-        jax.tree.map(lambda values, fill=fill: jnp.full_like(values, fill), parameters)
-        for fill in fills
-    )
-
-
-def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
-    """New parameters and state after step ``number``, from 1, by Keras' optimiser (formulas:
-    ``bench_protocol.catalogue.workloads``)."""
-    match settings:
-        case RMSprop():
-            rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
-            squares = jax.tree.map(lambda v, g: rho * v + (1 - rho) * g * g, state[0], gradients)
-            parameters = jax.tree.map(
-                lambda w, v, g: w - rate * g / jnp.sqrt(v + epsilon), parameters, squares, gradients
-            )
-            return parameters, (squares,)
-        case Adam():
-            beta_1, beta_2, epsilon = settings.beta_1, settings.beta_2, settings.epsilon
-            t = jnp.asarray(number, jnp.float32)
-            power_1, power_2 = jnp.float32(beta_1) ** t, jnp.float32(beta_2) ** t
-            alpha = settings.learning_rate * jnp.sqrt(1 - power_2) / (1 - power_1)
-            means = jax.tree.map(lambda m, g: m + (g - m) * (1 - beta_1), state[0], gradients)
-            squares = jax.tree.map(lambda v, g: v + (g * g - v) * (1 - beta_2), state[1], gradients)
-            parameters = jax.tree.map(
-                lambda w, m, v: w - alpha * m / (jnp.sqrt(v) + epsilon), parameters, means, squares
-            )
-            return parameters, (means, squares)
-        case SGD():
-            rate, momentum = settings.learning_rate, settings.momentum
-            velocities = jax.tree.map(lambda u, g: momentum * u - rate * g, state[0], gradients)
-            return jax.tree.map(lambda w, u: w + u, parameters, velocities), (velocities,)

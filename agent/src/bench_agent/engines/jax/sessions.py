@@ -20,7 +20,7 @@ from bench_protocol.training.reading import STEPS_PER_LOOP, mean_square
 from ..common import FRAMEWORK_SEED, resident
 from ..loop import HostBatches, SlicedLoop, TrainingLoop
 from ..seam import Data
-from . import model
+from . import model, optimizer
 from .products import synchronize
 
 BATCHES_AHEAD = 2
@@ -28,8 +28,9 @@ BATCHES_AHEAD = 2
 
 class JaxSession(TrainingLoop):
     """``_key``: of dropout; None where layers do not drop, and then a step is another program.
-    ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
-    step does not traverse dictionaries; ``_tree`` restores the layers at compilation."""
+    ``_state`` holds the arrays of (trained weights, statistics of normalisations, optimiser state)
+    as a plain list, so that a step does not traverse dictionaries; ``_tree`` restores the layers at
+    compilation."""
 
     fast = False
 
@@ -48,10 +49,10 @@ class JaxSession(TrainingLoop):
 
     def _set_state(self, weights: Weights, first: bool) -> None:
         self._state: list[Any] = []  # freed first
-        trained = _on_device(weights[self._workload.frozen_layers :])
-        optimizer = self._workload.optimizer
-        state = (trained, model.initial_state(optimizer, trained, mean_square(first)))
-        self._state, self._tree = jax.tree.flatten(state)
+        layers = _on_device(weights[self._workload.frozen_layers :])
+        trained, statistics = model.split(layers)
+        moments = optimizer.initial_state(self._workload.optimizer, trained, mean_square(first))
+        self._state, self._tree = jax.tree.flatten((trained, statistics, moments))
 
     def sync(self) -> None:
         synchronize((self._state, self._loss))
@@ -67,9 +68,9 @@ class JaxSession(TrainingLoop):
         peak = statistics.get("peak_bytes_in_use")
         return None if peak is None else int(peak)
 
-    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _inferred(self, x: NDArray[Any]) -> NDArray[np.float32]:
         if self._evaluated is None:
-            self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
+            self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None)[0])
         return np.asarray(self._evaluated(self._parameters(), x))
 
     def placement(self) -> str:
@@ -87,27 +88,37 @@ class JaxSession(TrainingLoop):
         return next(iter(self._state[0].devices()))
 
     def _parameters(self) -> model.Parameters:
-        trained, _ = jax.tree.unflatten(self._tree, self._state)
-        return [*self._frozen, *trained]
+        trained, statistics, _ = jax.tree.unflatten(self._tree, self._state)
+        return [*self._frozen, *model.joined(trained, statistics)]
 
-    def _logits(self, parameters: Any, x: Any, key: Any, number: Any = 0) -> Any:
-        """The forward pass in the cell's precision; float32 (batch, classes)."""
-        parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
-        return self._forward(parameters, x, key, number).astype(jnp.float32)
+    def _logits(
+        self, parameters: Any, x: Any, key: Any, number: Any = 0, training: bool = False
+    ) -> tuple[Any, model.Parameters]:
+        """The forward pass in the cell's precision: logits in float32, and the statistics of the
+        batch in training."""
+        weights, statistics = model.split(parameters)
+        weights = jax.tree.map(lambda value: value.astype(self._compute), weights)
+        x = x if jnp.issubdtype(x.dtype, jnp.integer) else x.astype(self._compute)
+        every = model.joined(weights, statistics)
+        logits, of_batch = self._forward(every, x, key, number, training)
+        return logits.astype(jnp.float32), of_batch
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """The new state and the batch's mean loss after the step of this ``number``, from 1."""
-        trained, moments = jax.tree.unflatten(self._tree, state)
+        trained, statistics, moments = jax.tree.unflatten(self._tree, state)
 
         def loss_of(trained: Any) -> Any:
-            logits = self._logits([*frozen, *trained], x, key, number)
-            return self._scale * model.mean_loss(logits, y)
+            parameters = [*frozen, *model.joined(trained, statistics)]
+            logits, of_batch = self._logits(parameters, x, key, number, training=True)
+            return self._scale * model.mean_loss(logits, y), of_batch[len(frozen) :]
 
-        loss, gradients = jax.value_and_grad(loss_of)(trained)
+        (loss, of_batch), gradients = jax.value_and_grad(loss_of, has_aux=True)(trained)
         if self._scale != 1:
             loss, gradients = jax.tree.map(lambda value: value / self._scale, (loss, gradients))
-        after = model.update(self._workload.optimizer, trained, moments, gradients, number)
-        return jax.tree.leaves(after), loss
+        trained, moments = optimizer.update(
+            self._workload.optimizer, trained, moments, gradients, number
+        )
+        return jax.tree.leaves((trained, model.moved(statistics, of_batch), moments)), loss
 
 
 class FedSession(JaxSession):
@@ -136,9 +147,7 @@ class FedSession(JaxSession):
 
     def _switch_dropout(self) -> None:
         super()._switch_dropout()
-        shape = (self._batch_size, *self._workload.data_set.sample_shape)
-        x = jax.ShapeDtypeStruct(shape, jnp.float32)
-        y = jax.ShapeDtypeStruct(shape[:1], jnp.int32)
+        x, y = next(self._host.of((self._data.order,), 0))
         # The calls of the step take what is compiled here.
         self._compiled.lower(self._state, self._frozen, x, y, self._key, self._trained).compile()
 
@@ -151,7 +160,7 @@ class FedSession(JaxSession):
             self._loss = self._read(loss)
             del batch  # freed, so that the next batch reuses its memory, which is in the caches
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         # A compiled step copies its NumPy arguments as any compiled function does.
         received = jax.jit(lambda x: x)
         batches = [received(x) for x, _ in islice(self._batches, count)]
@@ -204,7 +213,7 @@ class TunedSession(SlicedLoop, JaxSession):
             **self._mixed_settings,
         }
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         gather = jax.jit(self._batch)
         batches = [gather((self._x, self._y, self._order), step) for step in range(count)]
         return [np.asarray(x) for x, _ in batches]
@@ -249,7 +258,7 @@ class TunedSession(SlicedLoop, JaxSession):
         return self._step(state, frozen, x, y, key, trained + 1)
 
     def _batch(self, data: Any, step: Any) -> Any:
-        """Pictures and labels of a step of the epoch, gathered on the device."""
+        """Inputs and labels of a step of the epoch, gathered on the device."""
         data_x, data_y, order = data
         batch = self._batch_size
         rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
