@@ -42,7 +42,7 @@ def test_a_session_conforms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By the verdict of a server, where a batch repeats three samples."""
-    monkeypatch.setattr(reading, "recomputed_samples", lambda _: 15)
+    monkeypatch.setattr(reading, "recomputed_samples", lambda _: 30)
     assert reading.distinct(workload, workload.batch_size) == 3
     engine, cell = installed(framework), cell_of(workload, framework, recipe, precision=precision)
     engine.load(workload, cell)
