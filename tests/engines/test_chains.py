@@ -62,9 +62,9 @@ def test_how_many_chains(
 ) -> None:
     """Chains of one core have a BLAS thread each or share all."""
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
-    weights = workload_named(name).trained_parameter_count
-    assert chains.chains(batch_size, weights) == count
-    assert chains.one_core_chains(batch_size, weights) == of_one_core
+    workload = workload_named(name)
+    assert chains.chains(batch_size, workload.trained_parameter_count) == count
+    assert chains.one_core_chains(workload, batch_size) == of_one_core
     assert chains.blas_threads(of_one_core) == blas_threads
 
 
@@ -94,7 +94,7 @@ def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
         engine.load(workload, cell_of(workload, framework, recipe, batch_size))
         threads = int(engine.settings().get(POOLS[framework], 0)) or 16  # 0: all cores
         if (framework, threads) == ("mlx", 1):  # then every chain has a thread of its own
-            return chains.one_core_chains(batch_size, workload.trained_parameter_count)
+            return chains.one_core_chains(workload, batch_size)
         return threads
 
     assert pool("tuned") >= pool("naive")

@@ -1,12 +1,15 @@
 """Chains: the cores of a CPU share a step of ``tuned`` by cutting the batch into parallel parts.
 
 TensorFlow cuts each operation among the cores, which wait for each other after each one. In MLX one
-core does all but the matrix products. The samples of a batch are independent, so one core can
-compute a part of them, a chain, from the pictures to the gradients. The sum of the chains'
+core does all but the matrix products. Where the samples of a batch are independent, one core can
+compute a part of them, a chain, from the inputs to the gradients. The sum of the chains'
 gradients is the batch's gradient.
 """
 
 from collections.abc import Iterable
+
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import trained_tensors
 
 from ..common import available_cores
 
@@ -28,9 +31,15 @@ def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
     return _largest_divisor(min(available_cores(), MOST_CHAINS), batch_size, *units)
 
 
-def one_core_chains(batch_size: int, weights: int) -> int:
+def are_independent(workload: Workload) -> bool:
+    """Whether the samples of a batch are: not where a normalisation takes the batch's mean."""
+    return all(tensor.has_gradient for tensor in trained_tensors(workload))
+
+
+def one_core_chains(workload: Workload, batch_size: int) -> int:
     """The number of chains where one core computes a chain (MLX): if possible one for each core."""
-    if weights > MOST_WEIGHTS:
+    weights = workload.trained_parameter_count
+    if weights > MOST_WEIGHTS or not are_independent(workload):
         return 1
     most = min(available_cores(), batch_size // LEAST_SAMPLES, MOST_SUMMED // max(1, weights))
     return _largest_divisor(max(1, most), batch_size)

@@ -34,7 +34,7 @@ class Mlx(Framework):
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
-            chains = cpu_chains.one_core_chains(cell.batch_size, workload.trained_parameter_count)
+            chains = cpu_chains.one_core_chains(workload, cell.batch_size)
             threads = cpu_chains.blas_threads(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
@@ -98,8 +98,9 @@ class Mlx(Framework):
         from .sessions import FedSession, TunedSession
 
         mx.random.seed(FRAMEWORK_SEED)
-        model = mlx_model.build(workload, weights)
-        if cell.recipe != "tuned":
+        is_tuned = cell.recipe == "tuned"
+        model = mlx_model.build(workload, weights, fast=is_tuned)
+        if not is_tuned:
             return FedSession(workload, cell, data, model)
         may_compile = os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0")
         return TunedSession(workload, cell, data, model, may_compile=may_compile)

@@ -21,6 +21,7 @@ from ..cpu import malloc
 from ..loop import HostBatches, SlicedLoop, TrainingLoop
 from ..seam import Data
 from . import model as mlx_model
+from . import optimizer as mlx_optimizer
 from .products import synchronize
 
 # Rare evaluation lets the device run behind Python; no evaluation would build one graph per block.
@@ -32,32 +33,33 @@ class MlxSession(TrainingLoop):
         super().__init__(workload, cell, data)
         self._model = model
         self._loss = mx.array(float("nan"))
-        self._optimizer = mlx_model.optimizer(workload.optimizer)
+        self._optimizer = mlx_optimizer.optimizer(workload.optimizer)
         self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, self._compute)
         # Create it once: construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
         model.train()
-        mx.eval(model.parameters(), self._optimizer.state)
+        mx.eval(model.state, self._optimizer.state)
 
     def _switch_dropout(self) -> None:
         mlx_model.switch_dropout(self._workload, self._model, self._drops)
 
     def _set_state(self, weights: Weights, first: bool) -> None:
         mlx_model.set_trained(self._workload, self._model, weights)
-        mlx_model.restart(self._workload.optimizer, self._optimizer, first)
-        mx.eval(self._model.parameters(), self._optimizer.state)
+        mlx_optimizer.restart(self._workload.optimizer, self._optimizer, first)
+        mx.eval(self._model.state, self._optimizer.state)
 
     def sync(self) -> None:
-        synchronize(self._model.parameters(), self._optimizer.state, self._loss)
+        synchronize(self._model.state, self._optimizer.state, self._loss)
 
     def parameter_count(self) -> int:
-        return sum(array.size for _, array in tree_flatten(self._model.parameters()))
+        arrays = (array for _, array in tree_flatten(self._model.state))
+        return sum(array.size for array in arrays if isinstance(array, mx.array))
 
     def peak_memory_bytes(self) -> int | None:
         return int(mx.get_peak_memory())
 
-    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _inferred(self, x: NDArray[Any]) -> NDArray[np.float32]:
         # Put each layer back as it was: a layer that does not drop in training must stay so.
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
@@ -67,7 +69,7 @@ class MlxSession(TrainingLoop):
         return logits
 
     def _logits(self, trained: Any, x: Any) -> Any:
-        """The forward pass in the cell's precision; float32 (batch, classes). The model's
+        """The forward pass in the cell's precision; logits in float32. The model's
         parameters are then its former ones, or the given ones."""
         if self._compute == mx.float32:
             self._model.update(trained)
@@ -75,7 +77,8 @@ class MlxSession(TrainingLoop):
         whole = self._model.parameters()
         for parameters in (whole, trained):
             self._model.update(tree_map(lambda value: value.astype(self._compute), parameters))
-        logits = self._model(x.astype(self._compute)).astype(mx.float32)
+        x = x.astype(self._compute) if x.dtype == mx.float32 else x
+        logits = self._model(x).astype(mx.float32)
         self._model.update(whole)
         return logits
 
@@ -138,15 +141,15 @@ class FedSession(MlxSession):
             self._trained += 1
             self._position += 1
             if self._position % self._steps_per_evaluation == 0:
-                mx.eval(self._model.parameters(), self._optimizer.state)
+                mx.eval(self._model.state, self._optimizer.state)
                 self._loss.item()
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         batches = [x for x, _ in islice(self._batches, count)]
         return [np.array(batch) for batch in batches]
 
 
-def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[Any, Any]:
+def _on_device(batch: tuple[NDArray[Any], NDArray[np.int32]]) -> tuple[Any, Any]:
     """Copy arrays to the device. NumPy's are freed at once: the next batch reuses their memory."""
     x, y = batch
     return mx.array(x), mx.array(y)
@@ -166,8 +169,8 @@ class TunedSession(SlicedLoop, MlxSession):
         self, workload: Workload, cell: Cell, data: Data, model: Any, *, may_compile: bool
     ) -> None:
         super().__init__(workload, cell, data, model)
-        on_cpu, weights = self._on_cpu, workload.trained_parameter_count
-        chains = cpu_chains.one_core_chains(cell.batch_size, weights) if on_cpu else 1
+        on_cpu = self._on_cpu
+        chains = cpu_chains.one_core_chains(workload, cell.batch_size) if on_cpu else 1
         memory_kept = on_cpu and malloc.keep()
         device = mx.default_device()
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
@@ -212,9 +215,9 @@ class TunedSession(SlicedLoop, MlxSession):
             if (step + 1) % STEPS_PER_EVALUATION == 0:
                 mx.eval(self._state, self._loss)
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         rows = mx.split(self._order[: count * self._batch_size], count)
-        batches = [_pictures(self._x, some) for some in rows]
+        batches = [_inputs(self._x, some) for some in rows]
         return [np.array(batch) for batch in batches]
 
     def sync(self) -> None:
@@ -226,7 +229,7 @@ class TunedSession(SlicedLoop, MlxSession):
             self._streams, mx.split(rows, len(self._streams)), strict=True
         ):
             with mx.stream(stream):
-                x, y = _pictures(data_x, stream_rows), data_y[stream_rows]
+                x, y = _inputs(data_x, stream_rows), data_y[stream_rows]
                 parts.append(self._loss_and_gradients(x, y))
                 # Every stream starts with the trained parameters, not with another's.
                 self._model.update(trained)
@@ -237,6 +240,6 @@ class TunedSession(SlicedLoop, MlxSession):
         return loss
 
 
-def _pictures(data: Any, rows: Any) -> Any:
+def _inputs(data: Any, rows: Any) -> Any:
     x = data[rows]
     return x.astype(mx.float32) / 255 if x.dtype == mx.uint8 else x
