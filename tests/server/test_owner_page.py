@@ -218,8 +218,21 @@ def test_search_finds_ids_and_owners(http: TestClient, lab: dict[str, str]) -> N
         assert {row["machine_id"] for row in rows} == {ids[name] for name in names}, words
     (one,) = get(http, f"/results?q={lab['few'][:12]}")["results"]
     assert one["id"] == lab["few"]
-    moved = http.get("/?q=Basel lab", follow_redirects=False)
-    assert (moved.status_code, moved.headers["location"]) == (302, "/owners/Basel%20lab")
+    result = lab["few"][:12]
+    for words, place in (
+        ("Basel lab", "/owners/Basel%20lab"),
+        ("basel", "/machines?q=basel"),
+        (ids["few"][:4], f"/machines?q={ids['few'][:4]}"),
+        (result, f"/results?q={result}"),
+    ):
+        moved = http.get(f"/?q={words}", follow_redirects=False)
+        assert (moved.status_code, moved.headers.get("location")) == (302, place), words
+    # The search of a board is typed letter by letter, and never leaves it.
+    for words in ("h200", "zz", "Ada", "basel", ids["few"][:4]):
+        for query in (f"q={words}&workload=mnist-cnn", f"q={words}&group=setup"):
+            assert http.get(f"/?{query}", follow_redirects=False).status_code == 200, query
+    for words in ("h200", "zz"):
+        assert http.get(f"/?q={words}", follow_redirects=False).status_code == 200, words
 
 
 def test_results_have_a_time_filter_and_two_orders(http: TestClient, lab: dict[str, str]) -> None:

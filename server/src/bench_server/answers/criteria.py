@@ -43,7 +43,7 @@ class Search:
         """Whether a row has this name and this slug, whatever its family."""
         wanted = (self.name or "").casefold()
         named = wanted in owner.casefold() or any(words in f"-{slug}" for words in self._words)
-        named = named or (self._is_id and machine_id.startswith(wanted))
+        named = named or (self.is_id and machine_id.startswith(wanted))
         return named and self.slug in (None, slug)
 
     def finds(self, figure: Figure) -> bool:
@@ -64,7 +64,7 @@ class Search:
             if "owner" in c:
                 named.append(c.owner.icontains(wanted, autoescape=True))
             ids = (c[name] for name in ("machine_id", "submission_id") if name in c)
-            named += [self._begins(column) for column in ids if self._is_id]
+            named += [self._begins(column) for column in ids if self.is_id]
             conditions.append(or_(*named))
         if self.slug:
             conditions.append(table.c.hardware_slug == self.slug)
@@ -77,7 +77,7 @@ class Search:
         label = OWNERS.c.label
         labels = select(label).where(label.icontains(self.name or "", autoescape=True))
         c = MACHINES.c
-        fits = [c.owner.in_(labels), *([self._begins(c.machine_id)] if self._is_id else [])]
+        fits = [c.owner.in_(labels), *([self._begins(c.machine_id)] if self.is_id else [])]
         return select(c.hardware_slug).where(c.level == "machine", or_(*fits))
 
     @property
@@ -88,7 +88,7 @@ class Search:
         return tuple(f"-{words}" for words in (*slugs, name.casefold()))
 
     @property
-    def _is_id(self) -> bool:
+    def is_id(self) -> bool:
         return bool(ID.fullmatch((self.name or "").casefold()))
 
     def _begins(self, id: Any) -> ColumnElement[bool]:

@@ -14,6 +14,7 @@ from . import board_form
 from .board_links import Metric
 
 BY_ONE_OWNER = "measured by one owner"
+NOTHING_FOUND = "No ranked hardware matches the search"
 
 
 def finding(
@@ -138,7 +139,7 @@ def _of_search(
         return _by_score(own, rankings, searched=True)
     found = [(row.rank, ranking, row) for ranking in rankings for row in ranking.shown if row.rank]
     if not found:
-        return "No ranked hardware matches the search"
+        return NOTHING_FOUND
     rank, ranking, row = min(found, key=lambda one: one[0])
     setup = row.figure.setup
     in_setup = f", {setup.framework} {setup.recipe}," if filters.group == "setup" else ""

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from sqlmodel import Session
 
 from ...answers import hardware, machines, query_names, stored_results
+from ...answers.criteria import Search
 from ...answers.filters import ListPageFilters, MachineListPageFilters, ResultListFilters
 from ...answers.parameters import WORKLOADS
 from ...answers.types.results import ResultAnswer, result_fields
@@ -50,6 +51,17 @@ def hardware_list(session: Session, filters: ListPageFilters) -> ListPage:
 def machine_list(session: Session, filters: MachineListPageFilters) -> ListPage:
     page = machines.machine_page(session, filters)
     return _list("Machines", "/machines", filters, page.machines, page.next_cursor)
+
+
+def list_with(session: Session, words: str) -> str | None:
+    """The address of the list that has what these words name: machines, else results."""
+    asked = {"q": words, "limit": 1}
+    if machines.machine_page(session, MachineListPageFilters.model_validate(asked)).machines:
+        return address("/machines", {"q": words})
+    results = ResultListFilters.model_validate(asked)
+    if Search(words).is_id and stored_results.results_page(session, results)[0]:
+        return address("/results", {"q": words})
+    return None
 
 
 def _list(

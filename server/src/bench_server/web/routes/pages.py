@@ -20,9 +20,9 @@ from ...answers.prices import Prices
 from ...answers.types.comparison import Across, Mode
 from .. import render
 from ..canonical import Moved, canonical
+from ..pages import board_finding, guides, home, lists
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides, home, lists
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import machine as machine_pages
@@ -46,14 +46,16 @@ def leaderboard(
     settings: SettingsDep,
     filters: Annotated[BoardPageFilters, Query()],
 ) -> HTMLResponse:
-    if filters.q and owners.has_figures(session, filters.q):
+    # The search of each page's header asks for scores; that of a board never leaves the board.
+    if filters.q and filters.is_of_scores and owners.has_figures(session, filters.q):
         raise Moved(f"/owners/{quote(filters.q)}")
     by_score = home.home_page(session, filters, settings.baseline)
-    if by_score is not None:
-        return render.page(request, "home.html", by_score)
     prices = Prices({}, settings.prices)
-    context = leaderboards.leaderboard_page(session, filters, settings.baseline, prices)
-    return render.page(request, "leaderboard.html", context)
+    context = by_score or leaderboards.leaderboard_page(session, filters, settings.baseline, prices)
+    unfound = filters.is_of_scores and context.heading == board_finding.NOTHING_FOUND
+    if filters.q and unfound and (listed := lists.list_with(session, filters.q)):
+        raise Moved(listed)
+    return render.page(request, "home.html" if by_score else "leaderboard.html", context)
 
 
 @router.get("/workloads/{name}")
