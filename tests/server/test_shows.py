@@ -58,6 +58,9 @@ def test_the_page_of_a_result_has_the_same_claims(http: TestClient, post: Poster
             assert one["sentence"][1:] in page
             assert f'href="{one["section"]}"' in page
         assert f'href="/trust#level-{answer["trust_level"]}"' in page
+    of_failure = {one["what"]: one["sentence"] for one in answer["shows"]}
+    measured = of_failure.keys() - {"signature", "log", "selection"}
+    assert {of_failure[what] for what in measured} == {"nothing was measured"}
 
 
 def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:

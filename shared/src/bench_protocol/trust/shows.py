@@ -112,6 +112,9 @@ class Finding(NamedTuple):
     assurance: Assurance | None = None
 
 
+NOTHING_MEASURED = Finding("not_checked", "nothing was measured")
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim about a result. ``what``: its name, which is also its anchor on the page
@@ -228,7 +231,8 @@ def _claimed(why: str) -> Callable[[Facts, Row], Finding]:
 
     def judge(facts: Facts, row: Row) -> Finding:
         found = _by_checks("self_attested")(facts, row)
-        return found if row.checks and found.status != "holds" else Finding("not_checked", why)
+        settled = found.status != "holds" and (row.checks or found == NOTHING_MEASURED)
+        return found if settled else Finding("not_checked", why)
 
     return judge
 
@@ -260,7 +264,7 @@ def _no_verdicts(facts: Facts) -> Finding | None:
         return Finding("pending", NOT_PROJECTED)
     if facts.status == "unknown":
         return Finding("not_checked", "the server has the verdicts, and was not asked")
-    return Finding("not_checked", "nothing was measured")
+    return NOTHING_MEASURED
 
 
 ROWS = (
