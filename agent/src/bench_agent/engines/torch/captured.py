@@ -5,7 +5,7 @@ changes from step to step is on the device. PyTorch gives each replay the next r
 the device's generator: dropout masks change. Source: PyTorch's notes on CUDA graphs ("Whole-network
 capture").
 
-No one has run this on a GPU yet. The tests train the same step on a CPU, without the graph.
+This has run on one NVIDIA H200. The tests train the same step on a CPU, without the graph.
 """
 
 from collections.abc import Callable
