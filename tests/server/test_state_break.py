@@ -77,7 +77,9 @@ def test_acknowledged_results_come_back_after_a_restore(
     stated = operator(empty_database_url, "state-break", "--reason", "The <disk> failed")
     assert stated == f"stated: the log keeps {size} entries; see the page /log\n"
     with serving(empty_database_url):
-        assert "The &lt;disk&gt; failed" in httpx.get(f"{address}/log").text
+        page = httpx.get(f"{address}/log").text
+        assert "The &lt;disk&gt; failed" in page
+        assert 'href="#breaks"' in page.partition("<h2")[0]
         (shown,) = httpx.get(f"{address}/api/v1/log").json()["breaks"]
         assert shown["kept_size"] == size
         before.post(1)
