@@ -58,6 +58,15 @@ INSTALLED = """name => {
     return widths[0] === widths[1];
 }"""
 
+# Hints in empty fields that are wider than their field.
+HINTS_CUT = """() => [...document.querySelectorAll('[placeholder]')].filter(one => {
+    const canvas = document.createElement('canvas').getContext('2d');
+    const box = getComputedStyle(one), hint = getComputedStyle(one, '::placeholder');
+    canvas.font = `${hint.fontSize} ${hint.fontFamily}`;
+    const room = one.clientWidth - parseFloat(box.paddingLeft) - parseFloat(box.paddingRight);
+    return one.checkVisibility() && canvas.measureText(one.placeholder).width > room;
+}).map(one => one.placeholder)"""
+
 Open = Callable[[str], Page]
 
 
@@ -102,3 +111,4 @@ def test_every_cell_of_a_phone_holds_its_text(fleet: Fleet, look: Open) -> None:
             assert page.evaluate(WIDER) == [], (address, width)
             assert page.evaluate(BESIDE_THE_SCREEN) == [], (address, width)
             assert page.evaluate(UNSEEN) == [], (address, width)
+            assert width < 390 or page.evaluate(HINTS_CUT) == [], address
