@@ -43,6 +43,13 @@ PAGES = (
     "/docs/LeaderboardAnswer",
 )
 
+# Heads of columns of which no row has anything.
+EMPTY_COLUMNS = """() => [...document.querySelectorAll('table')].flatMap(table =>
+    [...table.tHead.rows[0].cells].filter((head, place) => [...table.tBodies[0].rows].every(row =>
+        ['', '–'].includes(row.cells[place].textContent.trim())
+        && !row.cells[place].querySelector('input'))))
+    .map(head => head.textContent)"""
+
 
 @dataclass(frozen=True)
 class Fleet:

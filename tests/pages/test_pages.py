@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.fakes.fleet import MARKUP
 from tests.pages.conftest import WITHOUT_SCRIPT, Site, fill_with_one_machine
+from tests.pages.looking import EMPTY_COLUMNS
 
 from bench_protocol.base import format as people
 
@@ -57,6 +58,11 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     table = page.locator("table.comparison")
     expect(table.locator("thead")).to_contain_text("Intel Core i7-8700, mlx tuned")
     expect(table.locator(".interval")).to_have_count(1)
+    for address in ("/", "/?group=setup", "/machines", "/hardware/intel-core-i7-8700"):
+        page.goto(f"{empty_site}{address}")
+        assert page.evaluate(EMPTY_COLUMNS) == [], address
+    page.get_by_role("link", name=re.compile("^[0-9a-f]{16}$")).click()
+    assert page.evaluate(EMPTY_COLUMNS) == []
     page.goto(f"{empty_site}/compare?ids=intel-core-i7-8700")
     expect(page.locator("main")).to_contain_text("Choose at least two different things")
     page.get_by_role("link", name="every set-up").click()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 from tests import set_up
-from tests.pages.looking import BOARD, Fleet
+from tests.pages.looking import BOARD, EMPTY_COLUMNS, Fleet
 
 from bench_server.web.pages.board_links import METRICS
 
@@ -106,6 +106,7 @@ def test_what_can_be_pressed_is_large_enough(fleet: Fleet, look: Open) -> None:
 def test_every_cell_of_a_phone_holds_its_text(fleet: Fleet, look: Open) -> None:
     for address in fleet.addresses:
         page = look(address)
+        assert page.evaluate(EMPTY_COLUMNS) == [], address
         for width in (390, 320):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate(WIDER) == [], (address, width)

@@ -105,10 +105,11 @@ def _boards(
     rows = [row for board in boards for row in board.rows]
     by_setup = filters.group == "setup"
     shown = [one for one in boards if one.rows or one.unranked or filters.workload]
+    without = set() if any(row.speed_up for row in rows) else {"speed-up"}
     return Boards(
         shown=tuple(_shown(board, chosen) for board in shown),
         not_measured=tuple(board.workload.name for board in boards if board not in shown),
-        heads=tuple(heads(filters, metric, chosen)),
+        heads=tuple(one for one in heads(filters, metric, chosen) if one.key not in without),
         metric=metric,
         boxes=len({row.result_id if by_setup else row.hardware_slug for row in rows}) > 1,
         searched=bool(filters.criteria.search),
