@@ -21,7 +21,8 @@ from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_agent.run import calibration
 from bench_agent.run.probe import merged
-from bench_protocol.catalogue.catalogue import workload_named
+from bench_protocol.catalogue.catalogue import CATALOGUE, REPRESENTATIVE, workload_named
+from bench_protocol.catalogue.modern import MODERN
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 GPUS = tuple(FoundDevice(kind="cuda", index=index, name="GPU") for index in (0, 1))
@@ -118,7 +119,7 @@ def test_repeats_go_round_the_matrix_so_that_drift_meets_every_cell() -> None:
 @pytest.mark.parametrize(
     ("preset", "filters", "timings"),
     [
-        ("quick", {}, {("cpu", 3.0, None), ("cuda", 12.0, None)}),
+        ("classic", {}, {("cpu", 3.0, None), ("cuda", 12.0, None)}),
         ("standard", {"budget_seconds": 3.0}, {("cpu", 3.0, None), ("cuda", 3.0, None)}),
     ],
 )
@@ -129,14 +130,40 @@ def test_a_budget_replaces_epochs(
     assert timings == {
         (p.cell.device.kind, p.timing.budget_seconds, p.timing.epochs) for p in plan.cells
     }
-    # Of quick, starting two frameworks and the two large workloads take most.
-    assert preset != "quick" or 60 < plan.estimate_seconds <= 1_300
+    # Of classic, starting two frameworks and the two large workloads take most.
+    assert preset != "classic" or 60 < plan.estimate_seconds <= 1_300
+
+
+def test_presets_name_workloads_and_keep_the_pipeline_to_full() -> None:
+    known = {workload.name for workload in (*CATALOGUE, *MODERN)}
+    for preset in PRESETS.values():
+        assert {*(preset.workloads or ())} <= known
+        assert ("pipeline" in preset.recipes) == (preset.name == "full")
+        assert (preset.workloads is None) == (preset.name in ("standard", "full"))
+    assert PRESETS["quick"].workloads == REPRESENTATIVE
+    assert PRESETS["classic"].workloads == tuple(one.name for one in CATALOGUE[:8])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_quick_leaves_out_what_takes_too_long_unless_it_is_named(named: bool) -> None:
+    """Before a measurement the estimate of an attention on MLX's CPU would be far too short."""
+    slow = variant(workload_named("mnist-cnn"), name="fashion-lstm", batch_size=60_000)
+    chosen = (workload_named("mnist-cnn"), slow, MODERN[0])
+    names = tuple(workload.name for workload in chosen) if named else ()
+    selection = Selection(workloads=names, frameworks=("mlx",), devices=("cpu",))
+    plan = make_plan(PRESETS["quick"], selection, HERE, chosen)
+    reasons = {item.what.split()[0]: item.reason for item in plan.excluded}
+    assert {p.cell.workload for p in plan.cells} == ({*names} or {"mnist-cnn"})
+    if not named:
+        assert "five times as slowly" in reasons["gpt-char"]
+        assert reasons["gpt-char"].endswith("too long for quick; --workload gpt-char runs it")
+        assert reasons["fashion-lstm"].startswith("a repeat takes about 4 min")
 
 
 def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() -> None:
     noise = variant(TINY, name="noise")
     plan = make_plan(
-        PRESETS["quick"],
+        PRESETS["standard"],
         Selection(frameworks=("mlx",), data="real"),
         HERE,
         (workload_named("mnist-cnn"), noise),

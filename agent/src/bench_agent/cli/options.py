@@ -47,7 +47,7 @@ PresetName = Annotated[
     option(
         "--preset",
         "NAME",
-        "How much to run: smoke, quick (the default), standard or full.",
+        "How much to run: smoke, quick (the default), classic, standard or full.",
         panel=LENGTH,
     ),
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar, get_args
 
+from bench_protocol.base import format as people
 from bench_protocol.base.units import Wire
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell, Device, DeviceKind, Recipe, why_not
@@ -21,7 +22,7 @@ from ..base.precisions import ALL_PRECISIONS, too_old
 from ..machine import macos
 from .estimates import MeasuredTimes
 from .memory_fit import FreeMemory
-from .presets import ALL_DATA, ALL_RECIPES, Preset
+from .presets import ALL_DATA, ALL_RECIPES, SLOW_STEPS, Preset
 
 Choice = TypeVar("Choice", bound=str)
 NOTHING_KNOWN = MeasuredTimes()
@@ -144,6 +145,9 @@ def make_plan(
                     else:
                         cells.append(planned)
     cells = _share_budget(cells, preset, selection, measured_times)
+    if preset.longest_repeat_seconds and not selection.workloads:
+        cells, too_long = _in_time(cells, preset, preset.longest_repeat_seconds)
+        excluded += too_long
     # Cells of one workload are adjacent, so that its figures can be compared.
     order = [workload.name for workload in catalogue]
     cells.sort(key=lambda p: (order.index(p.cell.workload), p.cell.framework, str(p.cell.device)))
@@ -333,6 +337,25 @@ def _share_budget(
         found = {"timing": timing, "estimate_seconds": estimate, "guessed": guessed}
         shared.append(planned.model_copy(update=found))
     return shared
+
+
+def _in_time(
+    cells: list[PlannedCell], preset: Preset, longest_seconds: float
+) -> tuple[list[PlannedCell], list[Excluded]]:
+    """The cells whose repeats are short enough, and the others."""
+    kept: list[PlannedCell] = []
+    left: list[Excluded] = []
+    for planned in cells:
+        cell, seconds = planned.cell, planned.estimate_seconds
+        reason = SLOW_STEPS.get((cell.workload, cell.framework, cell.device.kind))
+        if seconds > longest_seconds:
+            reason = f"a repeat takes about {people.rough(seconds)}"
+        if reason is None:
+            kept.append(planned)
+        else:
+            advice = f"too long for {preset.name}; --workload {cell.workload} runs it"
+            left.append(Excluded(str(cell), f"{reason}, {advice}"))
+    return kept, left
 
 
 def _chosen_devices(

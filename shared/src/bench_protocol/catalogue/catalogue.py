@@ -225,6 +225,12 @@ CATALOGUE: tuple[Workload, ...] = (
     ),
 )
 
+# What ``bench-agent run`` measures by default, and a score needs: each trains another kind of
+# layers (docs/methodology.md, Score).
+REPRESENTATIVE = ("mnist-cnn", "fashion-lstm", "cifar100-vgg16", "cifar-resnet18", "gpt-char")
+# Like one of those, with steps so short that Python's share is much of them.
+SHORT_STEPS = ("mnist-dense", "fashion-mlp", "fashion-cnn", "fashion-convnet")
+
 
 def workload_named(name: str) -> Workload:
     """Find a workload by its name.
