@@ -109,12 +109,13 @@ def test_every_answer_leaves_a_disturbed_set_up_out(post: Poster) -> None:
     ):
         post.made(cell=results.make_cell(recipe=recipe), step_ns=step_ns, warnings=warnings)
     ratio = pytest.approx(2.0, rel=1e-3)
-    board = get(post.http, "/leaderboard?workload=mnist-cnn&include=scores,others")
+    board = get(post.http, "/leaderboard?workload=mnist-cnn&include=others")
     (row,) = (one for one in board["rows"] if one["hardware_slug"] == i7)
     assert row.items() >= {"rank": 1, "recipe": "pipeline", "disturbed": False, "setups": 2}.items()
     assert row["speed_up"] == ratio
     assert [one["disturbed"] for one in row["others"]] == [True, False]
-    (score,) = (one["score"] for one in board["scores"] if one["hardware_slug"] == i7)
+    scores = get(post.http, "/leaderboard?include=scores")["scores"]
+    (score,) = (one["score"] for one in scores if one["hardware_slug"] == i7)
     assert score["value"] == ratio
     of_i7 = get(post.http, f"/hardware/{i7}")
     assert (of_i7["score"], of_i7["place"]["recipe"]) == (score, "pipeline")

@@ -66,7 +66,7 @@ def test_a_hardware_without_a_score_says_why(post: Poster) -> None:
     for cell, reason in (
         (None, no_baseline),
         (results.make_cell(batch_size=128), no_baseline),
-        (results.make_cell("fashion-mlp"), "have no workload in common, at its default"),
+        (results.make_cell("fashion-mlp"), "have no scored workload in common, at its default"),
     ):
         if cell:
             post.made(cell=cell)

@@ -2,15 +2,18 @@
 
 import html
 import re
+from typing import Any
 
 import pytest
+from markupsafe import escape
 from tests.fakes import results
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE, SHORT_STEPS, workload_named
 from bench_protocol.catalogue.matrix import Device
 from bench_server.cli.main import main as cli
+from bench_server.ranking.score import SCORED
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -46,15 +49,16 @@ def test_a_pill_says_what_its_size_is(measured: Poster) -> None:
         assert all(f">{label} weights</a>" in pills for label in labels), address
 
 
-def test_home_and_boards_say_which_kinds_of_models_they_train(post: Poster) -> None:
-    """No layer of the catalogue is of another kind: a transformer would need another word."""
-    others = {"max_pool2d", "flatten", "dropout", "zero_pad2d", "global_average_pool2d"}
-    layers = {layer.kind for one in CATALOGUE for layer in one.layers} - others
-    assert layers - {"batch_norm"} == {"conv2d", "residual", "lstm", "dense"}
-    for shown in (page(post, "/"), page(post, "/?group=setup")):
-        lead = shown.partition('class="lead"')[2].partition("</div>")[0]
-        assert "train small image, dense and LSTM models?" in lead
-        assert "neural network" not in shown
+def test_home_says_of_each_model_what_is_trained(measured: Poster) -> None:
+    """Models like another one, with short steps, have no pill unless one is chosen."""
+    shown = page(measured, "/")
+    assert "How fast does hardware train neural networks?" in shown
+    pills, _, rest = shown.partition('id="workloads"')[2].partition("</nav>")
+    for one in CATALOGUE:
+        assert (f">{one.name}</a>" in pills) == (one.name not in SHORT_STEPS)
+        assert f'href="/workloads/{one.name}">{one.name}</a>' in rest
+        assert (f"</a>: {escape(one.summary)}</li>" in rest) == (one.name not in SHORT_STEPS)
+    assert ">fashion-mlp</a></li>" in page(measured, "/?workload=fashion-mlp")
 
 
 def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> None:
@@ -63,8 +67,9 @@ def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> 
         terms = {one["score"]["terms"] for one in answer["scores"]}
         return {row["workload"] for row in answer["rows"]}, max(terms, default=0)
 
-    assert found("") == ({"mnist-cnn", "fashion-mlp"}, 1)
-    assert found("size=small") == ({"mnist-cnn"}, 1)
+    small = sum(workload_named(name).size == "small" for name in SCORED)
+    assert found("") == ({"mnist-cnn", "fashion-mlp"}, len(SCORED))
+    assert found("size=small") == ({"mnist-cnn"}, small)
     assert found("size=medium") == ({"fashion-mlp"}, 0)
     assert measured.http.get("/api/v1/leaderboard?size=huge").status_code == 422
     both = measured.http.get("/api/v1/leaderboard?size=large&workload=mnist-cnn")
@@ -74,19 +79,41 @@ def test_a_size_chooses_boards_and_the_workloads_of_scores(measured: Poster) -> 
     assert 'href="/?workload=mnist-cnn"' in medium
 
 
+def test_a_score_is_complete_when_all_scored_workloads_are_measured(measured: Poster) -> None:
+    """Other workloads, however fast, change nothing."""
+
+    def h200() -> dict[str, Any]:
+        fresh = {"Cache-Control": "no-cache"}
+        answer = measured.http.get("/api/v1/leaderboard?include=scores", headers=fresh).json()
+        return next(one for one in answer["scores"] if one["hardware_slug"] == "nvidia-h200")
+
+    for name in ("fashion-mlp", *SCORED[1:]):
+        before = h200()
+        assert (before["rank"], before["score"]["terms"]) == (None, len(SCORED))
+        for machine, kind, step_ns in ((M2, "cpu", 5 * 10**9), (H200, "cuda", 5 * 10**8)):
+            device = Device(kind=kind)  # type: ignore[arg-type]
+            cell = results.make_cell(name, device=device)
+            measured.made(cell=cell, machine=machine, step_ns=step_ns)
+    assert before["score"]["missing"] == [SCORED[-1]]
+    complete = h200()
+    assert (complete["rank"], complete["score"]["missing"]) == (1, [])
+    assert complete["score"]["value"] == pytest.approx(10)
+    assert "in 1 of" not in page(measured, "/")
+
+
 def test_home_rings_the_hardware_and_the_machine_that_are_named(measured: Poster) -> None:
     assert 'class="ringed"' not in page(measured, "/")
     home = page(measured, "/?q=h200")
     assert home.count('class="ringed"') == 1
     assert "◀ searched" in home
-    assert "<h1>NVIDIA H200 trains about 10.0 times as fast as" in home
+    assert "<h1>NVIDIA H200 trains 10.0 times as fast as" in home
     rows = measured.http.get("/api/v1/results?hardware=apple-m2-max-30-core-gpu").json()["results"]
     machine = rows[0]["machine_id"]
     for beginning in (machine, machine[:8]):
         home = page(measured, f"/?q={beginning}")
         assert home.count("◀ machine") == 2  # its GPU and its CPU
         assert f'href="/machines/{machine}"' in home
-        assert "<h1>Apple M2 Max (30-core GPU) trains about 2.22 times as fast as" in home
+        assert "<h1>Apple M2 Max (30-core GPU) trains 2.22 times as fast as" in home
     assert "◀ you" not in home, "nobody knows whose it is"
     assert page(measured, "/?q=apple").count("◀ searched") == 2
     assert "No ranked hardware matches the search" in page(measured, "/?q=0123456789abcdef")
@@ -99,7 +126,7 @@ def test_beside_published_figures_alone_nothing_is_compared(
     CliRunner().invoke(cli, ["import-published", "--database-url", database_url])
     post.made(machine=M2, cell=results.make_cell(device=Device(kind="metal")), step_ns=900_000)
     home = page(post, "/")
-    rate = "Apple M2 Max (30-core GPU) trains mnist-cnn at 71,111 images/s, measured by one owner"
+    rate = "Apple M2 Max (30-core GPU) trains mnist-cnn at 71,111 samples/s, measured by one owner"
     assert f"<h1>{rate}</h1>" in home
     assert "1 GPU or CPU, no figure with a second owner yet; 10 published, without ranges" in home
     assert "signed" not in home.partition("<footer")[0].partition("<main")[2]

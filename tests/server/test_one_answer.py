@@ -24,14 +24,14 @@ TIMES = {
         (BOX, "tensorflow", "tuned"): 210_000,
         (BOX, "torch", "tuned"): 100_000,
     },
-    "fashion-mlp": {
+    "fashion-lstm": {
         (MAC, "tensorflow", "naive"): 900_000,
         (MAC, "mlx", "naive"): 300_000,
         (BOX, "tensorflow", "naive"): 450_000,
         (BOX, "torch", "tuned"): 50_000,
     },
 }
-BEST = {"mnist-cnn": 2.0, "fashion-mlp": 6.0}
+BEST = {"mnist-cnn": 2.0, "fashion-lstm": 6.0}
 
 
 @pytest.fixture

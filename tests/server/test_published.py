@@ -129,5 +129,5 @@ def test_the_operator_chooses_the_baseline(imported: TestClient, application: Fa
     application.state.settings = Settings(baseline="intel-core-i7-8700")
     assert baseline(3) == {"intel-core-i7-8700"}
     score = get(imported, "/hardware/intel-core-i7-9700")["score"]
-    assert (score["value"], score["terms"]) == (pytest.approx(2), 1)
+    assert (score["value"], score["covered"]) == (pytest.approx(2), 1)
     assert "of <bdi>Intel Core i7-8700</bdi>" in imported.get("/hardware/intel-core-i7-9700").text

@@ -16,7 +16,7 @@ from ..ranking.best import best
 from ..ranking.compare import RankedRow, compare, ranked
 from ..ranking.figures import Figure
 from ..ranking.owners import BACKINGS
-from ..ranking.score import Bests, score
+from ..ranking.score import SCORED, Bests, score
 from . import omissions, query_names, stored_figures, unranked
 from .baseline import baseline
 from .board_filters import BoardFilters
@@ -154,8 +154,10 @@ def _board(
 
 
 def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore, ...]:
-    """A rank needs a place on every board that the baseline is on, else the best rank could be had
-    by measuring one workload alone."""
+    """Over the scored workloads of these boards, over all if none is. A rank needs a place on each
+    of them, else the best rank could be had by measuring one workload alone."""
+    names = [ranking.workload.name for ranking in rankings]
+    scored = [name for name in names if name in SCORED] or names
     bests: defaultdict[tuple[str, str, bool], Bests] = defaultdict(dict)
     baselines: Bests = {}
     found: set[str] = set()
@@ -171,7 +173,7 @@ def _scores(rankings: Sequence[Ranking], family: Search) -> tuple[HardwareScore,
         if ranking.baseline:
             baselines[ranking.workload.name] = ranking.baseline
     scores = [
-        HardwareScore(name, slug, published, None, score(of_hardware, baselines))
+        HardwareScore(name, slug, published, None, score(of_hardware, baselines, scored))
         for (slug, name, published), of_hardware in bests.items()
     ]
     ordered = sorted((one for one in scores if one.score.value), key=_score_order)

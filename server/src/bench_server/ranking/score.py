@@ -1,9 +1,9 @@
 """The score: one number for a hardware, the same on its page, on the home page and in a comparison.
 
-Each hardware counts at its best: for each workload of the catalogue, at its batch size in
-float32, the best of its set-ups (:mod:`.best`). The score is the geometric mean
-(Fleming and Wallace, How not to lie with statistics, 1986) of the speed-ups over the baseline, over
-all workloads that both have.
+Each hardware counts at its best: for each workload, at its batch size in float32, the best of its
+set-ups (:mod:`.best`). The score is the geometric mean (Fleming and Wallace, How not to lie with
+statistics, 1986) of the speed-ups over the baseline, over the scored workloads that both have. It
+is complete if both have all of them.
 """
 
 from collections import defaultdict
@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE, REPRESENTATIVE
 
 from .best import best
 from .compare import Comparison, compare
 from .figures import Figure
 from .owners import BACKINGS, Backing
 
-VERSION = 1
+VERSION = 2
 PRECISION = "float32"
+SCORED = tuple(one.name for one in CATALOGUE if one.name in REPRESENTATIVE)
 # The figures of one hardware or machine at its best, by workload.
 Bests = dict[str, Figure]
 
@@ -51,7 +52,7 @@ class Score:
 
     @property
     def complete(self) -> bool:
-        """Whether it has a rank: all workloads, measured here."""
+        """Whether it has a rank: all scored workloads, measured here."""
         return not self.missing and self.backing is not None
 
 
@@ -76,9 +77,14 @@ def with_leads(figures: Sequence[Figure]) -> list[Figure]:
     return [bests.get(one.id, one) for one in figures]
 
 
-def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
+def score(
+    bests: Mapping[str, Figure],
+    baseline: Mapping[str, Figure],
+    scored: Sequence[str] = SCORED,
+) -> Score:
     """Score a hardware, from :func:`best_of` its figures and those of the baseline."""
-    pairs = [(bests[workload], base) for workload, base in baseline.items() if workload in bests]
+    both = [workload for workload in scored if workload in bests and workload in baseline]
+    pairs = [(bests[workload], baseline[workload]) for workload in both]
     found = overall([compare(own, base) for own, base in pairs])
     itself = all(own.id == base.id for own, base in pairs)
     first = next(iter(baseline.values()), None)
@@ -91,8 +97,8 @@ def score(bests: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
         first.hardware_slug if first else None,
         _least([own for own, _ in pairs]),
         len(pairs),
-        len(baseline),
-        tuple(workload for workload in baseline if workload not in bests),
+        len(scored),
+        tuple(workload for workload in scored if workload not in both),
     )
 
 

@@ -1,13 +1,13 @@
 """Controls that choose the rows of the leaderboard: tabs, switches, the form, and chips."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE, SHORT_STEPS
 from bench_protocol.catalogue.workloads import SIZES, Size
 
 from ...answers import query_names
@@ -100,13 +100,20 @@ def _workloads(chosen: dict[str, Any], filters: BoardFilters) -> tuple[tuple[Cho
     sizes = tuple(
         (
             link("size", size, _size_words(size)),
-            *(link("workload", one.name, one.name) for one in CATALOGUE if one.size == size),
+            *(link("workload", name, name) for name in _in_row(size, filters.workload)),
         )
         for size in reversed(SIZES)
     )
     whole = filters.workload is None and filters.size is None
     without = {name: chosen[name] for name in chosen if name != "size"}
     return ((Choice(with_value(without, "workload", ""), "All models", whole),), *sizes)
+
+
+def _in_row(size: Size, chosen: str | None) -> Iterator[str]:
+    """Names of models of a size; those with short steps only if chosen."""
+    for one in CATALOGUE:
+        if one.size == size and (one.name not in SHORT_STEPS or one.name == chosen):
+            yield one.name
 
 
 def _size_words(size: Size) -> str:

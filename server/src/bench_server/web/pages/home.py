@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue.catalogue import CATALOGUE, SHORT_STEPS
 
 from ...answers import leaderboard, machines
 from ...answers.board_filters import BoardFilters
@@ -28,7 +29,8 @@ UNFOLDED_ROWS = 20
 @dataclass(frozen=True)
 class HomePage(Page):
     """``/``: how fast does hardware train? ``chart``: all hardware by score, that of ``filters.q``
-    ringed; ``machine``: its id, if it is one; ``kept``: parameters that a search keeps."""
+    ringed; ``machine``: its id, if it is one; ``kept``: parameters that a search keeps; ``models``:
+    name, summary of each workload, those with short steps as ``others``."""
 
     image_href: str
     heading: str
@@ -40,6 +42,8 @@ class HomePage(Page):
     kept: tuple[tuple[str, str], ...]
     chart: DotPlot
     controls: Controls
+    models: tuple[tuple[str, str], ...]
+    others: tuple[str, ...]
 
 
 def home_page(
@@ -74,6 +78,8 @@ def home_page(
         kept=tuple(hidden_fields(parameters, {"q"})),
         chart=chart,
         controls=controls(session, filters, parameters, found.boards, found.rankings),
+        models=tuple((w.name, w.summary) for w in CATALOGUE if w.name not in SHORT_STEPS),
+        others=SHORT_STEPS,
     )
 
 
