@@ -121,7 +121,7 @@ def test_warnings_are_yellow_failures_red_and_a_good_end_green(tmp_path: Path) -
     assert f"{RED}Failure: /home" in text
     verdict = {"verdict_kind": "faster", "speed_up": 1.79, "warnings": []}
     verdict |= {"speed_up_low": 1.7, "speed_up_high": 1.8}
-    speeds = {"samples_per_second": [100.0]}
+    speeds = {"samples_per_second": [100.0], "cell": {"workload": "mnist-cnn"}}
     answer = {**verdict, "a": speeds, "b": speeds}
     text = printed(lambda shown: show_answer(shown, answer), io.StringIO(), forced)
     assert text.startswith(f"{GREEN}B is 1.79 times as fast as A")

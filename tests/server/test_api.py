@@ -89,7 +89,7 @@ def test_compare(post: Poster) -> None:
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
     assert hardware["verdict"].startswith("2.00 times as fast on these two machines (95 % CI ")
-    assert (hardware["n"], hardware["n_other"], hardware["unit"]) == (3, 3, "runs")
+    assert (hardware["n"], hardware["n_other"], hardware["n_of"]) == (3, 3, "runs")
     assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
     assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
     assert result["verdict_kind"] == "too_few_runs"

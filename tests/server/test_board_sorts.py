@@ -140,10 +140,10 @@ def test_a_family_is_a_search(filled: Poster) -> None:
 
 
 HEADINGS = {
-    "workload=mnist-cnn": "mnist-cnn: NVIDIA H200 is fastest, 320,000 images/s",
+    "workload=mnist-cnn": "mnist-cnn: NVIDIA H200 is fastest, 320,000 samples/s",
     "group=setup": "NVIDIA H200 trains mnist-cnn fastest, measured by one owner",
     "workload=mnist-cnn&family=cpu": "mnist-cnn, CPUs: Apple M2 Max (12-core CPU) is fastest, "
-    "32,000 images/s",
+    "32,000 samples/s",
     "workload=mnist-cnn&family=radeon": "Radeon: no ranked results yet",
     "family=radeon": "Radeon: no ranked results yet",
     "workload=fashion-lstm": "Who trains fashion-lstm fastest?",

@@ -69,7 +69,7 @@ def test_each_rate_has_the_interval_of_its_median(filled: Poster) -> None:
     # Logarithms are stored to five digits.
     bounds = (row["samples_per_second_low"], row["samples_per_second_high"])
     assert bounds == pytest.approx((low, high), rel=1e-4)
-    assert (row["n"], row["unit"], row["samples_per_second_range_of"]) == (3, "runs", "runs")
+    assert (row["n"], row["n_of"], row["samples_per_second_range_of"]) == (3, "runs", "runs")
     text = filled.http.get("/api/v1/leaderboard.csv?workload=mnist-cnn").text
     first, few, *_ = csv.DictReader(io.StringIO(text))
     assert float(first["samples_per_second_low"]) < low

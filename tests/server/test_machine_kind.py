@@ -100,3 +100,24 @@ def test_a_processor_is_told_of_the_faster_gpu_beside_it(post: Poster, described
         r"\(3\.\d\d to 4\.\d\d\): bench-agent run --framework tensorflow --device metal"
     )
     assert re.search(hint, processor)
+
+
+def test_a_machine_has_its_largest_batches_with_their_memory(post: Poster) -> None:
+    """A processor's memory is that of the process."""
+    machine, expected = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30)), []
+    for kind, peak in (("cpu", "host_peak_memory_bytes"), ("metal", "peak_memory_bytes")):
+        for batch in (64, 1024, 128):
+            device = Device(kind=kind)  # type: ignore[arg-type]
+            cell = results.make_cell("fashion-mlp", device=device, batch_size=batch)
+            memory = {peak: batch * 2**20}
+            measured = results.make_measurement(cell, 500_000, **memory)
+            result = post.made(cell=cell, machine=machine, measurement=measured)
+            if batch == 1024:
+                expected.append((kind, batch, batch * 2**20, result))
+    found = get(post.http, f"/results/{result}")
+    assert found["peak_memory_bytes"] == 128 * 2**20
+    answer = get(post.http, f"/machines/{found['machine_id']}")["largest_batches"]
+    names = ("device", "batch_size", "peak_memory_bytes", "result_id")
+    assert sorted(tuple(one[name] for name in names) for one in answer) == sorted(expected)
+    page = re.sub("<.*?>", "", post.http.get(f"/machines/{found['machine_id']}").text)
+    assert "tensorflow on metal: 1,024 in 1.0 GiB" in page

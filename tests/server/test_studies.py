@@ -111,7 +111,7 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     compared = update["compared"]
     assert compared["speed_up"] == pytest.approx(1.25 / 1.025, rel=1e-3)
     assert 1.15 < compared["speed_up_low"] < compared["speed_up"] < compared["speed_up_high"] < 1.3
-    assert (compared["n"], compared["unit"]) == (4, "machines")
+    assert (compared["n"], compared["n_of"]) == (4, "machines")
     assert (update["only_one"], update["machines"]) == (1, [])
     assert compared["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
     page = http.get("/trends").text

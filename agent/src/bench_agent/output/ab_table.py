@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.status import Status
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.payload import doubt_text
 from bench_protocol.payload.result import Warn
 from bench_protocol.statistics.comparison import SpeedVerdict
@@ -30,6 +31,7 @@ class AbDisplay:
 
     def __init__(self, console: Console, a: Side, b: Side, count: int) -> None:
         self._console, self._count, self._done = console, count, 0
+        self._workload = a.cell.workload
         self._status = Status("", console=console)
         self._estimate = count * (a.planned.estimate_seconds + b.planned.estimate_seconds)
         self._began = time.monotonic()
@@ -54,11 +56,9 @@ class AbDisplay:
         self._done += 1
         more = self._done < self._count
         left = f"; about {people.rough(self._left_seconds())} left" if more else ""
-        say(
-            self._console,
-            f"[{self._done}/{self._count}] A {people.rate(pair.a)}, B {people.rate(pair.b)} "
-            f"samples/s: {people.ratio(pair.b / pair.a)}{left}",
-        )
+        a, b = speeds.number(pair.a, self._workload), speeds.words(pair.b, self._workload)
+        ratio = people.ratio(pair.b / pair.a)
+        say(self._console, f"[{self._done}/{self._count}] A {a}, B {b}: {ratio}{left}")
         self._show()
 
     def _left_seconds(self) -> float:
@@ -78,7 +78,7 @@ def document(
 ) -> Document:
     """Both sides with every run, the speed of B divided by that of A, and the warnings. ``before``:
     warnings about the machine before the first run."""
-    speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
+    rates = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     of_runs = [doubts_of_run for pair in done for doubts_of_run in pair.doubts]
     words = worst_lines(of_runs, f"{2 * len(done)} runs")
     worst = doubt_text.worst_of_each(of_runs)
@@ -87,7 +87,8 @@ def document(
             name: {
                 "cell": side.cell.model_dump(mode="json"),
                 "command": list(side.command),
-                "samples_per_second": speeds[name],
+                "unit": speeds.unit(side.cell.workload),
+                "samples_per_second": rates[name],
             }
             for name, side in (("a", a), ("b", b))
         },
@@ -119,15 +120,16 @@ def show_answer(console: Console, answer: Document) -> None:
 
 def verdict_line(answer: Document) -> str:
     """``B is 1.79 times as fast as A (95 % CI 1.59 to 2.01): 2,140 against 1,195 samples/s``."""
-    a, b = (people.rate(geometric_mean(answer[side]["samples_per_second"])) for side in ("a", "b"))
-    speeds = f"{b} against {a} samples/s"
+    workload = answer["a"]["cell"]["workload"]
+    a, b = (geometric_mean(answer[side]["samples_per_second"]) for side in ("a", "b"))
+    both = f"{speeds.number(b, workload)} against {speeds.words(a, workload)}"
     ratio, low, high = answer["speed_up"], answer["speed_up_low"], answer["speed_up_high"]
     finding = f"B {people.faster_than(ratio)} A"
     if low is None:
-        return f"{finding}; {answer['verdict']} ({speeds})"
+        return f"{finding}; {answer['verdict']} ({both})"
     if answer["verdict_kind"] == "no_difference":
         return (
             "No clear difference: the speed of B is "
-            f"{people.interval(low, high, people.times)} times that of A (95 % CI): {speeds}"
+            f"{people.interval(low, high, people.times)} times that of A (95 % CI): {both}"
         )
-    return f"{finding} (95 % CI {people.bounds(ratio, low, high)}): {speeds}"
+    return f"{finding} (95 % CI {people.bounds(ratio, low, high)}): {both}"

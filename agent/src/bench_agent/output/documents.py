@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.payload import doubt_text
@@ -23,8 +24,8 @@ from .console import FAILURE, console, say
 Document = dict[str, Any]
 OWN_HEADINGS = ("id", "sent (UTC)", "workload", "set-up", "samples/s", "status")
 FIGURES = (
-    *("samples_per_second", "spread", "blocks", "stop_reason"),
-    *("energy_per_sample_mj", "peak_memory_bytes", "host_peak_memory_bytes"),
+    *("samples_per_second", "tokens_per_second", "spread", "blocks", "stop_reason"),
+    *("energy_per_sample_mj", "energy_per_token_mj", "peak_memory_bytes", "host_peak_memory_bytes"),
 )
 SETUP_FIELDS = (
     *("workload", "framework", "device", "recipe", "batch_size"),
@@ -75,8 +76,8 @@ def short_name(cell: Cell) -> str:
 def one_line(result: Result) -> str:
     if isinstance(result.outcome, Failed):
         return failure(result.outcome)
-    rate = people.rate(samples_per_second(result.outcome.measurement, result.cell.batch_size))
-    return f"{rate} samples/s"
+    rate = samples_per_second(result.outcome.measurement, result.cell.batch_size)
+    return speeds.words(rate, result.cell.workload)
 
 
 def failure(failed: Failed) -> str:
@@ -114,24 +115,31 @@ def result_document(result: Result) -> Document:
         "started": result.clocks.started,
         "status": outcome.status,
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
-        **_figures(None if failed else measurement, result.cell.batch_size),
+        "unit": speeds.unit(result.cell.workload),
+        **_figures(None if failed else measurement, result.cell),
         "accuracy": measurement.accuracy if measurement else None,
         "recipe_settings": measurement.recipe_settings if measurement else {},
         "warnings": [{"code": w.code, "words": doubt_text.words(w)} for w in result.warnings],
     }
 
 
-def _figures(measurement: Measurement | None, batch_size: int) -> Document:
+def _figures(measurement: Measurement | None, cell: Cell) -> Document:
     """Speed, steadiness, energy and memory of one repeat; null without a valid measurement."""
     if measurement is None:
         return dict.fromkeys(FIGURES)
-    blocks = measurement.blocks
+    blocks, rate = measurement.blocks, samples_per_second(measurement, cell.batch_size)
+    tokens, joules = (
+        speeds.of_tokens(cell.workload, rate),
+        energy_per_sample_mj(measurement, cell.batch_size),
+    )
     figures = (
-        samples_per_second(measurement, batch_size),
+        rate,
+        tokens,
         within_run_spread(measurement),
         len(blocks.durations_ns),
         blocks.stop_reason,
-        energy_per_sample_mj(measurement, batch_size),
+        joules,
+        joules and tokens and joules * rate / tokens,
         measurement.peak_memory_bytes,
         measurement.host_peak_memory_bytes,
     )
@@ -178,7 +186,7 @@ def own_row(row: Mapping[str, Any]) -> list[str]:
         row["received_at"][:10],
         row["workload"],
         setup_words(row),
-        "" if rate is None else people.rate(rate),
+        "" if rate is None else speeds.among_samples(rate, row["workload"]),
         row["moderation"] or row["unranked_reason"] or ranked,
     ]
 

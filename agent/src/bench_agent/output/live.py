@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.payload.result import Failed, Result
 
 from ..base.errors import ServerUnreachable
@@ -165,7 +166,8 @@ def view(state: Progress, now: float) -> Table:
         share = state.share_done if state.rate else 0.0
         progress = f", {people.rough(max(0.0, now - state.phase_began))}"
         if state.rate:
-            progress = f" {people.percent(share, 0)}, {people.rate(state.rate)} samples/s"
+            speed = speeds.words(state.rate, state.current.cell.workload)
+            progress = f" {people.percent(share, 0)}, {speed}"
         table.add_row("now", _bar(share, 1), short_name(state.current.cell))
         table.add_row("", "", f"{state.doing}{progress}")
     if sensors := sensor_words(state.reading):

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.payload import doubt_text
 
 from ..base.home import Home
@@ -95,10 +96,11 @@ def show_figures(console: Console, report: Report) -> None:
 
 def _row(report: Report, figures: CellFigures) -> Row:
     naive, style = naive_of(report, figures), WARNING if figures.in_doubt else ""
+    rate = speeds.among_samples(figures.samples_per_second, figures.cell.workload)
     over = marked(people.ratio(speed_up(figures, naive).speed_up), figures, naive) if naive else ""
     return [
         f"  {figures.place} {figures.cell.recipe}{unusual(figures.cell)}",
-        Text(marked(people.rate(figures.samples_per_second), figures), style),
+        Text(marked(rate, figures), style),
         people.seconds(figures.epoch_seconds),
         people.percent(figures.within_run_spread),
         Text(over, WARNING if over.endswith("?") else ""),

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import PRECISIONS, RECIPES
 
@@ -195,7 +196,8 @@ def _row(
 def _cell(
     figure: Figure, price: Price | None, prices: Prices, verdict: dict[str, Any]
 ) -> ComparedCell:
-    speed = 1e9 / figure.ns_per_sample
+    speed, workload = 1e9 / figure.ns_per_sample, figure.subject.workload
+    per_price = speed / price.amount if price else None
     joules = figure.evidence.joules_per_sample
     per_epoch = _joules_per_epoch(figure)
     return ComparedCell(
@@ -207,9 +209,11 @@ def _cell(
         published=figure.published,
         joules_per_epoch=per_epoch,
         samples_per_joule=1 / joules if joules else None,
+        tokens_per_joule=speeds.of_tokens(workload, 1 / joules) if joules else None,
         energy_scope=figure.evidence.energy_scope,
         energy_cost_per_epoch=prices.of_energy(per_epoch),
-        samples_per_second_per_price=speed / price.amount if price else None,
+        samples_per_second_per_price=per_price,
+        tokens_per_second_per_price=speeds.of_tokens(workload, per_price),
         **verdict,
     )
 

@@ -21,7 +21,7 @@ from .cell_figures import CellFigure, in_catalogue_order
 from .filters import ListFilters
 from .prices import NO_PRICES, Price, Prices
 from .specifications import Specification, specifications
-from .types.shared_fields import rate_fields
+from .types.shared_fields import InUnits, rate_fields, unit_fields
 
 # A list of all machines of a hardware would grow without end.
 MOST_MACHINES = 20
@@ -49,7 +49,7 @@ class HardwarePage:
 
 
 @dataclass(frozen=True)
-class MachineOfHardware:
+class MachineOfHardware(InUnits):
     """A machine with this hardware, and its speed in the set-up of the hardware's ``place``, null
     where it was not measured in it."""
 
@@ -142,11 +142,12 @@ def _machines(
         speeds = {figure.subject.machine_id: figure for figure in figures}
     names = ("", "_low", "_high", "_range_of")
     nothing = dict.fromkeys(f"samples_per_second{name}" for name in names)
+    nothing |= unit_fields(on_board.subject.workload if on_board else "", None)
     machines = [
         MachineOfHardware(
-            machine_id,
-            owner,
-            repeats,
+            machine_id=machine_id,
+            owner=owner,
+            repeats=repeats,
             **(rate_fields(speeds[machine_id]) if machine_id in speeds else nothing),
         )
         for machine_id, owner, repeats, _ in rows

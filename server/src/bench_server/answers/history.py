@@ -20,13 +20,13 @@ from ..ranking.medians import counting
 from . import stored_figures
 from .filters import HistoryFilters
 from .runs import Repeat, Run, changes_of_level, counting_runs, middle_of, runs_of
-from .types.shared_fields import InSetup
+from .types.shared_fields import InSetup, InUnits, unit_fields
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class HistoryRepeat:
+class HistoryRepeat(InUnits):
     """One result of a run."""
 
     result_id: str
@@ -36,7 +36,7 @@ class HistoryRepeat:
 
 
 @dataclass(frozen=True)
-class HistoryPoint:
+class HistoryPoint(InUnits):
     """One run: the median of its repeats that count, the same as its figure. ``result_id`` is the
     repeat in the middle; a ``disturbed`` run is in no level while undisturbed ones exist."""
 
@@ -86,7 +86,7 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
         workload=subject.workload,
         **subject.setup._asdict(),
         left_out=sum(map(len, runs)) - counted,
-        points=tuple(_point(run) for run in runs),
+        points=tuple(_point(subject.workload, run) for run in runs),
         changes=changes_among(session, runs),
     )
 
@@ -124,9 +124,10 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     )
 
 
-def _point(run: Run) -> HistoryPoint:
+def _point(workload: str, run: Run) -> HistoryPoint:
     middle = middle_of(run)
     return HistoryPoint(
+        **unit_fields(workload, 1e9 / middle.ns_per_sample),
         run_id=middle.run_id,
         result_id=middle.result_id,
         started_at=run[0].started_at,
@@ -135,7 +136,11 @@ def _point(run: Run) -> HistoryPoint:
         disturbed=middle.disturbed,
         repeats=tuple(
             HistoryRepeat(
-                repeat.result_id, repeat.started_at, 1e9 / repeat.ns_per_sample, repeat.disturbed
+                **unit_fields(workload, 1e9 / repeat.ns_per_sample),
+                result_id=repeat.result_id,
+                started_at=repeat.started_at,
+                samples_per_second=1e9 / repeat.ns_per_sample,
+                disturbed=repeat.disturbed,
             )
             for repeat in run
         ),

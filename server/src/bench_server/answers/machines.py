@@ -1,6 +1,6 @@
 """Machines: a list, and single ones with all of their figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
-from ..ranking.rows import TABLE
+from ..ranking.rows import RESULTS, TABLE
 from ..ranking.score import best_of, with_leads
 from . import asks, query_names, stored_figures, stored_results
 from .cell_figures import CellFigure, in_catalogue_order
@@ -42,6 +42,18 @@ class MachinePage:
 
 
 @dataclass(frozen=True)
+class LargestBatch:
+    """The largest batch that a framework trained on a device of the machine."""
+
+    workload: str
+    framework: str
+    device: str
+    batch_size: int
+    peak_memory_bytes: int | None
+    result_id: str
+
+
+@dataclass(frozen=True)
 class MachineAnswer:
     """One machine: its latest description, its places, and every figure. Its history is by cell."""
 
@@ -54,6 +66,7 @@ class MachineAnswer:
     newest_at: datetime
     asks_answered: int
     places: tuple[MachinePlace, ...]
+    largest_batches: tuple[LargestBatch, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -114,6 +127,7 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
     newest = max(figures, key=lambda figure: figure.newest_at)
     submission, _ = stored_results.result_with_id(session, newest.evidence.result_id)
     signed = stored_result(submission.payload)
+    shown = in_catalogue_order(with_leads(figures), prices)
     return MachineAnswer(
         machine_id,
         names_machine(figures).hardware,
@@ -124,7 +138,25 @@ def answer_of(session: Session, figures: Sequence[Figure], prices: Prices) -> Ma
         newest.newest_at,
         asks.answered_by(session, machine_id),
         places_of(session, figures, signed.machine),
-        in_catalogue_order(with_leads(figures), prices),
+        _largest_batches(session, shown),
+        shown,
+    )
+
+
+def _largest_batches(session: Session, figures: Iterable[CellFigure]) -> tuple[LargestBatch, ...]:
+    """By workload, framework and device, with the memory of a repeat at that batch."""
+    largest: dict[tuple[str, str, str], CellFigure] = {}
+    for one in figures:
+        of_three = largest.setdefault((one.workload, one.framework, one.device), one)
+        if one.batch_size > of_three.batch_size:
+            largest[one.workload, one.framework, one.device] = one
+    ids = [one.result_id for one in largest.values()]
+    columns = RESULTS.c.submission_id, RESULTS.c.peak_memory_bytes
+    rows = session.connection().execute(select(*columns).where(columns[0].in_(ids)))
+    peaks = {row.submission_id: row.peak_memory_bytes for row in rows}
+    return tuple(
+        LargestBatch(*key, one.batch_size, peaks.get(one.result_id), one.result_id)
+        for key, one in largest.items()
     )
 
 

@@ -31,7 +31,7 @@ from ..ranking.rows import TABLE
 from ..ranking.score import with_leads
 from . import query_names, stored_figures
 from .runs import sides
-from .types.shared_fields import InSetup
+from .types.shared_fields import InSetup, InUnits, unit_fields
 
 ENVIRONMENTS = table_of(EnvironmentRow)
 # Limits of time: each cell's history is searched for changes.
@@ -57,7 +57,7 @@ class LastUpdate:
 
 
 @dataclass(frozen=True)
-class OwnedCell(InSetup):
+class OwnedCell(InUnits, InSetup):
     """A machine in a workload: its newest level in the set-up that it has most runs of."""
 
     workload: str
@@ -200,6 +200,7 @@ def _cell(figure: Figure, history: Sequence[RunFigure]) -> OwnedCell:
     return OwnedCell(
         workload=next(w.name for w in CATALOGUE if w.digest == figure.subject.workload_digest),
         **figure.setup._asdict(),
+        **unit_fields(figure.subject.workload, rate),
         samples_per_second=rate,
         samples_per_second_low=low,
         samples_per_second_high=high,

@@ -29,6 +29,7 @@ OF_CELL = (
 FIGURES = (
     *("spread", "ns_per_sample", "samples_per_second", "epoch_ns", "startup_ns"),
     *("parameter_count", "last_loss", "accuracy", "joules_per_sample", "energy_scope"),
+    "peak_memory_bytes",
 )
 
 
@@ -63,7 +64,13 @@ def of_result(result: Result) -> dict[str, Any]:
         )
         if energy_bounds.problem(result) is None:
             columns |= _energy(result.measurement, cell.batch_size)
-        timed_ns = result.measurement.blocks.total_ns
+        measured = result.measurement
+        # A processor has no memory but the process's.
+        of_process = cell.device.kind == "cpu"
+        columns["peak_memory_bytes"] = (
+            measured.host_peak_memory_bytes if of_process else measured.peak_memory_bytes
+        )
+        timed_ns = measured.blocks.total_ns
         columns["timing"] = figures.timing_kind(cell.device.kind, timed_ns)
     return columns
 

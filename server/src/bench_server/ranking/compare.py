@@ -81,7 +81,7 @@ class Comparison:
     adjusted_p_value: float | None
     n: int
     n_other: int
-    unit: Unit
+    n_of: Unit
     scope: Scope
     verdict_kind: Kind
     verdict: str
@@ -159,7 +159,7 @@ def _alone(
         adjusted_p_value=found.p_value,
         n=n,
         n_other=n_other,
-        unit=unit,
+        n_of=unit,
         scope=scope,
         verdict_kind=found.kind,
         verdict=found.words,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import ColumnElement, select
 from sqlmodel import Session
 
-from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.statistics.change_points import LEAST_RUNS
 
 from ..answers import machines, query_names, stored_figures, stored_results
@@ -132,5 +132,5 @@ def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[E
 
 
 def _title(row: Measurement) -> str:
-    rate = people.rate(row.samples_per_second or 0)
-    return f"{row.hardware}: {row.workload} at {rate} samples/s, {row.framework} {row.recipe}"
+    speed = speeds.words(row.samples_per_second or 0, row.workload)
+    return f"{row.hardware}: {row.workload} at {speed}, {row.framework} {row.recipe}"

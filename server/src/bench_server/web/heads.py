@@ -13,6 +13,10 @@ class Head(NamedTuple):
     href: str
     sort: str = ""
 
+    def of(self, unit: str) -> str:
+        """The label where speeds count this unit."""
+        return self.label.replace("Samples", f"{unit.title()}s")
+
 
 HEADS = {
     name: Head(**head)

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import caveat
 from bench_protocol.payload import doubt_text, doubts
@@ -75,8 +76,11 @@ def environment() -> Environment:
         doubt=doubt_text.words,
         duration=people.seconds,
         nanoseconds=people.nanoseconds,
-        rate=people.rate,
-        rate_range=lambda low, high: people.interval(low, high, people.rate),
+        rate=speeds.number,
+        rate_range=speeds.interval,
+        speed=speeds.words,
+        short_speed=speeds.short,
+        unit=speeds.unit,
         ratio=people.ratio,
         ratio_range=lambda low, high: people.interval(low, high, people.times, "×"),
         faster=people.faster,

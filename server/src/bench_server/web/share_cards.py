@@ -11,6 +11,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import CATALOGUE
 
 from ..answers import (
@@ -57,9 +58,8 @@ def result_card(session: Session, result_id: str) -> Card:
     if not stored_figures.free(session, [row]):
         return Card(f"{row.hardware} is {HELD}", _setup(row), (), WAITS)
     rows = _board(session, row.workload, {name: getattr(row, name) for name in SAME})
-    title = (
-        f"{row.hardware} trains {row.workload} at {people.rate(row.samples_per_second)} samples/s"
-    )
+    speed = speeds.words(row.samples_per_second, row.workload)
+    title = f"{row.hardware} trains {row.workload} at {speed}"
     foot = f"epoch {people.nanoseconds(row.epoch_ns or 0)}"
     place = ""
     if row.rankable:
@@ -83,7 +83,7 @@ def machine_card(session: Session, machine_id: str) -> Card:
     if place is not None and place.rank and not place.alone:
         where = f": its hardware is {people.ordinal(place.rank)} of {place.ranked} in any set-up"
     bars = _beside(_bar(shown, own=True)._replace(label=machine), rows, shown.hardware_slug)
-    foot = f"{people.rate(shown.samples_per_second)} samples/s, {machine}"
+    foot = f"{speeds.words(shown.samples_per_second, shown.workload)}, {machine}"
     return Card(machine_finding(answer), f"{_setup(shown)}{where}", bars, foot)
 
 
@@ -101,7 +101,7 @@ def hardware_card(session: Session, slug: str) -> Card:
         return Card(answer.name, line, (), f"{len(answer.figures)} figures in other set-ups")
     title = f"{answer.name}: {_place(rows, slug)} in {workload}" if mine.rank else answer.name
     bars = _beside(_bar(mine, own=True), rows, slug)
-    return Card(title, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
+    return Card(title, line, bars, speeds.words(mine.samples_per_second, workload))
 
 
 def board_card(session: Session, filters: BoardFilters, of_operator: str | None = None) -> Card:
@@ -197,7 +197,7 @@ def machine_badge(session: Session, machine_id: str) -> str:
 
 
 def _rate(shown: CellFigure) -> str:
-    return f"{people.rate(shown.samples_per_second)}/s {shown.workload}"
+    return f"{speeds.short(shown.samples_per_second, shown.workload)} {shown.workload}"
 
 
 def _shown(answer: hardware.HardwareAnswer) -> CellFigure:
@@ -230,7 +230,7 @@ def _place(rows: Sequence[BoardRow], slug: str) -> str:
 def _bar(row: Any, own: bool = False) -> Bar:
     rate, setup = row.samples_per_second, f"{row.framework} {row.recipe}"
     name = short_names.name(row.hardware, MOST_LABEL)
-    return Bar(name, rate, f"{people.rate(rate)}/s", row.device, setup, own)
+    return Bar(name, rate, speeds.short(rate, row.workload), row.device, setup, own)
 
 
 def _ranked(rank: int | None, hardware: str) -> str:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.matrix import RECIPES, Cell
 from bench_protocol.statistics.charts import BlockTrace, block_trace
 
@@ -135,7 +136,9 @@ def _bar(figures: CellFigures, longest: float, base: CellFigures | None, label: 
         note = marked(comparison(figures, base), figures, base)
     return Bar(
         label=label(figures),
-        value=marked(people.rate(figures.samples_per_second), figures),
+        value=marked(
+            speeds.among_samples(figures.samples_per_second, figures.cell.workload), figures
+        ),
         share=figures.samples_per_second / longest,
         low=figures.low and figures.low / longest,
         high=figures.high and min(figures.high / longest, 1.0),

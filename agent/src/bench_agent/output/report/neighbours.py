@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import log
 
 from bench_protocol.base import format as people
-from bench_protocol.catalogue import published
+from bench_protocol.catalogue import published, speeds
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.catalogue.published import Published
 
@@ -120,4 +120,6 @@ def beside(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
 def _bar(other: Neighbour, longest: float) -> Bar:
     rate = other.samples_per_second
     share = rate / longest
-    return Bar(other.label, people.rate(rate), share, None, None, "other", "")
+    return Bar(
+        other.label, speeds.among_samples(rate, other.workload), share, None, None, "other", ""
+    )

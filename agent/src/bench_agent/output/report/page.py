@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.matrix import Cell
 from bench_protocol.trust.trust_levels import DEVICES
 
@@ -75,12 +76,12 @@ def rows_of(report: Report) -> list[tuple[str, ...]]:
 
 
 def _row(figures: CellFigures) -> tuple[str, ...]:
-    interval = ""
+    workload, interval = figures.cell.workload, ""
     if figures.low and figures.high:
-        interval = people.interval(figures.low, figures.high, people.rate)
+        interval = speeds.interval(figures.low, figures.high, workload)
     return (
         *_names(figures.cell),
-        marked(people.rate(figures.samples_per_second), figures),
+        marked(speeds.among_samples(figures.samples_per_second, workload), figures),
         interval,
         people.seconds(figures.epoch_seconds),
         people.percent(figures.within_run_spread),

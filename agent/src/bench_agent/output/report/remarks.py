@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell, caveat
 from bench_protocol.payload import doubt_text
@@ -49,13 +50,14 @@ def headline(report: Report) -> str:
     winner = max(names, key=names.count)
     won = [figures for figures, name in zip(best, names, strict=True) if name == winner]
     doubtful = any(figures.in_doubt for figures in won)
-    rate, workload = people.rate(won[0].samples_per_second), won[0].cell.workload
+    workload = won[0].cell.workload
+    speed = speeds.words(won[0].samples_per_second, workload)
     if len(report.cells) == 1:
-        return f"{winner}, trains {workload} at {'about ' * doubtful}{rate} samples/s"
+        return f"{winner}, trains {workload} at {'about ' * doubtful}{speed}"
     verb = "may be" if doubtful else "is"
     if len(won) > 1:
         return f"{winner}, {verb} fastest on {len(won)} of {len(best)} workloads here"
-    return f"{winner}, {verb} fastest here: {rate} samples/s on {workload}"
+    return f"{winner}, {verb} fastest here: {speed} on {workload}"
 
 
 def _setup(cell: Cell) -> str:

@@ -41,16 +41,18 @@ class ComparedCell(SpeedUp, Rated, InSetup):
     published: bool
     joules_per_epoch: float | None
     samples_per_joule: float | None
+    tokens_per_joule: float | None
     energy_scope: str | None
     energy_cost_per_epoch: float | None
     samples_per_second_per_price: float | None
+    tokens_per_second_per_price: float | None
     mixed_timing: bool | None
     mixed_data: bool | None
     p_value: float | None
     adjusted_p_value: float | None
     n: int | None
     n_other: int | None
-    unit: str | None
+    n_of: str | None
     scope: Scope | None
     verdict_kind: VerdictKind | None
     verdict: str | None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.peaks import mfu
 from bench_protocol.catalogue.workloads import Size, Workload
@@ -18,7 +19,7 @@ from .shared_fields import InCell, InSetup, Rated, SpeedUp, rate_fields
 
 # Fields of an answer that a figure has under the same name.
 SAME_NAMES = (
-    *("hardware", "hardware_slug", "unit", "disturbed", "left_out", "repeats", "runs"),
+    *("hardware", "hardware_slug", "disturbed", "left_out", "repeats", "runs"),
     *("machines", "backing", "held", "trust_level", "published", "newest_at"),
 )
 Made = TypeVar("Made", bound="FigureAnswer")
@@ -34,6 +35,8 @@ class WorkloadAnswer:
     digest: str
     parameter_count: int
     size: Size
+    unit: Literal["sample", "token"]
+    units_per_sample: int
     training_flops_per_sample: int
     batch_size: int
     batch_sizes: tuple[int, ...]
@@ -56,7 +59,7 @@ class FigureAnswer(Rated, InSetup):
     hardware_slug: str
     machine_id: str | None
     n: int
-    unit: Unit
+    n_of: Unit
     epoch_seconds: float
     slowest_machine_samples_per_second: float | None
     fastest_machine_samples_per_second: float | None
@@ -67,6 +70,7 @@ class FigureAnswer(Rated, InSetup):
     left_out: int
     joules_per_epoch: float | None
     samples_per_joule: float | None
+    tokens_per_joule: float | None
     energy_scope: str | None
     mfu: float | None
     accuracy: float | None
@@ -94,7 +98,7 @@ class FigureAnswer(Rated, InSetup):
     @property
     def owners_that_count(self) -> int:
         """The number of owners that count in the figure."""
-        return self.n if self.unit == "owners" else 1
+        return self.n if self.n_of == "owners" else 1
 
     @property
     def bar_end(self) -> float:
@@ -168,7 +172,7 @@ class Board:
 
 @dataclass(frozen=True)
 class HardwareScore:
-    """A hardware's score, and its rank among those with a place on every board of the baseline."""
+    """A hardware's score, and its rank among those with a place on every scored board."""
 
     hardware: str
     hardware_slug: str
@@ -219,6 +223,8 @@ def flat(
 def workload_answer(workload: Workload) -> WorkloadAnswer:
     derived = workload.model_dump(mode="json", include={"optimizer", "data_set", "layers"})
     derived["not_measured"] = not_measured(workload)
+    data = workload.data_set
+    derived |= {"unit": data.unit, "units_per_sample": data.units_per_sample}
     names = WorkloadAnswer.__dataclass_fields__.keys() - derived.keys()
     return WorkloadAnswer(**{name: getattr(workload, name) for name in names}, **derived)
 
@@ -253,6 +259,7 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "machine_id": figure.subject.machine_id or None,
         **rate_fields(figure),
         "n": figure.values.n,
+        "n_of": figure.unit,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
         "slowest_machine_samples_per_second": 1e9 / machines.slowest_ns if machines else None,
         "fastest_machine_samples_per_second": 1e9 / machines.fastest_ns if machines else None,
@@ -261,6 +268,7 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "unsteady": unsteady(spread),
         "joules_per_epoch": None if joules is None else joules * samples,
         "samples_per_joule": 1 / joules if joules else None,
+        "tokens_per_joule": speeds.of_tokens(workload.name, 1 / joules) if joules else None,
         "energy_scope": evidence.energy_scope,
         "mfu": mfu(workload, figure.hardware, setup.precision, figure.ns_per_sample),
         "accuracy": evidence.accuracy,

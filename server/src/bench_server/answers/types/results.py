@@ -16,12 +16,12 @@ from ...checks.verdicts import CheckVerdict, from_text
 from ...db.tables import Measurement, Submission
 from ...ranking.reproduction import Reproduction, Verdict
 from ...ranking.spread import unsteady
-from .shared_fields import InSetup
+from .shared_fields import InSetup, InUnits, unit_fields
 from .trust import ReceiptAnswer
 
 
 @dataclass(frozen=True)
-class ResultAnswer(InSetup):
+class ResultAnswer(InUnits, InSetup):
     """One stored result: what was run, on what, and the figures derived from it. While it is
     pending, what depends on more than its payload is null, and ``verdicts`` is empty."""
 
@@ -53,6 +53,7 @@ class ResultAnswer(InSetup):
     startup_seconds: float | None
     parameter_count: int | None
     last_loss: float | None
+    peak_memory_bytes: int | None
     verdicts: tuple[CheckVerdict, ...] | None
 
 
@@ -132,7 +133,10 @@ def shown_fields(answer: ResultAnswer, signed: Result, omissions: Omissions) -> 
 
 # Fields of an answer that are no columns of the row.
 DERIVED = frozenset(
-    ("id", "payload_sha256", "ranked", "epoch_seconds", "startup_seconds", "unsteady", "verdicts")
+    (
+        *("id", "payload_sha256", "ranked", "epoch_seconds", "startup_seconds", "unsteady"),
+        *("verdicts", "unit", "tokens_per_second"),
+    )
 )
 
 
@@ -146,6 +150,7 @@ def result_fields(
         if name not in DERIVED
     }
     return columns | {
+        **unit_fields(row.workload, row.samples_per_second),
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
         "ranked": row.rankable,

@@ -1,7 +1,9 @@
 """Fields that several answers have."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from bench_protocol.catalogue import speeds
 
 from ...ranking.figures import Figure
 from ...ranking.ranges import RangeOf, of_figure
@@ -27,7 +29,15 @@ class InSetup(InCell):
 
 
 @dataclass(frozen=True)
-class Rated:
+class InUnits:
+    """A speed in what its workload counts."""
+
+    unit: Literal["sample", "token"]
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True)
+class Rated(InUnits):
     """A speed with its range."""
 
     samples_per_second: float
@@ -46,6 +56,12 @@ class SpeedUp:
     speed_up_range_of: RangeOf | None
 
 
+def unit_fields(workload: str, samples_per_second: float | None) -> dict[str, Any]:
+    """The fields of :class:`InUnits`."""
+    tokens = speeds.of_tokens(workload, samples_per_second)
+    return {"unit": speeds.unit(workload), "tokens_per_second": tokens}
+
+
 def rate_fields(figure: Figure, own: bool = False) -> dict[str, Any]:
     """``own``: see :func:`bench_server.ranking.ranges.of_figure`."""
     rate = 1e9 / figure.ns_per_sample
@@ -53,6 +69,7 @@ def rate_fields(figure: Figure, own: bool = False) -> dict[str, Any]:
         (None, None, None) if figure.published else of_figure(figure, own).around(rate)
     )
     return {
+        **unit_fields(figure.subject.workload, rate),
         "samples_per_second": rate,
         "samples_per_second_low": low,
         "samples_per_second_high": high,

@@ -12,7 +12,7 @@ from bench_protocol.signing.receipts import Receipt
 
 from ...checks.verdicts import Finding
 from ...db.tables import Owner, SigningKey
-from .shared_fields import InCell
+from .shared_fields import InCell, InUnits
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class LogPage:
 
 
 @dataclass(frozen=True)
-class OwnResult(InCell):
+class OwnResult(InUnits, InCell):
     """A result as its sender sees it, hidden or not; ``envelope`` in an export."""
 
     id: str

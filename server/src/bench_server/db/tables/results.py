@@ -154,6 +154,7 @@ class Measurement(InSetup, Table, table=True):
     accuracy: float | None = None
     joules_per_sample: float | None = None
     energy_scope: str | None = Field(default=None, max_length=64)
+    peak_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
 
 
 class EnvironmentRow(Table, table=True):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 
 from ...answers import leaderboard
 from ...answers.board_filters import BoardFilters
@@ -60,13 +61,13 @@ def _all_beside_published(scores: Sequence[HardwareScore]) -> bool:
 
 
 def _uncompared(first: Figure) -> str:
-    rate = people.rate(figure_answer(first).samples_per_second)
-    by_one = f", {BY_ONE_OWNER}" * (first.backing == "one")
-    return f"{first.hardware} trains {first.subject.workload} at {rate} images/s{by_one}"
+    workload, by_one = first.subject.workload, f", {BY_ONE_OWNER}" * (first.backing == "one")
+    speed = speeds.words(1e9 / first.ns_per_sample, workload)
+    return f"{first.hardware} trains {workload} at {speed}{by_one}"
 
 
 def _leads(filters: BoardFilters, metric: Metric, ranking: leaderboard.Ranking) -> str:
-    """``mnist-cnn, on Metal: Apple M4 Max is fastest, 3,042 images/s``."""
+    """``mnist-cnn, on Metal: Apple M4 Max is fastest, 3,042 samples/s``."""
     first = next(row.figure for row in ranking.shown if row.rank)
     asked = board_form.words(filters, sentence=False)
     where = f"{ranking.workload.name}, {asked}" if asked else ranking.workload.name
@@ -82,7 +83,7 @@ def _value(metric: Metric, figure: Figure) -> str:
         return people.percent(answer.mfu or 0)
     if metric.value == "time":
         return f"{people.seconds(answer.epoch_seconds)} an epoch"
-    return f"{people.rate(answer.samples_per_second)} images/s"
+    return speeds.words(answer.samples_per_second, figure.subject.workload)
 
 
 def _ranked(filters: BoardFilters, ranking: leaderboard.Ranking) -> str:

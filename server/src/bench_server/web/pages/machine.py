@@ -8,6 +8,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.payload.machine import Environment, Machine
 from bench_protocol.payload.rank_text import faster_setup_words, kind_words, rank_words
@@ -171,7 +172,7 @@ def _strip(
             None,
             colour,
             f"{'this machine' if id == machine_id else f'machine {id[:8]}'}: "
-            f"{people.rate(speed)} samples/s",
+            f"{speeds.words(speed, place.workload)}",
             ringed=id == machine_id,
         )
         for id, speed in sorted(machines, key=lambda one: one[0] == machine_id)
@@ -191,8 +192,8 @@ def _strip(
 def _share_words(answer: machines.MachineAnswer, first: MachinePlace | None) -> str:
     if first is None:
         return f"How fast this {answer.name} trains:"
-    rate = people.rate(first.samples_per_second)
-    return f"{kind_words(first.hardware, asdict(first))}; it trains {rate} samples/s."
+    speed = speeds.words(first.samples_per_second, first.workload)
+    return f"{kind_words(first.hardware, asdict(first))}; it trains {speed}."
 
 
 def _cell(figure: CellFigure) -> dict[str, Any]:
@@ -225,15 +226,15 @@ def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot
     points = tuple(
         Point(
             number,
-            point.samples_per_second,
-            _point_words(point),
+            speeds.per_second(point.samples_per_second, answer.workload),
+            _point_words(point, answer.workload),
             label="disturbed" if point.disturbed and not all_disturbed else "",
         )
         for number, point in enumerate(answer.points)
     )
     numbers = {point.run_id: number for number, point in enumerate(answer.points)}
     return plot(
-        "samples per second, run by run; the axis does not begin at zero",
+        f"{speeds.unit(answer.workload)}s per second, run by run; the axis does not begin at zero",
         [Series(answer.workload, points)],
         x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,
@@ -245,11 +246,12 @@ def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot
     )
 
 
-def _point_words(point: HistoryPoint) -> str:
+def _point_words(point: HistoryPoint, workload: str) -> str:
     """``12,081/s on 2026-10-01, median of 2, 1 disturbed repeat not counted``."""
     disturbed = sum(repeat.disturbed for repeat in point.repeats)
     counted = len(point.repeats) - (0 if point.disturbed else disturbed)
-    words = f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}"
+    speed = speeds.short(point.samples_per_second, workload)
+    words = f"{speed} on {point.started_at:%Y-%m-%d}"
     words += f", median of {counted}"
     if point.disturbed:
         return f"{words}, disturbed"

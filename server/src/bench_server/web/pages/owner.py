@@ -9,6 +9,7 @@ from urllib.parse import quote
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.payload import differences
 
@@ -137,9 +138,9 @@ def _words(machine_id: str, cell: OwnedCell) -> CellWords:
         href=address(f"/machines/{machine_id}", chosen) + "#history",
         setup=f"{cell.framework} {cell.recipe}, batch {cell.batch_size:,}",
         update="no update" if cell.runs > 1 else "one run",
-        rate=people.rate(cell.samples_per_second),
-        range=people.interval(
-            cell.samples_per_second_low, cell.samples_per_second_high, people.rate
+        rate=speeds.short(cell.samples_per_second, cell.workload),
+        range=speeds.interval(
+            cell.samples_per_second_low, cell.samples_per_second_high, cell.workload
         ),
         kind="" if not marked or update is None else "faster" if update.speed_up >= 1 else "slower",
         speed_up=people.ratio(update.speed_up) if update else "",

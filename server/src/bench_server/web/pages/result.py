@@ -8,6 +8,7 @@ from typing import Any, Literal
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.payload import doubts
 from bench_protocol.payload.result import Result, Warn
 from bench_protocol.statistics import charts
@@ -138,10 +139,10 @@ def _signature(session: Session, submission: Submission) -> Signature:
 
 
 def _found(answer: ResultAnswer) -> str:
-    """``trains mnist-cnn at 190,219 samples per second``, or how the repeat failed."""
+    """``trains mnist-cnn at 190,219 samples/s``, or how the repeat failed."""
     if answer.samples_per_second:
-        rate = people.rate(answer.samples_per_second)
-        return f"trains {answer.workload} at {rate} samples per second"
+        speed = speeds.words(answer.samples_per_second, answer.workload)
+        return f"trains {answer.workload} at {speed}"
     return f"{FAILURES.get(answer.failure_kind or '', 'has no figure in')} {answer.workload}"
 
 

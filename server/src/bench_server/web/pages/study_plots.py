@@ -3,10 +3,12 @@
 from collections import Counter
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 
 from ...answers.studies.batch_size import BatchStudy
 from ...answers.studies.cpu_vs_gpu import PairAnswer
 from ...answers.studies.trends import TrendsAnswer
+from ...answers.types.shared_fields import Rated
 from ...ranking.compare import Comparison
 from ..plots import Mark, Plot, Point, Series, flops, plot
 
@@ -16,13 +18,7 @@ def batch_sizes(study: BatchStudy) -> Plot:
         Series(
             f"{line.framework} {line.recipe}",
             tuple(
-                Point(
-                    figure.batch_size,
-                    figure.samples_per_second,
-                    f"batch {figure.batch_size:,}: {people.rate(figure.samples_per_second)}/s",
-                    figure.samples_per_second_low,
-                    figure.samples_per_second_high,
-                )
+                _speed(figure.batch_size, f"batch {figure.batch_size:,}", figure, study.workload)
                 for figure in line.figures
             ),
         )
@@ -30,7 +26,8 @@ def batch_sizes(study: BatchStudy) -> Plot:
     ]
     sizes = sorted({figure.batch_size for line in study.lines for figure in line.figures})
     return plot(
-        f"samples per second in {study.workload} by batch size, both axes logarithmic",
+        f"{speeds.unit(study.workload)}s per second in {study.workload} by batch size, both axes "
+        "logarithmic",
         series,
         x_words=lambda size: f"{size:,.0f}",
         y_words=people.rate,
@@ -68,18 +65,12 @@ def cpu_against_gpu(answer: PairAnswer) -> Plot:
 
 def trend(answer: TrendsAnswer) -> Plot:
     points = tuple(
-        Point(
-            place,
-            version.samples_per_second,
-            f"{version.version}: {people.rate(version.samples_per_second)}/s",
-            version.samples_per_second_low,
-            version.samples_per_second_high,
-        )
+        _speed(place, version.version, version, answer.workload or "")
         for place, version in enumerate(answer.versions)
     )
     return plot(
-        "samples per second by version, with what each one changed on the same machines; "
-        "the axis does not begin at zero",
+        f"{speeds.unit(answer.workload or '')}s per second by version, with what each one changed "
+        "on the same machines; the axis does not begin at zero",
         [Series(answer.hardware or "", points)],
         x_words=lambda place: answer.versions[int(place)].version,
         y_words=people.rate,
@@ -91,6 +82,15 @@ def trend(answer: TrendsAnswer) -> Plot:
             if version.update and version.update.compared
         ],
     )
+
+
+def _speed(x: float, name: str, rated: Rated, workload: str) -> Point:
+    """A speed with its range, in what the workload counts."""
+    ends = (rated.samples_per_second_low, rated.samples_per_second_high)
+    low, high = (None if end is None else speeds.per_second(end, workload) for end in ends)
+    rate = rated.samples_per_second
+    words = f"{name}: {speeds.short(rate, workload)}"
+    return Point(x, speeds.per_second(rate, workload), words, low, high)
 
 
 def _mark(place: int, compared: Comparison) -> Mark:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bench_protocol.base import format as people
+from bench_protocol.catalogue import speeds
 from bench_protocol.catalogue.catalogue import workload_named
 
 from ...answers import leaderboard
@@ -37,7 +38,7 @@ def of_hardware(session: Session, answer: HardwareAnswer, prices: Prices) -> Cha
     }
     drawn, notes = comparable(all_prices)
     priced = [(row, drawn[row.hardware].amount) for row in rows if row.hardware in drawn]
-    best = "Samples per second, each hardware at its best"
+    best = f"{speeds.unit(workload.name).title()}s per second, each hardware at its best"
     by_price = _chart(
         f"Speed in {mine.workload} by price",
         (price_words(drawn.values()), best),
@@ -154,8 +155,8 @@ def _of_rows(mine: BoardRow, found: list[tuple[BoardRow, float]], words: Words) 
     points = {
         row.hardware_slug: Point(
             x,
-            row.samples_per_second,
-            f"{row.hardware}: {people.rate(row.samples_per_second)}/s, {words(x)}",
+            speeds.per_second(row.samples_per_second, row.workload),
+            f"{row.hardware}: {speeds.short(row.samples_per_second, row.workload)}, {words(x)}",
             label=row.hardware,
         )
         for row, x in found

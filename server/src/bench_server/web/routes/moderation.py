@@ -5,6 +5,7 @@ from fastapi import APIRouter, Request
 from bench_protocol.payload.acts import ACT_PAYLOAD_TYPE, CHALLENGE_REQUEST_PAYLOAD_TYPE
 
 from ...answers import stored_results
+from ...answers.types.shared_fields import unit_fields
 from ...answers.types.trust import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...db.store import Store
 from ...ingest import challenges, moderation
@@ -24,7 +25,13 @@ from .deps import (
     problems,
 )
 
-OF_ROW = OwnResult.__dataclass_fields__.keys() - {"id", "envelope", "receipt"}
+OF_ROW = OwnResult.__dataclass_fields__.keys() - {
+    "id",
+    "envelope",
+    "receipt",
+    "unit",
+    "tokens_per_second",
+}
 router = APIRouter(prefix="/api/v1", tags=["keys"])
 
 
@@ -87,6 +94,7 @@ def _results(store: Store, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
             OwnResult(
                 id=submission.id,
                 **{name: getattr(row, name) for name in OF_ROW},
+                **unit_fields(row.workload, row.samples_per_second),
                 envelope=envelope_document(reader.envelope_of_result(submission))
                 if whole
                 else None,
