@@ -10,8 +10,6 @@ NOT_SAID = (
     *(
         "not enough data",
         "which is no verdict",
-        "train neural networks? ",
-        "trains neural networks",
     ),
     *("untested loop", "ended by the clock", "looks faster, but", "nobody sends one"),
     *("best against another framework", "Where it holds it shows", "Data up to log entry"),
