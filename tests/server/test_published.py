@@ -85,6 +85,9 @@ def test_they_never_meet_measured_ones(imported: TestClient, database_url: str) 
     measured, copied = (names["Intel Core i7-8700"], names["Intel Core i7-8700 (published)"])
     assert (measured["samples_per_second"], measured["rank"]) == (pytest.approx(64_000), 1)
     assert (copied["samples_per_second"], copied["rank"]) == (pytest.approx(600_000 / 136), None)
+    # Nobody published a spread: it is unknown, and not none at all.
+    assert (copied["spread"], copied["spread_between"]) == (None, None)
+    assert measured["spread_between"] == "blocks"
     assert measured["speed_up"] == 1
     assert copied["speed_up"] == pytest.approx(600_000 / 136 / 64_000)
     trusted = get(imported, "/leaderboard?workload=mnist-cnn&trust_level=1")["rows"]

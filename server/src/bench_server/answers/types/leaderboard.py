@@ -63,8 +63,8 @@ class FigureAnswer(Rated, InSetup):
     epoch_seconds: float
     slowest_machine_samples_per_second: float | None
     fastest_machine_samples_per_second: float | None
-    spread: float
-    spread_between: Between
+    spread: float | None
+    spread_between: Between | None
     unsteady: bool
     disturbed: bool
     left_out: int
@@ -263,8 +263,8 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
         "slowest_machine_samples_per_second": 1e9 / machines.slowest_ns if machines else None,
         "fastest_machine_samples_per_second": 1e9 / machines.fastest_ns if machines else None,
-        "spread": spread,
-        "spread_between": between,
+        "spread": None if figure.published else spread,
+        "spread_between": None if figure.published else between,
         "unsteady": unsteady(spread),
         "joules_per_epoch": None if joules is None else joules * samples,
         "samples_per_joule": 1 / joules if joules else None,
