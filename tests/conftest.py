@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import fcntl
 import os
 import signal
 import sqlite3  # noqa: F401 - before TensorFlow, which brings a SQLite without ln()
@@ -72,6 +73,23 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     migrate.migrate(store.engine)
     store.close()
     return path
+
+
+@pytest.fixture(scope="session")
+def fleet_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The invented fleet of two workloads: database and keys, made once for all processes of the
+    tests. Who writes takes a copy."""
+    from tests.fakes import fleet
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "invented-fleet"
+    folder.mkdir(exist_ok=True)
+    with (folder / "made").open("a+") as made:
+        fcntl.flock(made, fcntl.LOCK_EX)
+        if not made.tell():
+            fleet.make(folder, fleet.TWO)
+            made.write("yes")
+    return folder
 
 
 def _hidden_in_home() -> set[str]:

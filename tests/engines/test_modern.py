@@ -18,7 +18,7 @@ from bench_protocol.training import reading
 from bench_protocol.training.witness_verdict import judge
 
 from .conftest import Opener, evaluated, installed
-from .loops import MODELS, PAIRS, every_pair
+from .loops import every_pair
 
 NONCE = f"{7:064x}"
 every_workload = pytest.mark.parametrize(
@@ -26,14 +26,9 @@ every_workload = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize(
-    ("framework", "recipe", "precision"),
-    [
-        *((*pair, "float32") for pair in PAIRS),
-        *((*pair, "mixed_bfloat16") for pair in MODELS),
-    ],
-)
+@every_pair
 @every_workload
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
 def test_a_session_conforms(
     framework: str,
     recipe: str,
@@ -60,10 +55,6 @@ def test_weights_and_running_statistics_go_back_and_evaluation_takes_them(
 ) -> None:
     session = opened(framework, workload, recipe)
     assert session.parameter_count() == workload.parameter_count
-    # The device has tokens as whole numbers, pictures in [0, 1].
-    rows = seeded.order(64, 0)[: 2 * workload.batch_size]
-    inputs = as_numbers(workload, seeded.generated_rows(workload.data_set, "train", rows)[0])
-    np.testing.assert_array_equal(np.concatenate(session.copied_batches(2)), inputs)
     weights = seeded.initial_weights(workload)
     # Not at the starting weights, and across an epoch's end.
     session.train_block(11)
@@ -75,8 +66,17 @@ def test_weights_and_running_statistics_go_back_and_evaluation_takes_them(
     assert evaluated(session, workload) == pytest.approx(by_numpy(session, workload), rel=1e-4)
 
 
-def as_numbers(workload: Workload, inputs: np.ndarray) -> np.ndarray:
-    return inputs if workload.data_set.tokens else inputs / np.float32(255)
+@every_pair
+@every_workload
+def test_the_device_has_the_inputs_as_the_model_takes_them(
+    opened: Opener, framework: str, recipe: str, workload: Workload
+) -> None:
+    """Tokens as whole numbers, pictures in [0, 1]."""
+    session = opened(framework, workload, recipe)
+    rows = seeded.order(64, 0)[: 2 * workload.batch_size]
+    inputs = seeded.generated_rows(workload.data_set, "train", rows)[0]
+    expected = inputs if workload.data_set.tokens else inputs / np.float32(255)
+    np.testing.assert_array_equal(np.concatenate(session.copied_batches(2)), expected)
 
 
 def by_numpy(session: Session, workload: Workload) -> tuple[float, float]:
@@ -87,7 +87,8 @@ def by_numpy(session: Session, workload: Workload) -> tuple[float, float]:
         assert values.shape == tensor.shape
         weights[tensor.index][tensor.name] = values.astype(np.float64)
     inputs, labels = seeded.generated_data(workload.data_set, "test")
-    x = as_numbers(workload, inputs).astype(np.float64)
+    x = inputs if workload.data_set.tokens else inputs / np.float32(255)
+    x = x.astype(np.float64)
     for layer, of_layer in zip(workload.layers, weights, strict=True):
         x, _ = forward(layer, of_layer, x)
     loss = float(softmax_cross_entropy(x, labels)[0].mean())

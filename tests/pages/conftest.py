@@ -1,14 +1,16 @@
 """A server with results, and a browser."""
 
 import itertools
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 from tests import set_up
 from tests.browser import NoBrowser, open_browser
 from tests.fakes import results
@@ -51,9 +53,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    folder = tmp_path_factory.mktemp("fleet")
-    with running_fleet(folder, ("mnist-cnn", "fashion-mlp")) as made:
+def fleet(fleet_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    copied = shutil.copytree(fleet_folder, tmp_path_factory.mktemp("fleet"), dirs_exist_ok=True)
+    with running_fleet(copied) as made:
         yield made
 
 
@@ -66,14 +68,25 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"{problem}: {set_up.browser_command()}")
 
 
+@pytest.fixture(scope="session")
+def context_with(browser: Browser) -> Callable[..., BrowserContext]:
+    """One context for all tests with the same options: opening one takes a second of a core."""
+    return cache(browser.new_context)
+
+
 @pytest.fixture
-def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    opened = browser.new_page(**getattr(request, "param", {}))
+def page(
+    request: pytest.FixtureRequest, context_with: Callable[..., BrowserContext]
+) -> Iterator[Page]:
+    opened = context_with(**getattr(request, "param", {})).new_page()
     yield opened
     opened.close()
 
 
 WITHOUT_SCRIPT = pytest.mark.parametrize("page", [{"java_script_enabled": False}], indirect=True)
+WITH_AND_WITHOUT_SCRIPT = pytest.mark.parametrize(
+    "page", [{"java_script_enabled": True}, {"java_script_enabled": False}], indirect=True
+)
 _stores: dict[str, Store] = {}
 
 

@@ -1,13 +1,12 @@
 """Shared by page tests and screenshots: a running server full of invented results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.fakes import fleet as fakes
 from tests.fakes.live import running_server
 
 THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
@@ -67,8 +66,9 @@ class Fleet:
 
 
 @contextmanager
-def running_fleet(folder: Path, workloads: Sequence[str] = fakes.WORKLOADS) -> Iterator[Fleet]:
-    url = fakes.make(folder, workloads)
+def running_fleet(folder: Path) -> Iterator[Fleet]:
+    """Serve what :func:`tests.fakes.fleet.make` made in a folder."""
+    url = f"sqlite:///{folder / 'server.db'}"
     with running_server(url, folder) as address, httpx.Client(base_url=address) as http:
 
         def newest(**wanted: str) -> Any:

@@ -4,8 +4,8 @@ import re
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from tests.pages.conftest import WITHOUT_SCRIPT
+from playwright.sync_api import Page, expect
+from tests.pages.conftest import WITH_AND_WITHOUT_SCRIPT, WITHOUT_SCRIPT
 from tests.pages.looking import BOARD, THREE, Fleet
 
 
@@ -67,9 +67,9 @@ def test_a_head_says_what_it_means(page: Page, fleet: Fleet, address: str) -> No
     expect(about).to_have_count(0)
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bool) -> None:
-    page = browser.new_page(java_script_enabled=script, viewport={"width": 1440, "height": 700})
+@WITH_AND_WITHOUT_SCRIPT
+def test_a_bar_counts_the_ticked_rows(page: Page, fleet: Fleet) -> None:
+    page.set_viewport_size({"width": 1440, "height": 700})
     page.goto(f"{fleet.address}{BOARD}")
     tray = page.locator(".tray")
     expect(tray).to_be_hidden()
@@ -88,7 +88,6 @@ def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bo
         page.get_by_label(f"Compare {name}", exact=True).check()
     tray.get_by_role("button", name="Compare").click()
     expect(page).to_have_url(re.compile("ids=nvidia-h200&ids=nvidia-a100"))
-    page.close()
 
 
 @WITHOUT_SCRIPT

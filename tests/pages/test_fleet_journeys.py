@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from tests.pages.conftest import WITHOUT_SCRIPT
+from playwright.sync_api import Page, expect
+from tests.pages.conftest import WITH_AND_WITHOUT_SCRIPT, WITHOUT_SCRIPT
 from tests.pages.looking import Fleet
 
 
@@ -28,9 +28,11 @@ def test_with_script_the_board_follows_what_is_typed(page: Page, fleet: Fleet) -
     assert problems == []
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: bool) -> None:
-    page = browser.new_page(java_script_enabled=script)
+@WITH_AND_WITHOUT_SCRIPT
+def test_every_link_follows_the_filter(
+    page: Page, fleet: Fleet, request: pytest.FixtureRequest
+) -> None:
+    script = request.node.callspec.params["page"]["java_script_enabled"]
     page.goto(f"{fleet.address}/?workload=mnist-cnn&trust_level=1")
     page.get_by_label("Device").select_option("metal")
     page.get_by_label("Recipe").select_option("tuned")
@@ -64,13 +66,10 @@ def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: b
     assert set(page.locator("table.ranking .chip.device").all_inner_texts()) == {"metal"}
     page.get_by_role("link", name="Clear").click()
     expect(page).to_have_url(f"{fleet.address}/?workload=mnist-cnn&group=setup")
-    page.close()
 
 
 @WITHOUT_SCRIPT
-def test_find_my_machine_and_compare_it_with_two_others(
-    browser: Browser, page: Page, fleet: Fleet
-) -> None:
+def test_find_my_machine_and_compare_it_with_two_others(page: Page, fleet: Fleet) -> None:
     page.goto(fleet.address)
     page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
     page.get_by_text("Filter and baseline").click()
@@ -90,7 +89,7 @@ def test_find_my_machine_and_compare_it_with_two_others(
     columns = page.locator("table.comparison").first.locator("thead th")
     expect(columns).to_have_count(4)
     expect(page.locator("main")).to_contain_text("per unit of price")
-    shared = browser.new_page()
+    shared = page.context.new_page()
     shared.goto(page.url)
     expect(shared.locator("table.comparison").first).to_have_text(
         page.locator("table.comparison").first.inner_text(), use_inner_text=True

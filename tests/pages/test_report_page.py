@@ -2,9 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Page
 from tests.fakes import results
 from tests.fakes.outboxes import put
 from tests.fakes.runs import a_run
@@ -12,36 +13,37 @@ from tests.pages.conftest import Site
 from typer.testing import CliRunner
 
 from bench_agent.cli.main import app
-from bench_agent.output.report import page
 from bench_agent.output.report.figures import report_of
+from bench_agent.output.report.page import html
 from bench_agent.remote.outbox import Outbox
 from bench_protocol.catalogue.matrix import Device
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_a_browser_shows_it_without_scrolling_sideways(
-    browser: Browser, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_a_browser_shows_it_without_scrolling_sideways(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page.html(report_of(a_run())))
-    shown = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-    shown.goto(path.as_uri())
-    assert shown.evaluate("document.documentElement.scrollWidth") == width
+    path.write_text(html(report_of(a_run())))
+    page.goto(path.as_uri())
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for chart in page.locator("figure").all():
+            assert chart.is_visible() == (chart.locator("xpath=ancestor::details").count() == 0)
+        longest = page.locator(".fill").first.bounding_box()
+        assert longest is not None
+        assert longest["width"] > 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_ground_and_ink_follow_the_scheme(page: Page, tmp_path: Path, scheme: Any) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(html(report_of(a_run())))
+    page.emulate_media(color_scheme=scheme)
+    page.goto(path.as_uri())
     ground, ink = (
-        [
-            int(n)
-            for n in re.findall(r"\d+", shown.evaluate(f"getComputedStyle(document.body).{name}"))
-        ]
+        sum(map(int, re.findall(r"\d+", page.evaluate(f"getComputedStyle(document.body).{name}"))))
         for name in ("backgroundColor", "color")
     )
-    assert (sum(ground) > sum(ink)) == (scheme == "light")
-    for chart in shown.locator("figure").all():
-        assert chart.is_visible() == (chart.locator("xpath=ancestor::details").count() == 0)
-    longest = shown.locator(".fill").first.bounding_box()
-    assert longest is not None
-    assert longest["width"] > 100
-    shown.close()
+    assert (ground > ink) == (scheme == "light")
 
 
 def test_with_a_server_it_has_the_rank_and_the_hardware_above_and_below(

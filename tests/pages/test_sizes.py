@@ -1,9 +1,9 @@
 """Sizes of links, heads and cells, with fonts of other heights and widths."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 from tests import set_up
 from tests.pages.looking import BOARD, EMPTY_COLUMNS, Fleet
 
@@ -28,8 +28,9 @@ CUT = """() => [
     ...[...document.querySelectorAll('.prose table')].filter(one =>
         one.scrollWidth > one.clientWidth)].map(one => one.innerText.slice(0, 60))"""
 
-BOXES_WITHIN_ROWS = """() => [...document.querySelectorAll('tr .pick label')].every(one =>
-    one.getBoundingClientRect().right < one.closest('tr').getBoundingClientRect().right + 0.5)"""
+BOXES_BEYOND_ROWS = """() => [...document.querySelectorAll('tr .pick label')].filter(one =>
+    one.getBoundingClientRect().right >= one.closest('tr').getBoundingClientRect().right + 0.5)
+    .map(one => one.outerHTML.slice(0, 120))"""
 
 # Heads of a board that leave a phone's screen, or are in no line with the others.
 BESIDE_THE_SCREEN = """() => [...document.querySelectorAll('.ranking thead *')]
@@ -67,49 +68,47 @@ HINTS_CUT = """() => [...document.querySelectorAll('[placeholder]')].filter(one 
     return one.checkVisibility() && canvas.measureText(one.placeholder).width > room;
 }).map(one => one.placeholder)"""
 
-Open = Callable[[str], Page]
+# What must not be at each width in pixels, in any font.
+FAULTS = {
+    1440: (SMALL, BOXES_BEYOND_ROWS, EMPTY_COLUMNS),
+    390: (SMALL, BOXES_BEYOND_ROWS, WIDER, BESIDE_THE_SCREEN, UNSEEN, HINTS_CUT),
+    320: (WIDER, BESIDE_THE_SCREEN, UNSEEN),
+}
+USE = """(fonts) => Object.entries(fonts).forEach(
+    ([name, font]) => document.documentElement.style.setProperty(name, `'${font}'`))"""
 
 
-@pytest.fixture(params=FONTS)
-def look(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open]:
-    family = request.param
-    context = browser.new_context(bypass_csp=True, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    if not page.evaluate(INSTALLED, family):
-        pytest.skip(f"{family} is not installed: {set_up.fonts_command()}")
-    style = f":root {{ --sans: '{family}'; --mono: '{FONTS[family]}'; }}"
-
-    def opened(address: str) -> Page:
-        page.goto(address)
-        page.add_style_tag(content=style)
-        return page
-
-    yield opened
-    context.close()
+@pytest.fixture
+def page(page: Page) -> Page:
+    for family in FONTS:
+        if not page.evaluate(INSTALLED, family):
+            pytest.skip(f"{family} is not installed: {set_up.fonts_command()}")
+    return page
 
 
-def test_no_head_of_a_table_is_cut(fleet: Fleet, look: Open) -> None:
+def in_each_font(page: Page) -> Iterator[str]:
+    """Loading a page again for each font would take three times as long."""
+    for family, code in FONTS.items():
+        page.evaluate(USE, {"--sans": family, "--mono": code})
+        yield family
+
+
+def test_no_head_of_a_table_is_cut(fleet: Fleet, page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
     boards = [f"{BOARD}&rank_by={metric}" for metric in METRICS]
     for address in (*boards, "/documents/faults"):
-        assert look(f"{fleet.address}{address}").evaluate(CUT) == [], address
+        page.goto(f"{fleet.address}{address}")
+        for family in in_each_font(page):
+            assert page.evaluate(CUT) == [], (address, family)
 
 
-def test_what_can_be_pressed_is_large_enough(fleet: Fleet, look: Open) -> None:
+def test_cells_hold_their_text_and_what_can_be_pressed_is_large_enough(
+    fleet: Fleet, page: Page
+) -> None:
     for address in fleet.addresses:
-        page = look(address)
-        for width in (390, 1440):
+        page.goto(address)
+        for width, faults in FAULTS.items():
             page.set_viewport_size({"width": width, "height": 900})
-            assert not (found := page.evaluate(SMALL)), (address, "\n".join(found))
-            assert page.evaluate(BOXES_WITHIN_ROWS), address
-
-
-def test_every_cell_of_a_phone_holds_its_text(fleet: Fleet, look: Open) -> None:
-    for address in fleet.addresses:
-        page = look(address)
-        assert page.evaluate(EMPTY_COLUMNS) == [], address
-        for width in (390, 320):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate(WIDER) == [], (address, width)
-            assert page.evaluate(BESIDE_THE_SCREEN) == [], (address, width)
-            assert page.evaluate(UNSEEN) == [], (address, width)
-            assert width < 390 or page.evaluate(HINTS_CUT) == [], address
+            for family in in_each_font(page):
+                found = [fault for script in faults for fault in page.evaluate(script)]
+                assert found == [], (address, width, family)

@@ -43,15 +43,8 @@ CHOICES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("fleet")
-    fleet.make(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def session(folder: Path) -> Iterator[Session]:
-    store = Store(f"sqlite:///{folder / 'server.db'}")
+def session(fleet_folder: Path) -> Iterator[Session]:
+    store = Store(f"sqlite:///{fleet_folder / 'server.db'}")
     with store.reading() as opened:
         yield opened
     store.close()
@@ -95,7 +88,7 @@ def test_every_board_is_monotone(session: Session) -> None:
     for group, choice in product(GROUPS, CHOICES):
         asked = {"group": group, **choice}
         as_it_is = boards(session, **asked)
-        assert choice or set(as_it_is) == set(fleet.WORKLOADS)
+        assert choice or set(as_it_is) >= set(fleet.TWO)
         for workload, board in as_it_is.items():
             fastest_first = sorted(speeds(board.rows), reverse=True)
             assert speeds(board.rows) == fastest_first, (workload, asked)
@@ -130,7 +123,7 @@ def misplaced(session: Session, **filters: Any) -> tuple[list[str], int]:
         best: dict[str, tuple[float, int]] = {}
         for place, row in enumerate(board.rows):
             best.setdefault(row.hardware_slug, (row.samples_per_second, place))
-        for cpu, gpu in pairs[workload]:
+        for cpu, gpu in pairs.get(workload, ()):
             if cpu in best and gpu in best and best[gpu][0] > best[cpu][0]:
                 faster += 1
                 if best[gpu][1] > best[cpu][1]:
@@ -215,13 +208,13 @@ def slug(kind: Kind, machine: Kind) -> str:
 
 
 def test_forty_keys_of_one_network_change_no_first_place_and_no_confirmed_figure(
-    folder: Path, tmp_path: Path, session: Session
+    fleet_folder: Path, tmp_path: Path, session: Session
 ) -> None:
     firsts, figures = first_places(session), confirmed(session)
-    assert len(firsts) >= 50
+    assert len(firsts) >= 20
     assert len(figures) > 20
-    shutil.copy(folder / "server.db", tmp_path)
-    authority = load_authority(Settings().origin, folder / "server-keys")
+    shutil.copy(fleet_folder / "server.db", tmp_path)
+    authority = load_authority(Settings().origin, fleet_folder / "server-keys")
     store = Store(f"sqlite:///{tmp_path / 'server.db'}")
     crowd(store, authority, firsts.values())
     with store.reading() as after:

@@ -4,6 +4,6 @@
 through the server's own functions, so that checks, ranks and the log are as they would be.
 """
 
-from .filling import MARKUP, WORKLOADS, make
+from .filling import MARKUP, TWO, make
 
-__all__ = ["MARKUP", "WORKLOADS", "make"]
+__all__ = ["MARKUP", "TWO", "make"]

@@ -31,6 +31,7 @@ MARKUP = '<img src=x onerror=alert(1)>" & Sons'
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 OWNERS = ("Ada", "Basel lab", "Chiyo", "Diego", "Edda", "Farid", "Grünwald HPC", "Hana")
 WORKLOADS = ("mnist-cnn", "fashion-cnn", "cifar100-vgg16", "fashion-mlp", "fashion-lstm")
+TWO = ("mnist-cnn", "fashion-mlp")
 
 
 def make(folder: Path, workloads: Sequence[str] = WORKLOADS) -> str:
