@@ -22,6 +22,33 @@ HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 SCALE = 1024.0
 
 
+class Embedding(nn.Module):
+    """This and the attention are those of nanoGPT's ``model.py``."""
+
+    def __init__(self, layer: Any, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.wte = nn.Embedding(layer.vocabulary, layer.units)
+        self.wpe = nn.Embedding(shape[0], layer.units)
+
+    def forward(self, x: Any) -> Any:
+        return self.wte(x) + self.wpe(torch.arange(x.size(1), device=x.device))
+
+
+class CausalSelfAttention(nn.Module):
+    def __init__(self, layer: Any, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.n_head, self.n_embd = layer.heads, shape[1]
+        self.c_attn = nn.Linear(self.n_embd, 3 * self.n_embd, bias=False)
+        self.c_proj = nn.Linear(self.n_embd, self.n_embd, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        b, t, c = x.size()
+        q, k, v = self.c_attn(x).split(self.n_embd, dim=2)
+        q, k, v = (part.view(b, t, self.n_head, -1).transpose(1, 2) for part in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).contiguous().view(b, t, c))
+
+
 class Frozen(nn.Module):
     """Batch normalisation with fixed statistics."""
 
@@ -52,19 +79,35 @@ class Residual(nn.Module):
     def __init__(self, layer: Any, shape: Sequence[int]) -> None:
         super().__init__()
         self.main, self.shortcut = chain(layer.main, shape), chain(layer.shortcut, shape)
+        self.last = ACTIVATIONS[layer.activation]()
 
     def forward(self, x: Any) -> Any:
-        return (self.main(x) + self.shortcut(x)).relu()
+        return self.last(self.main(x) + self.shortcut(x))
 
 
 def conv(layer: Any, shape: Any) -> nn.Module:
     (top, bottom), (before, after) = layer.padding_zeros(shape)
     is_equal = top == bottom and before == after
     padding = (top, before) if is_equal else 0
-    made = nn.Conv2d(shape[2], layer.filters, layer.kernel, layer.stride, padding)
+    sizes = (layer.kernel, layer.stride, padding)
+    made = nn.Conv2d(shape[2], layer.filters, *sizes, bias=layer.bias)
     return made if is_equal else nn.Sequential(nn.ZeroPad2d((before, after, top, bottom)), made)
 
 
+def batch_norm(layer: Any, shape: Any) -> nn.Module:
+    if layer.statistics == "stored":
+        return Frozen(shape[-1], layer)
+    made = nn.BatchNorm2d(shape[-1], layer.epsilon)
+    made.num_batches_tracked = None
+    nn.init.constant_(made.weight, layer.gamma)
+    return nn.Sequential(made, ACTIVATIONS[layer.activation]())
+
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "linear": nn.Identity,
+    "relu": nn.ReLU,
+    "gelu": lambda: nn.GELU(approximate="tanh"),
+}
 MODULES: dict[str, Callable[[Any, Any], nn.Module]] = {
     "conv2d": conv,
     "max_pool2d": lambda layer, shape: nn.MaxPool2d(layer.size, layer.stride),
@@ -72,11 +115,14 @@ MODULES: dict[str, Callable[[Any, Any], nn.Module]] = {
     "global_average_pool2d": lambda layer, shape: nn.Sequential(
         nn.AdaptiveAvgPool2d(1), nn.Flatten()
     ),
-    "batch_norm": lambda layer, shape: Frozen(shape[-1], layer),
+    "batch_norm": batch_norm,
     "flatten": lambda layer, shape: nn.Flatten(),
     "dropout": lambda layer, shape: nn.Dropout(layer.rate),
-    "dense": lambda layer, shape: nn.Linear(shape[-1], layer.units),
+    "dense": lambda layer, shape: nn.Linear(shape[-1], layer.units, bias=layer.bias),
     "lstm": lambda layer, shape: Last(shape[1], layer.units),
+    "embedding": Embedding,
+    "layer_norm": lambda layer, shape: nn.LayerNorm(shape[-1], layer.epsilon, bias=False),
+    "causal_attention": CausalSelfAttention,
     "residual": Residual,
 }
 
@@ -86,8 +132,8 @@ def chain(layers: Sequence[Any], shape: Any) -> nn.Sequential:
     made: list[nn.Module] = []
     for layer in layers:
         made.append(MODULES[layer.kind](layer, shape))
-        if layer.kind in ("conv2d", "dense") and layer.activation == "relu":
-            made.append(nn.ReLU())
+        if layer.kind in ("conv2d", "dense") and layer.activation != "linear":
+            made.append(ACTIVATIONS[layer.activation]())
         shape = layer.output_shape(shape)
     return nn.Sequential(*made)
 
@@ -99,11 +145,19 @@ def optimizer_of(workload: Workload, weights: list[Any], *, captured: bool) -> A
     if wanted.kind == "adam":
         betas = (wanted.beta_1, wanted.beta_2)
         rates = wanted.learning_rate, betas, wanted.epsilon
+        if wanted.weight_decay:
+            groups = [
+                {"params": [w for w in weights if w.dim() >= 2]},
+                {"params": [w for w in weights if w.dim() < 2], "weight_decay": 0.0},
+            ]
+            decay = wanted.weight_decay
+            return torch.optim.AdamW(groups, *rates, weight_decay=decay, fused=True, **fixed)
         return torch.optim.Adam(weights, *rates, fused=True, **fixed)
     if wanted.kind == "rmsprop":
         rates = wanted.learning_rate, wanted.rho, wanted.epsilon
         return torch.optim.RMSprop(weights, *rates, foreach=weights[0].is_cuda, **fixed)
-    return torch.optim.SGD(weights, wanted.learning_rate, wanted.momentum)
+    rates = wanted.learning_rate, wanted.momentum
+    return torch.optim.SGD(weights, *rates, weight_decay=wanted.weight_decay, fused=True)
 
 
 class Loop:
@@ -121,13 +175,14 @@ class Loop:
         self.frozen = chain(workload.layers[:cut], shapes[0]).to(self.device).requires_grad_(False)
         self.trained = chain(workload.layers[cut:], shapes[cut]).to(self.device)
         x, y = seeded.generated_data(workload.data_set, "train")
-        pictures = torch.from_numpy(
-            x if x.ndim == 3 else np.ascontiguousarray(np.moveaxis(x, -1, 1))
-        )
-        if pictures.numel() * 4 < 2**30:
-            pictures = pictures.float() / 255
-        self.x, self.y = pictures.to(self.device), torch.from_numpy(y).long().to(self.device)
-        if self.x.dim() == 4 and precision != "float32":  # tensor cores take channels last
+        inputs = torch.from_numpy(x if x.ndim < 4 else np.ascontiguousarray(np.moveaxis(x, -1, 1)))
+        if workload.data_set.tokens:
+            inputs = inputs.long()
+        elif inputs.numel() * 4 < 2**30:
+            inputs = inputs.float() / 255
+        self.x, self.y = inputs.to(self.device), torch.from_numpy(y).long().to(self.device)
+        # Tensor cores take channels last, and oneDNN is faster with it.
+        if self.x.dim() == 4 and (device == "cpu" or precision != "float32"):
             self.x = self.x.to(memory_format=torch.channels_last)
             for net in (self.frozen, self.trained):
                 net.to(memory_format=torch.channels_last)
@@ -151,7 +206,7 @@ class Loop:
             with torch.no_grad():
                 x = self.frozen(x)
             logits = self.trained(x)
-        return F.cross_entropy(logits.float(), y) * self.scale
+        return F.cross_entropy(logits.float().flatten(0, -2), y.flatten()) * self.scale
 
     def step(self, rows: Any) -> None:
         picked = self.x.index_select(0, rows)
