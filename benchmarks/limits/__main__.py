@@ -20,13 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench_agent import engines
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
+from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Cell, Device
+from bench_protocol.catalogue.modern import MODERN
 from bench_protocol.catalogue.nonces import seed_of
 
 from . import entry, learning_curves, witness_deviations
 
-NAMES = [workload.name for workload in CATALOGUE]
+NAMES = sorted({workload.name for workload in (*CATALOGUE, *MODERN)})
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,22 +43,26 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--nonces", type=int, default=5, help="sessions of each workload")
+    parser.add_argument(
+        "--first", type=int, default=1, metavar="N", help="number of the first nonce"
+    )
+    parser.add_argument("--batch-size", type=int, help="the workload's own without")
     parser.add_argument("--only", choices=("readings", "figures"))
     parser.add_argument("--form", default="", help="form of the recipe's step; all: every form")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--kept", type=Path, metavar="FOLDER")
     parser.add_argument("--fault", choices=learning_curves.FAULTS)
     chosen = parser.parse_args(arguments)
-    nonces = [f"{number:064x}" for number in range(1, chosen.nonces + 1)]
+    nonces = [f"{number:064x}" for number in range(chosen.first, chosen.first + chosen.nonces)]
     for name in chosen.workloads:
-        workload = workload_named(name)
+        workload = witness_deviations.named(name)
         cell = Cell(
             workload=name,
             workload_digest=workload.digest,
             framework=chosen.framework,
             device=Device(kind=chosen.device),
             recipe=chosen.recipe,
-            batch_size=workload.batch_size,
+            batch_size=chosen.batch_size or workload.batch_size,
             precision=chosen.precision,
             data="generated",
         )

@@ -4,19 +4,23 @@ this."""
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench_agent import engines
-from bench_agent.base.messages import ReadTask
-from bench_agent.engines.seam import HasForms
-from bench_agent.worker import forms
+from bench_agent import data, engines
+from bench_agent.engines.seam import Data, HasForms, Session, Start
+from bench_agent.worker import forms, witness
+from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell
+from bench_protocol.catalogue.modern import MODERN
 from bench_protocol.catalogue.nonces import seed_of
+from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import Witness
 from bench_protocol.recompute import figures
-from bench_protocol.training.reading import parts
+from bench_protocol.training.reading import is_steady, parts
 from bench_protocol.training.recomputed import Figures
 from bench_protocol.training.witness_verdict import LEAST_MOVEMENT, LOSS_FLOOR, deviation, judge
 
@@ -47,39 +51,73 @@ def sessions(
     cell: Cell, nonces: Sequence[str], form: str = "", kept: Path | None = None
 ) -> Iterator[dict[str, Any]]:
     """A row for each nonce: the cell, the deviations of loss, of the farthest movement and of the
-    median movement by kind of reading, and the verdict.
+    median movement by kind of reading, the verdict, and the part of its limit that the value
+    closest to it takes. One session makes the readings of all nonces, so that each costs a few
+    steps.
 
     Args:
         form: of the cell's step; empty for the plain one.
         kept: the folder of recomputations that were made before.
     """
-    workload = workload_named(cell.workload)
+    workload = named(cell.workload)
     engine = engines.engine_named(cell.framework)
     engine.load(workload, cell)
     if form:
         forms.take(engine, form)
+    train, *_, test = data.load(workload.data_set, "generated")
+    order = seeded.order(workload.data_set.train_samples, 0)
+    samples = Data(*train, *test, order)
+    session = engine.open(workload, cell, seeded.initial_weights(workload), samples)
+    session.train_block(1)
     for nonce in nonces:
         seed = seed_of(nonce, workload.digest)
-        told, settings = forms.read(engine, ReadTask(workload=workload, cell=cell, nonce=nonce))
+        told = _readings(session, workload, cell, seed, samples)
         right = recomputed(cell.workload, nonce, cell.batch_size, kept)
-        start = (right.start_loss, right.start_loss)
-        off = {"start": [deviation(told.start_loss or 0.0, start, LOSS_FLOOR)]}
+        off: dict[str, list[float]] = {}
+        if right.start_loss is not None:
+            start = (right.start_loss, right.start_loss)
+            off["start"] = [deviation(told.start_loss or 0.0, start, LOSS_FLOOR)]
         done = parts(workload, cell.batch_size, seed)
         for part, reading, known in zip(done, told.readings, right.readings, strict=False):
             ranges = zip(reading.movements, known.movement_ranges, strict=True)
             moved = [deviation(norm or 0.0, ends, LEAST_MOVEMENT) for norm, ends in ranges]
             loss = deviation(reading.loss or 0.0, known.loss_range, LOSS_FLOOR)
-            off[part.kind] = [loss, max(moved), median(moved)]
-        verdict = judge(cell, workload, seed, told, right, settings=settings)
+            kind = "steady" if is_steady(workload) else part.kind
+            offs = [loss, max(moved), median(moved)]
+            off[kind] = list(map(max, off.get(kind, offs), offs))
+        verdict = judge(cell, workload, seed, told, right, settings=session.settings)
         shown = cell.model_dump(mode="json", include={"workload", "framework", "precision"})
         shown |= {"device": cell.device.kind, "recipe": cell.recipe, "form": form}
         shown |= {"nonce": int(nonce, 16), "off": off}
+        if verdict.deviation is not None and verdict.limit:
+            shown["share_of_limit"] = verdict.deviation / verdict.limit
         yield {**shown, "verdict": verdict.kind, "sentence": verdict.sentence}
+    session.close()
+
+
+def _readings(
+    session: Session, workload: Workload, cell: Cell, seed: str, samples: Data
+) -> Witness:
+    """The start loss and the readings of a session whose seed this is."""
+    order = seeded.order(workload.data_set.train_samples, 0, seed)
+    weights = seeded.initial_weights(workload, seed)
+    session.restart(Start(weights, (order,), 0, dropout=False))
+    evaluated = witness.evaluated_start(session, workload, cell, replace(samples, order=order))
+    session.train_block(1)
+    session.sync()
+    start_loss = witness.start_loss(session, evaluated)
+    calls = witness.Calls(forms.STEPS_PER_CALL, witness.untimed)
+    return witness.read(session, workload, cell, seed, start_loss, calls)
+
+
+def named(name: str) -> Workload:
+    """A workload of the catalogue, or one that is about to join it."""
+    return next((one for one in MODERN if one.name == name), None) or workload_named(name)
 
 
 def recomputed(workload: str, nonce: str, batch_size: int, kept: Path | None) -> Figures:
     """The recomputation of a session: the kept one, or one that is made and kept."""
-    made = workload_named(workload)
+    made = named(workload)
     path = kept and kept / f"{made.digest[:16]}-{int(nonce, 16)}-{batch_size}.json"
     if path and path.exists():
         return Figures.model_validate_json(path.read_text())

@@ -185,7 +185,7 @@ def test_the_measured_limits_are_those_in_use() -> None:
         for keys, _ in columns
     ]
     assert f"| `start_loss` | {' | '.join(starts)} |\n" in PAGE
-    for kind in ("short", "first", "deep", "masks"):
+    for kind in ("short", "first", "deep", "masks", "steady"):
         for convolves in (False, True):
             pairs = ["{:g}, {:g}".format(*table[kind][convolves]) for _, table in columns]
             name = f"`{kind}`{', conv.' if convolves else ''}"
@@ -194,6 +194,8 @@ def test_the_measured_limits_are_those_in_use() -> None:
         devices, precisions = (list(dict.fromkeys(one)) for one in zip(*members, strict=True))
         named = " and ".join(f"`{one}`" for one in precisions)
         assert f"| {' and '.join(devices)}, {named} |" in PAGE
+    tighter = f"{witness_limits.STATISTICS:g}, of the median {witness_limits.STEADY_MEDIAN:g}"
+    assert f"of running statistics {tighter}" in PAGE
     assert f"may be {witness_limits.MEDIAN:.0e}".replace("e-0", "e-") in PAGE
     named = " and ".join(f"`{one}`" for one in witness_limits.MEDIAN_PRECISIONS)
     assert f"In {named} with convolutions the median" in PAGE

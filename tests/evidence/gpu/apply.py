@@ -19,7 +19,7 @@ from bench_protocol.training import witness_limits
 
 LIMITS = Path("shared/src/bench_protocol/training/witness_limits.py")
 PROTOCOL, RESULTS = Path("docs/protocol.md"), Path("docs/results.md")
-KINDS = ("short", "first", "deep", "masks")
+KINDS = ("short", "first", "deep", "masks", "steady")
 TIMES = 3.0
 Table = dict[str, tuple[tuple[float, float], tuple[float, float]]]
 Key = tuple[str, str]

@@ -39,5 +39,5 @@ class Figures(Wire):
     (:func:`.reading.has_start_loss`). ``readings``: of the parts
     that are recomputed (:func:`.reading.parts_recomputed`)."""
 
-    start_loss: Finite | None
+    start_loss: Finite | None = None
     readings: tuple[Recomputed, ...]

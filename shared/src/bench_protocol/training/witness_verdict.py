@@ -188,7 +188,8 @@ def _reading(
         for moved, (low, high) in ranges
     ]
     for tensor, off in zip(tensors, offs, strict=True):
-        yield _Compared(f"the movement of {tensor} in {name}", off, allowed.movement)
+        limit = allowed.movement if tensor.has_gradient else allowed.statistics
+        yield _Compared(f"the movement of {tensor} in {name}", off, limit)
     if allowed.median is not None:
         yield _Compared(f"the median movement in {name}", median(offs), allowed.median)
 
