@@ -241,5 +241,5 @@ def test_many_values_of_one_do_not_speak_for_others(unit: str) -> None:
     few = figure_of(repeat(100 + n / 10, "o1", f"m{n * (not of_machines)}") for n in range(30))
     others = figure_of(repeat(200 + n, "o2" if of_machines else f"p{n}", f"n{n}") for n in range(3))
     found = compare(few, others)
-    assert (found.unit, found.n, found.n_other) == (unit, 1, 3)
+    assert (found.n_of, found.n, found.n_other) == (unit, 1, 3)
     assert found.verdict_kind == "too_few_runs"
