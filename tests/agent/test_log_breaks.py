@@ -206,6 +206,23 @@ def test_a_statement_is_used_once(machine: Machine) -> None:
         machine.meet_a_day_later()
 
 
+def test_all_evidence_is_kept(machine: Machine) -> None:
+    """Of an earlier loss and an earlier contradiction too; the same text once."""
+    whole = machine.log
+    for kept in (5, 4):
+        machine.log = restored(whole, kept, 0)
+        for _ in range(2):
+            with pytest.raises(LogContradiction):
+                machine.memory().meet()
+        at = utc_text(machine.now + timedelta(hours=1))
+        machine.log.statements = [machine.log.state_break(kept, at)]
+        machine.now += timedelta(days=1)
+        machine.memory().meet()
+        machine.now += timedelta(days=1)
+    assert len([*machine.home.servers.glob("*.break")]) == 2
+    assert len([*machine.home.servers.glob("*.contradiction")]) == 2
+
+
 def test_a_slow_clock_gives_a_statement_no_second_use(machine: Machine) -> None:
     machine.log = restored(machine.log, 5, 4)
     machine.log.statements = stated = [machine.log.state_break(5, AFTER)]

@@ -44,7 +44,7 @@ def answers(post: Poster, store: Store) -> dict[str, bytes]:
     identity, _ = post.made(), post.made()
     assert said.act(post, "hide", result=identity).status_code == 200
     with store.writing() as session:
-        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), None)
+        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), 4)
     seen: dict[str, bytes] = {}
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "none")

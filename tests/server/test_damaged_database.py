@@ -27,7 +27,7 @@ from bench_server.audit.verify import audit
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store, utc_now
 from bench_server.db.tables import Submission
-from bench_server.log import breaks
+from bench_server.log import breaks, reader
 from bench_server.ranking import published
 
 DAILY = Path(__file__).resolve().parents[2] / "deploy" / "daily.sh"
@@ -155,7 +155,7 @@ def test_a_damaged_statement_of_a_loss_hides_no_page(
     """Agents read the log there before they send anything."""
     post.made()
     with store.writing() as session:
-        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), None)
+        breaks.state(session, AUTHORITY, "a disk failed", utc_now(), reader.size(session))
     store.close()
     with closing(sqlite3.connect(str(store.engine.url.database))) as connection:
         value = f"CAST({note} AS TEXT)" if as_text else note

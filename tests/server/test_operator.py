@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
+from bench_server.log import breaks
 from bench_server.log.server_keys import Authority, load_authority
 from bench_server.settings import Settings
 
@@ -220,6 +221,19 @@ def test_what_cannot_be_is_said_in_a_line(
     assert stranger.exit_code == 2
     assert "BENCH_SERVER_KEYS_DIR" in stranger.output
     assert post.http.get("/api/v1/log").json()["size"] == size
+
+
+def test_a_loss_of_everything_is_stated_on_demand_alone(store: Store, command: Command) -> None:
+    """Every agent then accepts any log."""
+    for kept in ((), ("--kept", "0")):
+        asked = command("state-break", "--reason", "a new disk", *kept)
+        assert asked.exit_code == 2
+        assert "Every agent then accepts any log. Pass --yes" in asked.output
+    with store.reading() as session:
+        assert breaks.notes(session) == ()
+    stated = command("state-break", "--reason", "a new disk", "--yes")
+    assert stated.output == "stated: the log keeps 0 entries; see the page /log\n"
+    assert command("verify-log").exit_code == 0
 
 
 def test_a_dump_verifies_without_server_and_keys(

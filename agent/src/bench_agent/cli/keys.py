@@ -8,7 +8,7 @@ from bench_protocol.signing.keys import key_id
 
 from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_key
 from ..base.terminal import write, write_json
-from ..remote.checkpoint_memory import known_servers
+from ..remote import known_servers
 from ..remote.outbox import Outbox
 from .exits import Exit, stop
 from .options import Json, NamedServer, group, option
@@ -50,7 +50,7 @@ def rotate(
     if not servers:
         stop(Exit.WRONG_USAGE, "name every server that knows the key: --server URL, repeatable")
     named = {server.rstrip("/") for server in (*servers, *leave)}
-    if forgotten := sorted(set(known_servers(home)) - named):
+    if forgotten := sorted(set(known_servers.addresses(home)) - named):
         more = " ".join(f"--server {server}" for server in forgotten)
         stop(
             Exit.WRONG_USAGE,

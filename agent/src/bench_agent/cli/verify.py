@@ -17,9 +17,9 @@ from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..base.terminal import write, write_json
 from ..output.console import FAILURE, GOOD, SOFT, WARNING, console, say, show_table
-from ..remote.checkpoint_memory import server_of
 from ..remote.client import ServerRefused
 from ..remote.connection import reading
+from ..remote.known_servers import server_of
 from ..remote.log_receipts import parse_receipt
 from ..remote.outbox import Entry
 from ..remote.verify import (

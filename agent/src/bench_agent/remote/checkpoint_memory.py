@@ -9,72 +9,26 @@ note (:mod:`.log_breaks`).
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bench_protocol.base import strict_json
-from bench_protocol.base.errors import InvalidProof, ProtocolError
+from bench_protocol.base.errors import ProtocolError
 from bench_protocol.base.format import plural
 from bench_protocol.base.units import utc_text
-from bench_protocol.signing import envelope, merkle, note, receipts, tiles
+from bench_protocol.signing import envelope, note, receipts
 from bench_protocol.signing.breaks import LogBreak
 from bench_protocol.signing.receipts import Checkpoint
 
-from ..base.errors import HomeProblem, LogContradiction, ServerUnreachable
+from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, private_folder, read_json, write_durably
-from .log_breaks import explaining, sent_to
+from .known_servers import ServerState, state_of
+from .log_breaks import explaining, kept_and_lost, sentences
+from .log_history import continues, newest_of_one_history, size_of
 from .log_receipts import parse_receipt
 from .outbox import Outbox
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """Origin and key from the first contact, and the newest checkpoint. ``seen_at``: when the
-    agent first saw it, by this machine's clock. ``license``: the licence that the user agreed to,
-    or None.
-    """
-
-    origin: str
-    key: str
-    checkpoint: str
-    seen_at: str
-    license: str | None = None
-
-
-def _size(checkpoint: Checkpoint) -> int:
-    return checkpoint.size
-
-
-def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
-    """Find the server whose log signed a checkpoint: its address and stored state.
-
-    Raises:
-        InvalidProof: no known log signed it.
-    """
-    for path in sorted(home.servers.glob("*.json")):
-        document = read_json(path)
-        server = _state(document, path)
-        with suppress(ProtocolError):
-            receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
-            return str(document["server"]), server
-    raise InvalidProof(
-        "its receipt comes from a log that this machine does not know", field="receipt"
-    )
-
-
-def known_servers(home: Home) -> list[str]:
-    return [str(read_json(path)["server"]) for path in home.servers.glob("*.json")]
-
-
-def _state(document: Any, path: Path) -> ServerState:
-    try:
-        return ServerState(**document["known"])
-    except (KeyError, TypeError):
-        raise HomeProblem(f"{path} holds no checkpoint; move it away: it is damaged") from None
 
 
 class CheckpointMemory:
@@ -98,7 +52,7 @@ class CheckpointMemory:
         """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
-        return _state(read_json(self._path), self._path)
+        return state_of(read_json(self._path), self._path)
 
     def meet(self) -> ServerState:
         """Fetch the log's newest checkpoint and compare it with the stored one.
@@ -128,7 +82,7 @@ class CheckpointMemory:
         remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
         key = note.parse_key(stored.key)
         found = explaining(statements, key, remembered, stored.seen_at, self._now())
-        if found is not None and not self._continues(remembered, shown):
+        if found is not None and not continues(self._fetch, remembered, shown):
             return self._resume(replace(seen, license=stored.license), shown, *found)
         if shown.size < remembered.size:
             had = plural(remembered.size, "entry", "entries")
@@ -140,7 +94,8 @@ class CheckpointMemory:
     def has(self, checkpoint: str) -> bool:
         """Whether the log, as it was seen last, continues a checkpoint of a receipt."""
         server = self._server_state()
-        return self._continues(*(self._open(server, c) for c in (checkpoint, server.checkpoint)))
+        old, newest = (self._open(server, c) for c in (checkpoint, server.checkpoint))
+        return continues(self._fetch, old, newest)
 
     def check(self, sent: Sequence[tuple[bytes, Any]]) -> None:
         """Check the receipts of posted envelopes' bytes, by one growth proof for all.
@@ -191,72 +146,36 @@ class CheckpointMemory:
             self._remember(server)
         return server
 
-    def _continues(self, old: Checkpoint, new: Checkpoint) -> bool:
-        if new.size < old.size:
-            return False
-        try:
-            self._newest_of_one_history({old, new})
-        except ProtocolError:
-            return False
-        return True
-
     def _require_one_history(self, texts: Mapping[Checkpoint, str]) -> Checkpoint:
         """The largest of some checkpoints, if each continues the next smaller one."""
         try:
-            return self._newest_of_one_history(texts)
+            return newest_of_one_history(self._fetch, texts)
         except ProtocolError as error:
             stored = self._server_state().checkpoint
             others = "\n".join(
-                texts[each] for each in sorted(texts, key=_size) if texts[each] != stored
+                texts[each] for each in sorted(texts, key=size_of) if texts[each] != stored
             )
             raise self._contradiction(error.detail, others) from None
-
-    def _newest_of_one_history(self, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
-        history = sorted(checkpoints, key=_size)
-        newest = history[-1]
-        steps = [
-            (old, new, merkle.consistency_ranges(old.size, new.size))
-            for old, new in pairwise(history)
-        ]
-        wanted = [node for _, _, ranges in steps for node in merkle.nodes_of(ranges)]
-        nodes = tiles.fetch_nodes(self._fetch, newest.size, wanted)
-        for old, new, ranges in steps:
-            proof = [merkle.range_hash(nodes, *each) for each in ranges]
-            receipts.verify_growth(old, new, proof)
-        return newest
 
     def _resume(
         self, seen: ServerState, shown: Checkpoint, stated: LogBreak, statement: str
     ) -> ServerState:
         """Accept a log after the loss that it states, if it and each receipt of a kept entry agree
         with the tree that is left. Results whose entries are lost return to the outbox."""
-        size, outbox = stated.kept.size, Outbox(self._home.outbox)
-        sent = [*sent_to(outbox, note.parse_key(seen.key))]
-        texts = {tree: receipt.checkpoint for _, receipt, tree in sent if receipt.index < size}
-        texts |= {stated.kept: statement, shown: seen.checkpoint}
+        outbox, size = Outbox(self._home.outbox), stated.kept.size
+        kept, lost = kept_and_lost(outbox, note.parse_key(seen.key), size)
+        texts = {**kept, stated.kept: statement, shown: seen.checkpoint}
         if max(tree.size for tree in texts) > shown.size:
             why = f"it states that {size} entries are left, and shows {shown.size}"
             raise self._contradiction(why, f"{statement}\n{seen.checkpoint}")
         self._require_one_history(texts)
-        lost = [
-            entry
-            for entry, receipt, _ in sent
-            if receipt.index >= size and "withdrawn" not in (entry.answer or {})
-        ]
         for entry in lost:
             outbox.put_back(entry)
-        write_durably(self._path.with_suffix(".break"), statement.encode())
+        self._keep("break", statement)
         seen = replace(seen, seen_at=max(seen.seen_at, stated.at))
         self._remember(seen)
-        again = f"; to post them again: {self._home.command(f'submit --server {self.server}')}"
-        since = "before" if stated.last == "none" else f"after {stated.last}"
-        self._say(
-            f"The log of {self.server} lost every entry from number {size} on, as it states "
-            f"(signed {stated.at}): {stated.reason}. {plural(len(lost), 'result')} of this machine "
-            f"went with them{again if lost else ''}. What you hid, showed, withdrew or revoked "
-            f"there {since} is lost too: do it again. For a key that you rotated or enrolled "
-            f"then, ask the operator."
-        )
+        submit = self._home.command(f"submit --server {self.server}")
+        self._say(sentences(self.server, stated, len(lost), submit))
         return seen
 
     def _remember(self, server: ServerState) -> None:
@@ -264,12 +183,18 @@ class CheckpointMemory:
         document = {"server": self.server, "known": asdict(server)}
         write_durably(self._path, json.dumps(document, indent=1).encode())
 
+    def _keep(self, kind: str, text: str) -> Path:
+        """Keep evidence beside what was kept before; the same text once."""
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        path = self._path.with_suffix(f".{digest}.{kind}")
+        private_folder(path.parent)
+        write_durably(path, text.encode())
+        return path
+
     def _contradiction(self, why: str, shown: str) -> LogContradiction:
         stored = self.stored_server
-        evidence = self._path.with_suffix(".contradiction")
-        private_folder(evidence.parent)
         remembered = stored.checkpoint if stored else ""
-        write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
+        evidence = self._keep("contradiction", f"{why}\n\n{remembered}\n{shown}")
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
             f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "

@@ -27,7 +27,7 @@ from bench_protocol.signing.breaks import REASON
 from ..db.store import Store, utc_now
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
-from ..log import breaks, writer
+from ..log import breaks, reader, writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from .options import DatabaseUrl
 from .setup import open_store, read_settings, remark, stop
@@ -54,6 +54,7 @@ IDS = {
     "owner": "OWNER is a label of 1 to 80 characters without control characters",
     "reason": "--reason is a text of 1 to 200 characters without control characters",
 }
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 
 
@@ -176,15 +177,11 @@ def restore(result: ResultId, database_url: DatabaseUrl = None) -> None:
 @results.command()
 def withdraw(
     result: ResultId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Erase a result whose sender can no longer sign. This cannot be undone."""
-    question = f"Erase result {result} for good?"
-    if not yes and not typer.get_text_stream("stdin").isatty():
-        raise stop(f"{question} Pass --yes to agree, or answer at a terminal.")
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
+    _require_yes(yes, f"Erase result {result} for good?")
     _decide(database_url, "withdraw", result=result)
 
 
@@ -209,17 +206,31 @@ def state_break(
         int | None,
         typer.Option(min=0, metavar="N", help="Entries that are left (default: all present)."),
     ] = None,
+    yes: Yes = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Sign a statement that the newest entries of a restored log are lost.
 
-    Agents that saw such entries accept the log again, and post their lost results again.
+    Agents that saw such entries accept the log again, and post their lost results again. It asks
+    if no entry is left: agents then accept any log.
     """
     if not re.fullmatch(REASON, reason) or unseen(reason):
         raise stop(IDS["reason"])
-    with acting(database_url) as (store, authority), store.writing() as session:
-        size = breaks.state(session, authority, reason, utc_now(), kept)
-    print(f"stated: the log keeps {people.plural(size, 'entry', 'entries')}; see the page /log")
+    with acting(database_url) as (store, authority):
+        with store.reading() as session:
+            kept = reader.newest_checkpoint(session).size if kept is None else kept
+        if kept == 0:
+            _require_yes(yes, "State that no entry is left? Every agent then accepts any log.")
+        with store.writing() as session:
+            breaks.state(session, authority, reason, utc_now(), kept)
+    print(f"stated: the log keeps {people.plural(kept, 'entry', 'entries')}; see the page /log")
+
+
+def _require_yes(yes: bool, question: str) -> None:
+    if not yes and not typer.get_text_stream("stdin").isatty():
+        raise stop(f"{question} Pass --yes to agree, or answer at a terminal.")
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
 
 
 def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:

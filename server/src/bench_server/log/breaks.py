@@ -12,20 +12,15 @@ from bench_protocol.signing.receipts import open_checkpoint
 from ..db.store import is_damage
 from ..db.tables import LogBreak, LogCheckpoint, LogEntry
 from ..errors import NotFound
-from . import reader
 from .server_keys import Authority
 
 
-def state(
-    session: Session, authority: Authority, reason: str, now: datetime, kept: int | None
-) -> int:
-    """Sign and store the statement that all entries from ``kept`` on (None: from the log's size on)
-    are lost; returns the number of entries that are left.
+def state(session: Session, authority: Authority, reason: str, now: datetime, size: int) -> None:
+    """Sign and store the statement that all entries from number ``size`` on are lost.
 
     Raises:
         NotFound: the log has no checkpoint of this size.
     """
-    size = reader.newest_checkpoint(session).size if kept is None else kept
     checkpoint = session.get(LogCheckpoint, size)
     if checkpoint is None:
         near = select(LogCheckpoint.size).where(col(LogCheckpoint.size) <= size)
@@ -36,7 +31,6 @@ def state(
     tree = open_checkpoint(checkpoint.note, authority.log_key)
     note = Statement(tree, last, utc_text(now), reason).signed(authority.log)
     session.add(LogBreak(kept_size=size, stated_at=now, note=note))
-    return size
 
 
 def notes(session: Session) -> tuple[str, ...]:
