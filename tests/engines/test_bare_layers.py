@@ -36,13 +36,19 @@ def test_pytorchs_modules_have_the_weights_and_the_output_of_the_list(workload: 
     assert count == workload.parameter_count
 
 
-@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+@pytest.mark.parametrize(
+    "workload", dict.fromkeys((*CATALOGUE, *MODERN)), ids=lambda workload: workload.name
+)
 def test_jaxs_functions_have_the_weights_and_the_output_of_the_list(workload: Workload) -> None:
     jax = pytest.importorskip("jax")
-    loops = importlib.import_module("layers_jax")
-    made = loops.weights(workload.layers, workload.shapes[0])
-    sizes = [value.shape for value in jax.tree.leaves(made)]
+    loops, inputs = importlib.import_module("layers_jax"), workload.shapes[0]
+    made, kept = loops.weights(workload.layers, inputs), loops.running(workload.layers, inputs)
+    sizes = [value.shape for value in jax.tree.leaves((made, kept))]
     assert sum(map(math.prod, sizes)) == workload.parameter_count
-    x = jax.numpy.zeros((2, *workload.shapes[0]))
-    out = jax.eval_shape(partial(loops.forward, workload.layers), made, x, jax.random.key(0))
-    assert out.shape == (2, workload.data_set.classes)
+    x = jax.numpy.zeros((2, *inputs), "int32" if workload.data_set.tokens else "float32")
+    forward, seen = partial(loops.forward, workload.layers), []
+    out = jax.eval_shape(lambda made, x: forward(made, x, jax.random.key(0), seen), made, x)
+    assert out.shape == (2, *workload.shapes[-1])
+    assert [[one.shape for one in pair] for pair in seen] == [
+        [one.shape for one in pair] for pair in kept
+    ]
