@@ -38,7 +38,8 @@ def are_independent(workload: Workload) -> bool:
 
 def one_core_chains(workload: Workload, batch_size: int) -> int:
     """The number of chains where one core computes a chain (MLX): if possible one for each core."""
-    weights = workload.trained_parameter_count
+    # A step of a sequence uses each weight once for each of its tokens.
+    weights = workload.trained_parameter_count // workload.data_set.units_per_sample
     if weights > MOST_WEIGHTS or not are_independent(workload):
         return 1
     most = min(available_cores(), batch_size // LEAST_SAMPLES, MOST_SUMMED // max(1, weights))
