@@ -1,4 +1,4 @@
-"""TensorFlow, recipes ``naive`` and ``pipeline``: ``model.fit`` with one-hot labels.
+"""TensorFlow, recipes ``naive`` and ``pipeline``: ``model.fit``, with one-hot labels of pictures.
 
 ``fit`` runs in its own thread for the whole session, so that no block contains its start-up. A
 callback stops it before a batch until more batches are requested. The callback does no work per
@@ -37,11 +37,16 @@ class FitSession(shared.KerasSession):
     def __init__(self, built: shared.Built) -> None:
         super().__init__(built)
         model = built.model
-        self._classes = built.workload.data_set.classes
+        data_set = built.workload.data_set
+        # A row of as many numbers as there are tokens would be far larger than its label.
+        self._one_hot = None if data_set.tokens else np.eye(data_set.classes, dtype=np.float32)
+        loss = keras.losses.CategoricalCrossentropy
+        if self._one_hot is None:
+            loss = keras.losses.SparseCategoricalCrossentropy
         self._arguments = self._on_dataset if self._pipeline else self._on_arrays
         model.compile(
-            optimizer=keras_model.optimizer(built.workload.optimizer),
-            loss=keras.losses.CategoricalCrossentropy(from_logits=True),
+            optimizer=keras_model.optimizer(built.workload.optimizer, model.trainable_variables),
+            loss=loss(from_logits=True),
             # Keras' "auto" sees the machine's GPUs even if they are hidden, and would use XLA in a
             # CPU cell.
             jit_compile=False if self._on_cpu else "auto",
@@ -91,7 +96,7 @@ class FitSession(shared.KerasSession):
     def step_count(self) -> int:
         return int(self._model.optimizer.iterations.numpy())
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         first = next(self._arguments((self._data.order,), 0))
         batches = first["x"]
         if not isinstance(batches, tf.data.Dataset):
@@ -143,8 +148,9 @@ class FitSession(shared.KerasSession):
         }
 
     def _samples(self, rows: Any) -> tuple[Any, Any]:
-        labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
-        return as_inputs(self._data.train_x[rows]), labels
+        labels = self._data.train_y[rows]
+        x = as_inputs(self._data.train_x[rows])
+        return x, labels if self._one_hot is None else self._one_hot[labels]
 
     def _fit(self, every: Iterator[Arguments]) -> None:
         gate = self._gate

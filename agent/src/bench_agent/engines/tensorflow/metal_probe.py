@@ -26,7 +26,8 @@ from bench_protocol.training.reading import COUNTED_ON
 
 from ..seam import WrongResult
 from . import update
-from .keras_model import convolution, dense_product, optimizer, restart
+from .keras_layers import convolution, dense_product
+from .keras_model import optimizer, restart
 
 # float32 products of some hundred terms agree to about 1e-6; the wrong fusion differs far more.
 TOLERANCE = 1e-4
@@ -84,7 +85,7 @@ def forms(*, tuned: bool = False) -> tuple[Form, ...]:
     safe = Form(
         "safe",
         lambda x, kernel, bias: nn.relu(dense_product(x, kernel, bias)),
-        lambda x, kernel, bias: nn.relu(convolution(x, kernel, bias, 1, "valid")),
+        lambda x, kernel, bias: nn.relu(convolution(x, kernel, bias, 1, "VALID")),
         train,
     )
     return stock, replace(stock, remapper=False), safe, replace(safe, remapper=False)
@@ -162,8 +163,8 @@ def update_deviation(form: Form, settings: Optimizer) -> float:
 
 def keras_updates(settings: Optimizer, gradients: Array) -> Array:
     """Train by Keras' own optimiser. See :data:`Train`."""
-    chosen = optimizer(settings)
     weights = keras.Variable(np.zeros_like(gradients[0]), dtype="float32")
+    chosen = optimizer(settings, [weights])
     chosen.build([weights])
     restart(chosen)
     step = tf.function(lambda gradient: chosen.apply([gradient], [weights]), autograph=False)

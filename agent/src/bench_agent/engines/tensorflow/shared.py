@@ -61,13 +61,14 @@ class KerasSession(TrainingLoop):
         except (ValueError, RuntimeError):  # a device without memory statistics
             return None
 
-    def _inferred(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _inferred(self, x: NDArray[Any]) -> NDArray[np.float32]:
         with tf.device(self._place):
             logits: NDArray[np.float32] = self._inference(tf.constant(x)).numpy()
         return logits
 
     def _inferred_logits(self, x: Any) -> Any:
-        """Logits of some pictures in a graph, dropout off; float32 (batch, classes)."""
+        """Logits of some inputs in a graph, dropout off; float32 (batch, classes), or (batch,
+        steps, classes) of tokens."""
         return tf.cast(self._model(x, training=False), tf.float32)
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:

@@ -18,7 +18,7 @@ from bench_protocol.catalogue.seeded import Weights
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.training.reading import STEPS_PER_LOOP
 
-from ..common import resident
+from ..common import are_tokens, resident
 from ..cpu import malloc
 from ..loop import SlicedLoop
 from . import dropout, keras_model, shared, units, update
@@ -42,7 +42,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         super().__init__(built)
         workload, data, batch_size = built.workload, built.data, built.cell.batch_size
         self._loss = tf.constant(0.0)
-        self._x = tf.constant(resident(data.train_x))
+        x = resident(data.train_x)
+        self._x = tf.constant(x.astype(indices) if are_tokens(data.train_x) else x)
         self._indices, self._xla = indices, xla
         self._y = tf.constant(data.train_y.astype(indices))
         self._order = tf.Variable(data.order.astype(indices), trainable=False)
@@ -83,10 +84,10 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         with tf.device(self._place):
             self._order.assign(order.astype(self._indices))
 
-    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+    def copied_batches(self, count: int) -> list[NDArray[Any]]:
         with tf.device(self._place):
             rows = tf.split(self._order[: count * self._batch_size], count)
-            batches = [self._floats(some) for some in rows]
+            batches = [self._inputs(some) for some in rows]
         return [batch.numpy() for batch in batches]
 
     def _train(self, first: int, count: int) -> None:
@@ -95,7 +96,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
             self._loss = self._program(*scalars)
 
     def _inferred_logits(self, x: Any) -> Any:
-        (logits,) = self._logits([tf.cast(x, self._compute)], dropout.none)
+        (logits,) = self._logits([self._typed(x)], dropout.none, training=False)
         return tf.cast(logits, tf.float32)
 
     def _switch_dropout(self) -> None:
@@ -178,35 +179,29 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         # A first dense layer has no layers before it that chains could share.
         whole = isinstance(self._cut, units.DensePair)
         parts = [rows] if whole or self._chains == 1 else tf.split(rows, self._chains)
-        outputs = self._logits([self._pictures(part) for part in parts], drop)
+        inputs = [self._typed(self._inputs(part)) for part in parts]
+        outputs = self._logits(inputs, drop, training=True)
         labelled = [rows] if self._cut else parts
         return [self._loss_of(x, part) for x, part in zip(outputs, labelled, strict=True)]
 
-    def _logits(self, parts: list[Any], drop: tf_forward.Drop) -> list[Any]:
+    def _logits(self, parts: list[Any], drop: tf_forward.Drop, *, training: bool) -> list[Any]:
         """Logits of the parts of a batch; where layers are cut by units, of the whole batch."""
+        # XLA has no cuDNN LSTM.
+        unrolled = self._on_cpu or self._xla
+        mode = tf_forward.Mode(training, self.layers == "stock", unrolled)
 
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
-            return self._forward(layers, keras_layers, x, drop)
+            return tf_forward.forward(layers, keras_layers, x, drop, mode)
 
         outputs = [forward(slice(self._cut.first if self._cut else None), part) for part in parts]
         return outputs if self._cut is None else [self._cut(tf.concat(outputs, 0), forward)]
 
-    def _forward(self, layers: Any, keras_layers: Any, x: Any, drop: tf_forward.Drop) -> Any:
-        return tf_forward.forward(
-            layers,
-            keras_layers,
-            x,
-            drop,
-            stock=self.layers == "stock",
-            # XLA has no cuDNN LSTM.
-            unrolled=self._on_cpu or self._xla,
-        )
+    def _typed(self, inputs: Any) -> Any:
+        """Floats in the layers' compute type; tokens stay integers."""
+        return tf.cast(inputs, self._compute) if inputs.dtype.is_floating else inputs
 
-    def _pictures(self, rows: Any) -> Any:
-        return tf.cast(self._floats(rows), self._compute)
-
-    def _floats(self, rows: Any) -> Any:
+    def _inputs(self, rows: Any) -> Any:
         x = tf.gather(self._x, rows)
         return tf.cast(x, tf.float32) / np.float32(255) if x.dtype == tf.uint8 else x
 
@@ -214,7 +209,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
         )
-        return tf.reduce_sum(losses) / self._batch_size
+        return tf.reduce_sum(losses) / (self._batch_size * self._workload.data_set.units_per_sample)
 
 
 def _counted(body: Any, count: int, *values: Any) -> Any:

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from bench_protocol.catalogue.layers import Conv2D, Dense, Dropout, MaxPool2D
 from bench_protocol.catalogue.workloads import Workload
+from bench_protocol.payload.witness import trained_tensors
 
 from ..cpu import chains as cpu_chains
 from .forward import bias_and_activation, product
@@ -37,6 +38,8 @@ Forward = Callable[[slice, Any], Any]
 def chains(workload: Workload, batch_size: int) -> int:
     """The number of chains of a batch before the first large layer, and of parts of the layers from
     there on."""
+    if not all(tensor.has_gradient for tensor in trained_tensors(workload)):
+        return 1  # a normalisation takes the statistics of the whole batch
     large = large_layers(workload)
     first = large[0] if large else len(workload.layers)
     weights = sum(_weights(workload, i) for i in range(workload.frozen_layers, first))
@@ -50,7 +53,7 @@ def large_layers(workload: Workload) -> list[int]:
     if first is None:
         return []
     layers = [i for i in _weighted(workload) if i >= first]
-    return layers if all(isinstance(workload.layers[i], Conv2D | Dense) for i in layers) else []
+    return layers if all(map(_has_bias, (workload.layers[i] for i in layers))) else []
 
 
 def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
@@ -64,6 +67,8 @@ def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
     by_units = (
         isinstance(first, Dense)
         and isinstance(second, Dense)
+        and _has_bias(first)
+        and _has_bias(second)
         and all(isinstance(layer, Dropout) for layer in between)
         and first.units % chains == 0
         and shapes[lower][-1] * first.units >= LEAST_WEIGHTS
@@ -173,6 +178,11 @@ def _weighted(workload: Workload) -> list[int]:
 def _weights(workload: Workload, index: int) -> int:
     shapes = workload.layers[index].weight_shapes(workload.shapes[index]).values()
     return sum(math.prod(shape) for shape in shapes)
+
+
+def _has_bias(layer: Any) -> bool:
+    """Whether a layer can be cut: its weights are a kernel and a bias."""
+    return isinstance(layer, Conv2D | Dense) and layer.bias
 
 
 def _units(layer: Any) -> int:

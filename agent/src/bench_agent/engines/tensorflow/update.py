@@ -78,6 +78,7 @@ def _rmsprop(settings: RMSprop, state: State, fused: bool) -> Update:
 def _adam(settings: Adam, state: State, fused: bool) -> Update:
     rate, epsilon = settings.learning_rate, settings.epsilon
     beta_1, beta_2 = settings.beta_1, settings.beta_2
+    kept = 1 - rate * settings.weight_decay
     excess_1, excess_2 = _excess(beta_1), _excess(beta_2)
     fused_rate = rate * math.sqrt(excess_2) / excess_1
     fused_epsilon = epsilon * math.sqrt(excess_2)
@@ -87,6 +88,8 @@ def _adam(settings: Adam, state: State, fused: bool) -> Update:
         power_2 = tf.pow(tf.constant(beta_2, tf.float32), number)
         alpha = rate * tf.sqrt(1 - power_2) / (1 - power_1)
         for (variable, mean, square), gradient in zip(state, gradients, strict=True):
+            if kept != 1 and len(variable.shape) > 1:
+                variable.assign(variable * kept)
             if fused:
                 tf.raw_ops.ResourceApplyAdam(
                     var=variable.handle,
@@ -119,6 +122,8 @@ def _sgd(settings: SGD, state: State, fused: bool) -> Update:
 
     def apply(gradients: Sequence[Any], number: Any) -> None:
         for (variable, velocity, _), gradient in zip(state, gradients, strict=True):
+            if settings.weight_decay:
+                gradient += settings.weight_decay * variable
             if fused:
                 tf.raw_ops.ResourceApplyKerasMomentum(
                     var=variable.handle,
