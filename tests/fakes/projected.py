@@ -30,7 +30,7 @@ from .authority import AUTHORITY
 from .seeding import invented
 from .waiting import wait_for
 
-SETTLED_SECONDS = 30
+SETTLED_SECONDS = 60
 PROJECTED = (
     *(Measurement, Aggregate, OwnerSpread, EnvironmentRow),
     *(Owner, SigningKey, Submission, PublishedFigure),
