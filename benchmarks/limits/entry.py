@@ -76,8 +76,10 @@ def _band(
         for column in (columns[-1], half)
     )
     wrong = loss_by_steps.RANDOM_LABELS * (1 - 1 / data_set.classes)
+    if data_set.tokens:
+        wrong = 1 - loss_by_steps.SUCCESSOR_SHARES[0]
     strays = DEVIATIONS * math.sqrt(wrong * (1 - wrong) / data_set.test_samples)
-    floor = loss_by_steps.lowest_loss(data_set.classes)
+    floor = loss_by_steps.floor_of(data_set)
     spread = loss_by_steps.CURVE_SPREAD
     below = max(TOWARDS_HALF * (accuracy - half_accuracy), spread * (1 - wrong - accuracy))
     above = max(TOWARDS_HALF * (half_loss - loss), spread * (loss - floor))

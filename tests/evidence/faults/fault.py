@@ -25,7 +25,7 @@ TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, leas
 # Why a fault may even keep the level of an honest run: nothing but the sender saw the time.
 SENDERS_CLOCK = "block times and window are readings of the sender's clock alone"
 KNOWS_WHEN = "it knows when it is read; only pace and test loss bound what it gains"
-Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "K", "L", "N", "P"]
+Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "K", "L", "M", "N", "P"]
 GROUPS: dict[Group, str] = {
     "A": "the step, in every session",
     "B": "the loop",
@@ -37,6 +37,7 @@ GROUPS: dict[Group, str] = {
     "H": "the optimiser in bfloat16",
     "K": "the timed session, keyed: on a step, a call, being read",
     "L": "the timed session: an epoch's end, work and time outside of the clock",
+    "M": "transformers and normalised networks",
     "N": "new: not in the audit",
     "P": "one for each check that no other exercises",
 }

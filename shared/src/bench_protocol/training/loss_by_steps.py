@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from ..catalogue.matrix import Cell
-from ..catalogue.workloads import Workload
+from ..catalogue.workloads import DataSet, Workload
 from ..payload.result import Evaluation
 from .measured_limits import limits_of
 
@@ -26,6 +26,8 @@ SAMPLE_DEVIATION, DEVIATIONS = 1.4, 3.5
 EVALUATED_FLOPS, FEWEST_EVALUATED = 2e11, 64
 # One label in eight is drawn at random (docs/protocol.md).
 RANDOM_LABELS = 1 / 8
+# Of a token's four likely successors, and of any token.
+SUCCESSOR_SHARES, SPREAD = (1 / 2, 1 / 4, 1 / 8, 1 / 16), 1 / 16
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def judge(cell: Cell, workload: Workload, steps: int, evaluation: Evaluation | N
     fewest, most = sorted((float(steps), by_samples))
     if fewest < curve[0][0]:
         return LossVerdict("unchecked", f"{steps:,} steps are too few to judge the loss by")
-    floor = lowest_loss(workload.data_set.classes)
+    floor = floor_of(workload.data_set)
     slow, fast = _at(curve, fewest), _at(curve, most)
     # The loss may fall to the floor after the last step of the curve.
     fast = fast - CURVE_SPREAD * (fast - floor) if most <= curve[-1][0] else floor
@@ -87,6 +89,21 @@ def judge(cell: Cell, workload: Workload, steps: int, evaluation: Evaluation | N
         lowest,
         highest,
     )
+
+
+def floor_of(data_set: DataSet) -> float:
+    """The lowest mean loss on a data set's generated samples.
+
+    Of text: the entropy of a token's successors (:mod:`..catalogue.tokens`), less what is lost
+    where two of them are one token: 3 / classes, twice its mean.
+    """
+    if not data_set.tokens:
+        return lowest_loss(data_set.classes)
+    chances = [share + SPREAD / data_set.classes for share in SUCCESSOR_SHARES]
+    rare = SPREAD / data_set.classes
+    entropy = -sum(chance * math.log(chance) for chance in chances)
+    entropy -= (data_set.classes - len(chances)) * rare * math.log(rare)
+    return max(0.0, entropy - 3 / data_set.classes)
 
 
 def lowest_loss(classes: int) -> float:

@@ -159,8 +159,7 @@ def drops(workload: Workload) -> bool:
 
 
 def convolves(workload: Workload) -> bool:
-    trained = workload.layers[workload.frozen_layers :]
-    return any(isinstance(layer, Conv2D | Residual) for layer in trained)
+    return any(isinstance(layer, Conv2D) for layer in _inner(workload, workload.frozen_layers))
 
 
 def normalises_by_batch(workload: Workload) -> bool:

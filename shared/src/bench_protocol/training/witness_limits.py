@@ -36,7 +36,7 @@ WRONG_BEYOND = 10.0
 Row = Kind | Literal["steady"]
 _Pair = tuple[float, float]
 _Table = dict[Row, tuple[_Pair, _Pair]]
-_STEADY_COARSE: tuple[_Pair, _Pair] = ((1e-3, 2e-1), (1e-2, 6e-1))
+_STEADY_COARSE: tuple[_Pair, _Pair] = ((5e-3, 2e-1), (1e-2, 6e-1))
 _FLOAT32: _Table = {
     "short": ((1e-6, 2e-4), (1e-5, 2e-3)),
     "first": ((1e-6, 2e-4), (1e-5, 2e-3)),

@@ -2,6 +2,8 @@
 
 from functools import cache
 
+from bench_protocol.catalogue.catalogue import CATALOGUE
+
 from ..fault import Fault
 from . import (
     checks,
@@ -11,6 +13,7 @@ from . import (
     epochs,
     keyed,
     model,
+    modern,
     optimiser,
     outside,
     resnet,
@@ -20,6 +23,8 @@ from . import (
     timed,
 )
 
+# Those of workloads that are about to join the catalogue wait.
+NAMES = {workload.name for workload in CATALOGUE}
 FAULTS: tuple[Fault, ...] = tuple(
     sorted(
         (
@@ -37,6 +42,7 @@ FAULTS: tuple[Fault, ...] = tuple(
             *epochs.FAULTS,
             *outside.FAULTS,
             *checks.FAULTS,
+            *(fault for fault in modern.FAULTS if fault.setup.workload in NAMES),
         ),
         key=lambda fault: (fault.group, int(fault.name[1:])),
     )
