@@ -234,7 +234,7 @@ def test_compared_set_ups_are_told_apart_by_name_in_a_chart(fleet: Poster) -> No
     things = get(fleet.http, f"/compare?ids={','.join(ids)}")["things"]
     assert len(things) == 3
     page = fleet.http.get(f"/compare?ids={','.join(ids)}").text
-    for by, axis in (("price", "Price at launch in USD"), ("energy", "Energy of a sample")):
+    for by, axis in (("price", "Price at launch in USD"), ("energy", "Energy of the same work")):
         figure = chart(page, by)
         assert f'<p class="axis-title x-title quiet">{axis}' in figure
         assert f'<p class="axis-title quiet">Times as fast as {things[0]["name"]}</p>' in figure

@@ -81,7 +81,7 @@ def of_comparison(answer: CompareAnswer) -> Charts:
     )
     by_energy = _chart(
         "Speed by energy",
-        (f"Energy of a sample, times that of {first.name}", times),
+        (f"Energy of the same work, times that of {first.name}", times),
         [
             _of_thing(thing, 1 if thing is first else thing.relative_energy, "energy", people.ratio)
             for thing in answer.things
