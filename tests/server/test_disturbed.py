@@ -96,6 +96,6 @@ def test_machines_that_disagree_say_so_with_their_range(owners: Poster) -> None:
     assert shown["samples_per_second"] == pytest.approx(1_600, rel=1e-3)
     assert (shown["spread_between"], shown["unsteady"]) == ("machines", True)
     board = page(owners, BOARD)
-    assert "machines disagree: 1,600 to 58,182/s" in board
+    assert "machines disagree: 1,600 to 58,182 samples/s" in board
     assert ">unsteady</span>" in board
     assert 'title="between machines">machines</span>' in board
