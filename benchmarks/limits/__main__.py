@@ -20,14 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench_agent import engines
-from bench_protocol.catalogue.catalogue import CATALOGUE
+from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
 from bench_protocol.catalogue.matrix import Cell, Device
-from bench_protocol.catalogue.modern import MODERN
 from bench_protocol.catalogue.nonces import seed_of
 
 from . import entry, learning_curves, witness_deviations
 
-NAMES = sorted({workload.name for workload in (*CATALOGUE, *MODERN)})
+NAMES = sorted(workload.name for workload in CATALOGUE)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     nonces = [f"{number:064x}" for number in range(chosen.first, chosen.first + chosen.nonces)]
     for name in chosen.workloads:
-        workload = witness_deviations.named(name)
+        workload = workload_named(name)
         cell = Cell(
             workload=name,
             workload_digest=workload.digest,

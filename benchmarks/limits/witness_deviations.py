@@ -15,7 +15,6 @@ from bench_agent.worker import forms, witness
 from bench_protocol.catalogue import seeded
 from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.matrix import Cell
-from bench_protocol.catalogue.modern import MODERN
 from bench_protocol.catalogue.nonces import seed_of
 from bench_protocol.catalogue.workloads import Workload
 from bench_protocol.payload.witness import Witness
@@ -59,7 +58,7 @@ def sessions(
         form: of the cell's step; empty for the plain one.
         kept: the folder of recomputations that were made before.
     """
-    workload = named(cell.workload)
+    workload = workload_named(cell.workload)
     engine = engines.engine_named(cell.framework)
     engine.load(workload, cell)
     if form:
@@ -110,14 +109,9 @@ def _readings(
     return witness.read(session, workload, cell, seed, start_loss, calls)
 
 
-def named(name: str) -> Workload:
-    """A workload of the catalogue, or one that is about to join it."""
-    return next((one for one in MODERN if one.name == name), None) or workload_named(name)
-
-
 def recomputed(workload: str, nonce: str, batch_size: int, kept: Path | None) -> Figures:
     """The recomputation of a session: the kept one, or one that is made and kept."""
-    made = named(workload)
+    made = workload_named(workload)
     path = kept and kept / f"{made.digest[:16]}-{int(nonce, 16)}-{batch_size}.json"
     if path and path.exists():
         return Figures.model_validate_json(path.read_text())

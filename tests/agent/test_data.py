@@ -196,14 +196,25 @@ def test_pictures_and_labels_must_fit_together_and_the_data_set() -> None:
             cut(arrays, MNIST.model_copy(update=change))
 
 
+def test_cifar_10_is_read_from_its_binary_records() -> None:
+    content = datasets.cifar_10()
+    found = parse.cifar_10(content)
+    for split, right in zip((found.train, found.test), datasets.samples(CIFAR), strict=True):
+        assert all(np.array_equal(one, other) for one, other in zip(split, right, strict=True))
+    torn = {f"cifar-10-batches-bin/data_batch_{n}.bin": b"\x01" * 100 for n in range(1, 6)}
+    for wrong in (content[: len(content) // 2], datasets.tar({}), datasets.tar(torn)):
+        with pytest.raises(DataProblem):
+            parse.cifar_10(wrong)
+
+
 def test_the_manifest_covers_the_catalogue() -> None:
     for real in MANIFEST:
         for file in real.files:
             assert len(file.sha256) == 64
             assert file.mirrors
     by_name = {real.name for real in MANIFEST}
-    real_sets = {w.data_set.name for w in CATALOGUE if not getattr(w.data_set, "noise", False)}
-    assert real_sets == by_name
+    sets = [workload.data_set for workload in CATALOGUE]
+    assert {one.name for one in sets if not (one.noise or one.tokens)} == by_name
 
 
 def test_the_list_says_what_is_here(tmp_path: Path) -> None:

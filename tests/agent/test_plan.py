@@ -135,7 +135,7 @@ def test_a_budget_replaces_epochs(
 
 
 def test_presets_name_workloads_and_keep_the_pipeline_to_full() -> None:
-    known = {workload.name for workload in (*CATALOGUE, *MODERN)}
+    known = {workload.name for workload in CATALOGUE}
     for preset in PRESETS.values():
         assert {*(preset.workloads or ())} <= known
         assert ("pipeline" in preset.recipes) == (preset.name == "full")

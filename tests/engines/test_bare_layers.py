@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
-from bench_protocol.catalogue.modern import MODERN
 from bench_protocol.catalogue.workloads import Workload
 
 LOOPS = Path(__file__).parents[2] / "benchmarks" / "bare_loops"
@@ -20,9 +19,7 @@ def path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(LOOPS))
 
 
-@pytest.mark.parametrize(
-    "workload", dict.fromkeys((*CATALOGUE, *MODERN)), ids=lambda workload: workload.name
-)
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 def test_pytorchs_modules_have_the_weights_and_the_output_of_the_list(workload: Workload) -> None:
     torch = pytest.importorskip("torch")
     loops = importlib.import_module("layers_torch")
@@ -36,9 +33,7 @@ def test_pytorchs_modules_have_the_weights_and_the_output_of_the_list(workload: 
     assert count == workload.parameter_count
 
 
-@pytest.mark.parametrize(
-    "workload", dict.fromkeys((*CATALOGUE, *MODERN)), ids=lambda workload: workload.name
-)
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 def test_jaxs_functions_have_the_weights_and_the_output_of_the_list(workload: Workload) -> None:
     jax = pytest.importorskip("jax")
     loops, inputs = importlib.import_module("layers_jax"), workload.shapes[0]

@@ -10,8 +10,7 @@ from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.doctor.frameworks import system_package
 from bench_agent.engines.cpu import blas, chains, threads
-from bench_protocol.catalogue.catalogue import CATALOGUE, workload_named
-from bench_protocol.catalogue.modern import MODERN
+from bench_protocol.catalogue.catalogue import workload_named
 from bench_protocol.catalogue.workloads import SGD
 
 from .conftest import Opener, evaluated, installed, losses, without_dropout
@@ -65,7 +64,7 @@ def test_how_many_chains(
 ) -> None:
     """Chains of one core have a BLAS thread each or share all."""
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
-    workload = next(one for one in (*CATALOGUE, *MODERN) if one.name == name)
+    workload = workload_named(name)
     assert chains.chains(batch_size, workload.trained_parameter_count) == count
     assert chains.one_core_chains(workload, batch_size) == of_one_core
     assert chains.blas_threads(of_one_core) == blas_threads

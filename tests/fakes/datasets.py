@@ -108,6 +108,21 @@ def cifar() -> bytes:
     return tar({"cifar-100-python/train": train, "cifar-100-python/test": test})
 
 
+def cifar_10() -> bytes:
+    (train_x, train_y), (test_x, test_y) = samples(CIFAR)
+
+    def records(pictures: NDArray[np.uint8], labels: NDArray[np.int32]) -> bytes:
+        rows = pictures.transpose(0, 3, 1, 2).reshape(len(pictures), -1)
+        return np.hstack([labels[:, None].astype(np.uint8), rows]).tobytes()
+
+    parts = {
+        f"data_batch_{n + 1}.bin": np.s_[n * TRAIN // 5 : (n + 1) * TRAIN // 5] for n in range(5)
+    }
+    batches = {name: records(train_x[part], train_y[part]) for name, part in parts.items()}
+    batches["test_batch.bin"] = records(test_x, test_y)
+    return tar({f"cifar-10-batches-bin/{name}": raw for name, raw in batches.items()})
+
+
 def entry(path: str, content: bytes, *mirrors: str, other_paths: tuple[str, ...] = ()) -> DataFile:
     return DataFile(path, len(content), hashlib.sha256(content).hexdigest(), mirrors, other_paths)
 

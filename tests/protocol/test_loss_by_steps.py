@@ -125,7 +125,8 @@ def test_no_honest_run_fails_by_the_samples_it_is_evaluated_on(workload: Workloa
     epoch = workload.steps_per_epoch(workload.batch_size)
     points = CURVES.get(workload.name, ((epoch, math.log(workload.data_set.classes)),))
     steps, mean = points[-1]
-    losses = honest_losses(mean, evaluated_samples(workload), 20_000)
+    labels = evaluated_samples(workload) * workload.data_set.units_per_sample
+    losses = honest_losses(mean, labels, 20_000)
     for data in ("generated", "real"):
         cell = cell_of(workload).model_copy(update={"data": data})
         seen = judge(cell, workload, steps, mean)

@@ -8,16 +8,9 @@ from tests.fakes import results
 from tests.fakes.client import Poster, get
 from tests.fakes.fleet.hardware import CUDA, environment_of
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.matrix import Device
 
-pytestmark = [
-    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
-    pytest.mark.skipif(
-        all(one.unit == "sample" for one in (w.data_set for w in CATALOGUE)),
-        reason="the catalogue has no workload of tokens",
-    ),
-]
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 GPU, ENVIRONMENT = Device(kind="cuda"), environment_of(CUDA[1])
 H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
 # 8 samples of 256 tokens in 7.9 ms.

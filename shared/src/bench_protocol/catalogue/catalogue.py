@@ -18,6 +18,7 @@ from .layers import (
     Residual,
     ZeroPad2D,
 )
+from .modern import MODERN
 from .workloads import Adam, DataSet, RMSprop, Workload
 
 # Numbers of patterns: accuracy on generated data ends near 0.85 (docs/methodology.md, Accuracy).
@@ -223,6 +224,7 @@ CATALOGUE: tuple[Workload, ...] = (
         batch_size=32,
         epochs=2,
     ),
+    *MODERN,
 )
 
 # What ``bench-agent run`` measures by default, and a score needs: each trains another kind of

@@ -110,6 +110,22 @@ MANIFEST: Manifest = (
         ),
         parse=parse.cifar_100,
     ),
+    RealData(
+        name="cifar-10",
+        licence="none stated; cite Krizhevsky 2009",
+        files=(
+            DataFile(
+                path="cifar-10-binary.tar.gz",
+                size_bytes=170_052_171,
+                sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                mirrors=(
+                    "https://cave.cs.toronto.edu/kriz/cifar-10-binary.tar.gz",
+                    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                ),
+            ),
+        ),
+        parse=parse.cifar_10,
+    ),
 )
 
 

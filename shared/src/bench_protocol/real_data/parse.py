@@ -11,7 +11,7 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import IO, Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,20 @@ def cifar_100(content: bytes) -> Arrays:
         )
 
 
+@_advising
+def cifar_10(content: bytes) -> Arrays:
+    """The archive of CIFAR-10's binary version: a record is a label and 3 x 32 x 32 bytes.
+
+    Raises:
+        DataProblem: the content is not of that form.
+    """
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+        return Arrays(
+            _records(archive, [f"data_batch_{number}.bin" for number in range(1, 6)]),
+            _records(archive, ["test_batch.bin"]),
+        )
+
+
 def _idx(content: bytes) -> NDArray[np.uint8]:
     raw = gzip.decompress(content)
     if raw[:3] != IDX_UINT8:
@@ -105,12 +119,23 @@ def _idx(content: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
 
-def _cifar(archive: tarfile.TarFile, name: str) -> Split:
+def _records(archive: tarfile.TarFile, names: list[str]) -> Split:
+    raw = b"".join(_file(archive, f"cifar-10-batches-bin/{name}").read() for name in names)
+    records = np.frombuffer(raw, np.uint8).reshape(-1, 1 + 3 * 32 * 32)
+    pictures = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return _split(pictures, records[:, 0])
+
+
+def _file(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     member = archive.getmember(name)
     file = archive.extractfile(member) if member.isreg() else None
     if file is None:
         raise DataProblem(f"{name} in the archive is not a plain file")
-    batch = _ArraysOnly(file, encoding="bytes").load()
+    return file
+
+
+def _cifar(archive: tarfile.TarFile, name: str) -> Split:
+    batch = _ArraysOnly(_file(archive, name), encoding="bytes").load()
     # Channels first, each row 3 x 32 x 32.
     pictures = np.asarray(batch[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return _split(pictures, np.asarray(batch[b"fine_labels"]))

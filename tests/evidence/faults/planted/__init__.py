@@ -2,8 +2,6 @@
 
 from functools import cache
 
-from bench_protocol.catalogue.catalogue import CATALOGUE
-
 from ..fault import Fault
 from . import (
     checks,
@@ -23,8 +21,6 @@ from . import (
     timed,
 )
 
-# Those of workloads that are about to join the catalogue wait.
-NAMES = {workload.name for workload in CATALOGUE}
 FAULTS: tuple[Fault, ...] = tuple(
     sorted(
         (
@@ -42,7 +38,7 @@ FAULTS: tuple[Fault, ...] = tuple(
             *epochs.FAULTS,
             *outside.FAULTS,
             *checks.FAULTS,
-            *(fault for fault in modern.FAULTS if fault.setup.workload in NAMES),
+            *modern.FAULTS,
         ),
         key=lambda fault: (fault.group, int(fault.name[1:])),
     )
