@@ -55,7 +55,7 @@ def test_every_link_follows_the_filter(
         navigation, name = place
         link = page.get_by_role("navigation", name=navigation).get_by_role("link", name=name)
         assert parameters(link.get_attribute("href") or "") == sorted([*chosen, added])
-    pill = page.get_by_role("navigation", name="Workload").get_by_role("link", name="fashion-mlp")
+    pill = page.get_by_role("navigation", name="Workload").get_by_role("link", name="fashion-lstm")
     assert ("device", "metal") in parameters(pill.get_attribute("href") or "")
     for name in ("This page as JSON", "All rows as CSV"):
         href = page.get_by_role("link", name=name).get_attribute("href") or ""

@@ -17,7 +17,7 @@ from tests.evidence.faults import document, honest, proofs, table
 from tests.evidence.faults.__main__ import selected
 from tests.evidence.faults.conditions import CONDITIONS
 from tests.evidence.faults.fault import GROUPS, KNOWS_WHEN, SENDERS_CLOCK, Fault
-from tests.evidence.faults.planted import FAULTS, controls, fault_named
+from tests.evidence.faults.planted import BY_NAME, FAULTS, controls, fault_named
 from tests.evidence.faults.run import Check, Outcome
 from tests.fakes import seeding
 from tests.fakes.results import make_cell, make_complete
@@ -51,10 +51,10 @@ def test_a_short_set_is_caught(names: Sequence[str]) -> None:
 
 
 def test_there_are_faults_of_every_kind() -> None:
-    names = Counter(fault.name for fault in FAULTS)
+    names = Counter(fault.name for fault in (*FAULTS, *BY_NAME))
     assert max(names.values()) == 1
     assert len(names) >= 60
-    assert {fault.group for fault in FAULTS} == set(GROUPS)
+    assert {fault.group for fault in (*FAULTS, *BY_NAME)} == set(GROUPS)
     assert {control.setup for control in controls()} == {fault.setup for fault in FAULTS}
 
 

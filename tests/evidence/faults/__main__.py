@@ -17,7 +17,7 @@ from bench_protocol.catalogue.catalogue import workload_named
 
 from . import document, honest, proofs, table
 from .fault import Fault
-from .planted import FAULTS, controls
+from .planted import BY_NAME, FAULTS, controls
 from .run import Outcome, run_all
 
 WORKERS = 2
@@ -59,14 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def selected(names: str | None) -> tuple[Fault, ...]:
-    """The faults of these names; all without any.
+    """The faults of these names; without any, all but those of ``BY_NAME``.
 
     Raises:
         SystemExit: there is no such name.
     """
     if not names:
         return FAULTS
-    known = {fault.name: fault for fault in FAULTS}
+    known = {fault.name: fault for fault in (*FAULTS, *BY_NAME)}
     wanted = [name.strip() for name in names.split(",")]
     if missing := [name for name in wanted if name not in known]:
         sys.exit(f"no fault is named {', '.join(missing)}; choose of: {', '.join(known)}")
