@@ -2,12 +2,9 @@
 from its own layers, forward and backward."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
-from torch.nn import functional
-from torch.utils.flop_counter import FlopCounterMode
 
 from bench_protocol.catalogue.catalogue import CATALOGUE
 from bench_protocol.catalogue.layers import (
@@ -28,6 +25,10 @@ from bench_protocol.catalogue.layers import (
 )
 from bench_protocol.catalogue.workloads import Workload
 
+torch = pytest.importorskip("torch", reason="torch is not installed: make frameworks")
+functional = torch.nn.functional
+flop_counter = pytest.importorskip("torch.utils.flop_counter")
+Tensor = Any
 SAMPLES = 2
 Weights = Callable[..., Tensor]
 
@@ -103,7 +104,7 @@ def counted(workload: Workload) -> int:
     x = torch.empty((SAMPLES, *data.sample_shape), dtype=kind, device="meta")
     if len(data.sample_shape) == 3:
         x = x.permute(0, 3, 1, 2)
-    with FlopCounterMode(display=False) as counter:
+    with flop_counter.FlopCounterMode(display=False) as counter:
         for index, layer in enumerate(workload.layers):
             frozen = index < workload.frozen_layers
             x = forward(layer, x, workload.shapes[index], weights)
