@@ -68,7 +68,7 @@ HINTS_CUT = """() => [...document.querySelectorAll('[placeholder]')].filter(one 
     return one.checkVisibility() && canvas.measureText(one.placeholder).width > room;
 }).map(one => one.placeholder)"""
 
-# What must not be at each width in pixels, in any font.
+# Each page is searched for these faults at each width in pixels, in any font.
 FAULTS = {
     1440: (SMALL, BOXES_BEYOND_ROWS, EMPTY_COLUMNS),
     390: (SMALL, BOXES_BEYOND_ROWS, WIDER, BESIDE_THE_SCREEN, UNSEEN, HINTS_CUT),

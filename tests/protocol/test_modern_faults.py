@@ -36,7 +36,7 @@ Plant = Callable[[Patch, Workload], Workload]
 
 @pytest.fixture(autouse=True)
 def _repeats(monkeypatch: Patch) -> None:
-    """Of the eight samples of a batch three are distinct."""
+    """A batch of eight samples has three distinct ones."""
     monkeypatch.setattr(reading, "recomputed_samples", lambda _: 30)
 
 
@@ -60,7 +60,7 @@ def judged(workload: Workload, plant: Plant) -> WitnessVerdict:
 
 
 def _reading(made: Training, right: Workload) -> Reading:
-    """As a session's: only of the tensors that should be trained."""
+    """The reading that a session sends: it has only the tensors that should be trained."""
     loss = made.train()
     moved = dict(zip(made._tensors, made.movements(), strict=True))
     shown = [moved.get((tensor.index, tensor.name), 0.0) for tensor in trained_tensors(right)]

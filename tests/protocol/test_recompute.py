@@ -87,7 +87,7 @@ GRADIENTS: list[tuple[Layer, Shape]] = [
     (Residual(main=(LayerNorm(), CausalAttention(heads=1)), activation="linear"), (5, 4)),
     (Residual(main=(BatchNorm(statistics="batch"), BatchNorm(statistics="batch"))), PICTURE),
 ]
-# Of three samples in a batch.
+# The weights of three samples in a batch.
 SHARES = np.array([0.5, 0.3, 0.2])
 
 
@@ -237,7 +237,7 @@ def test_one_step_of_each_optimiser_by_hand(
 @pytest.mark.parametrize(
     ("settings", "dimensions", "decays"),
     [
-        # Before the update and by the plain rate: a share of the weights.
+        # The decay comes before the update and takes the plain learning rate.
         (Adam(weight_decay=0.1), 2, lambda w: -1e-4 * w),
         (Adam(weight_decay=0.1), 1, lambda w: 0 * w),
         (SGD(weight_decay=0.1), 2, lambda w: -1e-3 * w),

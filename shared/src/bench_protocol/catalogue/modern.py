@@ -16,7 +16,7 @@ from .layers import (
 )
 from .workloads import SGD, Adam, DataSet, Workload
 
-# As many characters as Tiny Shakespeare has for training and validation, in sequences of 256.
+# Tiny Shakespeare has as many characters for training and validation; here in sequences of 256.
 CHARACTERS = DataSet(
     name="characters",
     sample_shape=(256,),

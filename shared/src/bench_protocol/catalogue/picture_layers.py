@@ -7,7 +7,7 @@ from pydantic import Field
 from ..base.units import Wire
 from .layer import Activation, Bias, Shape, Size, Weightless
 
-# Of the running statistics of a batch normalisation.
+# A batch normalisation keeps this share of its running statistics in each step.
 MOMENTUM = 0.9
 
 

@@ -9,7 +9,7 @@ DATA_SETS = {workload.name: workload.data_set for workload in CATALOGUE}
 
 
 def unit(workload: str) -> Literal["sample", "token"]:
-    """What a speed counts; samples in a workload that this program does not know."""
+    """The unit that a speed counts; samples where this program does not know the workload."""
     return DATA_SETS[workload].unit if workload in DATA_SETS else "sample"
 
 

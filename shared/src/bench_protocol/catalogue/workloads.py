@@ -83,7 +83,7 @@ class DataSet(Wire):
 
     @property
     def unit(self) -> Literal["sample", "token"]:
-        """What a speed counts."""
+        """The unit that a speed counts."""
         return "token" if self.tokens else "sample"
 
     @property

@@ -26,7 +26,7 @@ SAMPLE_DEVIATION, DEVIATIONS = 1.4, 3.5
 EVALUATED_FLOPS, FEWEST_EVALUATED = 2e11, 64
 # One label in eight is drawn at random (docs/protocol.md).
 RANDOM_LABELS = 1 / 8
-# Of a token's four likely successors, and of any token.
+# The chances that one of a token's four likely successors follows it, and that any token does.
 SUCCESSOR_SHARES, SPREAD = (1 / 2, 1 / 4, 1 / 8, 1 / 16), 1 / 16
 
 
